@@ -1,0 +1,85 @@
+# Everything runs in .venv, which `make setup` makes from Python 3.11 or newer.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+# The Python to make .venv with, and more words for pytest: make test PYTEST_ARGS="-k cli -x"
+PYTHON ?=
+PYTEST_ARGS ?=
+
+# Debian and Ubuntu packages that a full run needs beyond Python, git and make.
+APT_PACKAGES :=
+
+.PHONY: help setup demo test lint format fresh bench certify wheel deps-full clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
+
+setup: $(READY) ## make .venv with all that development needs
+
+# The stamp is the last thing written: an install that broke off is done again.
+$(READY): pyproject.toml constraints.txt
+	@for python in $(or $(PYTHON),python3.11 python3 python3.14 python3.13 python3.12); do \
+	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        found="$$python"; break; \
+	    fi; \
+	done; \
+	if [ -z "$${found:-}" ]; then \
+	    echo "setup: needs Python 3.11 or newer with venv$(if $(PYTHON),; $(PYTHON) is not)" >&2; \
+	    exit 1; \
+	fi; \
+	echo "setup: .venv from $$("$$found" --version)"; \
+	"$$found" -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: setup ## play rounds of each game and show them as a dealer sees them
+	$(BIN)/holecard demo
+
+test: setup ## run the tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+
+lint: setup ## check style, types and layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: setup ## put the code in the form that lint wants
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+fresh: setup ## check that the published procedure is the one that runs
+	$(BIN)/holecard procedure --check
+
+bench: setup ## measure the speed
+	$(BIN)/holecard bench
+
+# By its own name, for `make test` leaves it out; without a time limit per test.
+certify: setup ## check the published figures (long)
+	$(BIN)/python -m pytest -q -s --timeout 0 tests/certify $(PYTEST_ARGS)
+
+# Built from a clean slate: setuptools would pack what an older build left behind.
+wheel: setup ## build the wheel into dist/
+	rm -rf build dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+
+deps-full: ## install the system packages that a full run needs
+ifeq ($(strip $(APT_PACKAGES)),)
+	@echo "deps-full: nothing beyond Python, git and make is needed yet"
+else
+	@as_root=; [ "$$(id -u)" = 0 ] || as_root="sudo -n"; \
+	set -x; \
+	$$as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q; \
+	$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y $(APT_PACKAGES)
+endif
+
+clean: ## remove .venv, builds and caches
+	rm -rf .venv build dist *.egg-info
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

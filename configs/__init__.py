@@ -1,0 +1,1 @@
+"""Game sheets, tables, jurisdictions and deployment files, found when installed."""

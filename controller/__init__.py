@@ -1,0 +1,1 @@
+"""The table's controller: rules, procedure, record, screens and the `holecard` command."""

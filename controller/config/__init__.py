@@ -1,0 +1,1 @@
+"""Game sheets, table files and jurisdictions: load, validate, explain."""

@@ -1,0 +1,326 @@
+"""`holecard config`: check configuration files, and show every option with where it came from."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from controller.config import explain, files, loader
+from controller.config.jurisdictions import JurisdictionFile
+from controller.config.layers import Origin
+from controller.config.loader import Anything
+from controller.config.problems import each, printable
+from controller.config.sheets import GameSheet
+from controller.config.tables import TableConfig
+from controller.rules.money import Denomination, Odds
+from controller.rules.problem import UsageProblem
+from controller.rules.rulings import Irregularity
+
+SET = "--set"
+EXIT_USAGE = 2
+_WIDEST = 22
+"""Values longer than this push their line out, not everybody's."""
+
+CHECK_EXAMPLES = """\
+examples:
+  holecard config check configs/tables/*.toml
+  holecard config check mygame.toml --json
+
+Exit codes: 0 every file can be used; 2 at least one cannot (file, key, what is allowed).
+"""
+SHOW_EXAMPLES = """\
+examples:
+  holecard config show maxtime
+  holecard config show configs/tables/mega-1.toml --explain
+  holecard config show sf21x --set blackjack.tie=push --set decks=2 --json
+
+A VALUE is a word, a number, true, false, odds such as 3:2, or JSON; null or none takes an option
+away. Exit codes: 0 shown; 2 the file or an option cannot be used.
+"""
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    config = subparsers.add_parser(
+        "config",
+        help="check and explain games and tables",
+        description="Checks and explains game sheets, table files and jurisdictions.",
+    )
+    commands = config.add_subparsers(metavar="COMMAND", required=True)
+    check = _command(commands, "check", "say whether files can be used", CHECK_EXAMPLES)
+    check.add_argument("files", nargs="+", metavar="FILE", help="a game, table or jurisdiction")
+    check.add_argument("--json", action="store_true", help="print the findings as JSON")
+    check.set_defaults(func=check_files)
+    show = _command(commands, "show", "list options and where they came from", SHOW_EXAMPLES)
+    show.add_argument("name", metavar="FILE_OR_GAME", help=f"a file, or {_games()}")
+    show.add_argument(
+        SET,
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="lay an option over it, as often as needed",
+    )
+    show.add_argument("--explain", action="store_true", help="say what each option is")
+    show.add_argument("--json", action="store_true", help="print JSON")
+    show.set_defaults(func=show_options)
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    help_: str,
+    examples: str,
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=help_,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def _games() -> str:
+    return ", ".join(files.installed("game"))
+
+
+# --- check ------------------------------------------------------------------------------------
+
+
+def check_files(args: argparse.Namespace) -> int:
+    """Load each file; 2 when one of them cannot be used."""
+    findings = [(file, *_check(file)) for file in args.files]
+    if args.json:
+        print(json.dumps({"files": [_finding(*finding) for finding in findings]}, indent=2))
+    for file, found, problems in findings:
+        for problem in problems:
+            print(problem, file=sys.stderr)
+        if found is not None and not args.json:
+            print(f"ok: {printable(file)}: {_title(found)}")
+    return EXIT_USAGE if any(problems for _, _, problems in findings) else 0
+
+
+def _check(file: str) -> tuple[Anything | None, tuple[UsageProblem, ...]]:
+    try:
+        return loader.load(file), ()
+    except UsageProblem as problem:
+        return None, each(problem)
+
+
+def _finding(
+    file: str, found: Anything | None, problems: Sequence[UsageProblem]
+) -> dict[str, object]:
+    return {
+        "file": printable(file),
+        "ok": not problems,
+        "is": None if found is None else _title(found),
+        "problems": [
+            {"where": problem.where, "what": problem.what, "allowed": problem.allowed}
+            for problem in problems
+        ],
+    }
+
+
+def _title(found: Anything) -> str:
+    match found:
+        case GameSheet():
+            return f"game {found.name}, {found.title}"
+        case TableConfig():
+            return f"table {found.name}, {found.title}, dealing {found.sheet.title}"
+        case JurisdictionFile():
+            return f"jurisdiction {found.rulings.name}, {found.rulings.title}"
+
+
+# --- show -------------------------------------------------------------------------------------
+
+
+def show_options(args: argparse.Namespace) -> int:
+    """Print every option of a game or table, or every ruling of a jurisdiction."""
+    settings = read_settings(args.settings)
+    found = loader.load(args.name, settings, overrides_from=SET)
+    if settings and isinstance(found, JurisdictionFile):
+        raise UsageProblem(SET, "a jurisdiction has no game to set options of", "a game or table")
+    if args.json:
+        print(json.dumps(_as_json(found), indent=2, ensure_ascii=False))
+        return 0
+    print(f"{_title(found)} ({found.file})")
+    for line in _lines(found, explaining=args.explain):
+        print(line)
+    return 0
+
+
+def read_settings(settings: Iterable[str]) -> dict[str, object]:
+    """PATH=VALUE arguments as options by dotted path."""
+    values: dict[str, object] = {}
+    for setting in settings:
+        path, equals, text = setting.partition("=")
+        if not equals:
+            raise UsageProblem(SET, f"'{printable(setting)}' sets nothing", "PATH=VALUE")
+        if path in values:
+            raise UsageProblem(f"{SET}: {printable(path)}", "is set twice", "once")
+        values[path] = _read_value(text)
+    return values
+
+
+def _read_value(text: str) -> object:
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value
+
+
+def _lines(found: Anything, *, explaining: bool) -> Iterator[str]:
+    match found:
+        case GameSheet():
+            yield from _option_lines(found, explaining=explaining)
+        case TableConfig():
+            currency = found.currency
+            yield f"game {found.sheet.name}, {found.sheet.title} ({found.sheet.file})"
+            yield f"jurisdiction {found.jurisdiction.name}, {found.jurisdiction.title}"
+            yield (
+                f"{found.seats} seats; {currency.code}, written {currency.symbol}, "
+                f"{currency.minor_digits} digits after the point"
+            )
+            yield from _option_lines(found.sheet, explaining=explaining)
+        case JurisdictionFile():
+            yield from _ruling_lines(found)
+
+
+def _option_lines(sheet: GameSheet, *, explaining: bool) -> Iterator[str]:
+    values = {path: written(origin.value) for path, origin in sheet.origin.items()}
+    wide = min(_WIDEST, max(map(len, values.values())))
+    far = max(len(origin.source) for origin in sheet.origin.values())
+    for path, origin in sheet.origin.items():
+        clauses = ", ".join(_clauses(sheet, path, origin))
+        yield f"{path:<32}  {values[path]:<{wide}}  {origin.source:<{far}}  {clauses}".rstrip()
+        if explaining:
+            may_be = explain.allowed(path, sheet.decks_allowed)
+            yield f"    {explain.OPTION_TEXT[path]} Allowed: {may_be}."
+            for clause in _clauses(sheet, path, origin):
+                yield f"    {clause}: {sheet.clauses[clause]}"
+
+
+def _clauses(sheet: GameSheet, path: str, origin: Origin) -> tuple[str, ...]:
+    """The sentences that give the value; none where another layer outranks the sheet."""
+    return sheet.because.get(path, ()) if origin.layer == "sheet" else ()
+
+
+def _ruling_lines(found: JurisdictionFile) -> Iterator[str]:
+    rulings = found.rulings
+    yield f"rounds after the cut card: {rulings.rounds_after_cut}"
+    yield f"payments declared first: {written(rulings.declare_payments)}"
+    yield f"two people for: {', '.join(rulings.two_people) or 'nothing'}"
+    for path, value in found.layer.values.items():
+        yield f"{path:<32}  {written(value)}"
+    for name, ruling in rulings.ways.items():
+        choice = f": {', '.join(way.value for way in ruling.options)}" if ruling.options else ""
+        second = "; two people" if ruling.two_people else ""
+        silent = "; the file is silent" if name in found.silent else ""
+        yield f"{name:<32}  {ruling.way.value}{choice}{second}{silent}"
+        if ruling.text:
+            yield f"    {ruling.text}"
+
+
+def written(value: object) -> str:
+    """An option's value as people read it."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return ", ".join(f"{key}={each_}" for key, each_ in value.items())
+        case tuple():
+            return ", ".join(map(written, value)) or "-"
+        case Denomination(name=name, value=worth):
+            return f"{name} {worth}"
+        case _:
+            return str(value)
+
+
+def _as_json(found: Anything) -> dict[str, object]:
+    match found:
+        case GameSheet():
+            return {"kind": "game", **_game_json(found)}
+        case TableConfig():
+            return {
+                "kind": "table",
+                "name": found.name,
+                "title": found.title,
+                "file": found.file,
+                "seats": found.seats,
+                "currency": {
+                    "symbol": found.currency.symbol,
+                    "code": found.currency.code,
+                    "minor_digits": found.currency.minor_digits,
+                },
+                "jurisdiction": found.jurisdiction.name,
+                "game": _game_json(found.sheet),
+            }
+        case JurisdictionFile():
+            return _jurisdiction_json(found)
+
+
+def _game_json(sheet: GameSheet) -> dict[str, object]:
+    return {
+        "name": sheet.name,
+        "title": sheet.title,
+        "source": sheet.source,
+        "file": sheet.file,
+        "decks_allowed": list(sheet.decks_allowed),
+        "options": {
+            path: {
+                "value": plain(origin.value),
+                "layer": origin.layer,
+                "source": origin.source,
+                "clauses": list(_clauses(sheet, path, origin)),
+                "text": explain.OPTION_TEXT[path],
+                "allowed": explain.allowed(path, sheet.decks_allowed),
+            }
+            for path, origin in sheet.origin.items()
+        },
+        "clauses": sheet.clauses,
+    }
+
+
+def _jurisdiction_json(found: JurisdictionFile) -> dict[str, object]:
+    rulings = found.rulings
+    return {
+        "kind": "jurisdiction",
+        "name": rulings.name,
+        "title": rulings.title,
+        "source": rulings.source,
+        "file": found.file,
+        "rounds_after_cut": rulings.rounds_after_cut,
+        "declare_payments": rulings.declare_payments,
+        "two_people": list(rulings.two_people),
+        "options": {path: plain(value) for path, value in found.layer.values.items()},
+        "ways": {
+            what.value: {
+                "way": rulings.ruling(what).way.value,
+                "options": [way.value for way in rulings.ruling(what).options],
+                "two_people": rulings.ruling(what).two_people,
+                "text": rulings.ruling(what).text,
+                "silent": what.value in found.silent,
+            }
+            for what in Irregularity
+        },
+    }
+
+
+def plain(value: object) -> object:
+    """An option's value as a file or script writes it."""
+    match value:
+        case Odds():
+            return str(value)
+        case Denomination(name=name, value=worth):
+            return {"name": name, "value": worth}
+        case tuple():
+            return [plain(one) for one in value]
+        case dict():
+            return {str(key): one for key, one in value.items()}
+        case _:
+            return value

@@ -1,0 +1,134 @@
+"""Finding and reading configuration files: our own by name, a house's by path.
+
+Whatever a file holds, the worst that comes of it is a UsageProblem.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+import tomllib
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from controller.config.leaves import nearest
+from controller.config.problems import printable
+from controller.rules.problem import UsageProblem
+
+Kind: TypeAlias = Literal["game", "table", "jurisdiction"]
+
+FOLDERS: Final[dict[Kind, str]] = {
+    "game": "games",
+    "table": "tables",
+    "jurisdiction": "jurisdictions",
+}
+SCHEMA: Final = 1
+MOST_BYTES: Final = 1 << 20
+_AT_LINE: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+
+
+class Document(NamedTuple):
+    """A file's content, what to call it, and the folder that its own paths start from."""
+
+    source: str
+    content: dict[str, object]
+    folder: Path | None
+
+
+@cache
+def installed(kind: Kind) -> dict[str, Traversable]:
+    """Our own files of this kind, by name."""
+    folder = resources.files("configs").joinpath(FOLDERS[kind])
+    found = folder.iterdir() if folder.is_dir() else ()
+    files = {file.name.removesuffix(".toml"): file for file in found if file.name.endswith(".toml")}
+    return dict(sorted(files.items()))
+
+
+def read_named(kind: Kind, name: str | Path, where: str, beside: Path | None = None) -> Document:
+    """The installed file of this name, else the file at this path."""
+    text = str(name)
+    if isinstance(name, str) and name in installed(kind):
+        return read_installed(kind, name)
+    path = (beside or Path()) / text
+    if "/" in text or "\\" in text or text.endswith(".toml") or _exists(path):
+        return read_path(path)
+    raise UsageProblem(
+        where,
+        f"there is no {kind} '{printable(text)}'",
+        nearest(text, installed(kind)) + ", ".join([*installed(kind), "the path of a file"]),
+    )
+
+
+@cache
+def read_installed(kind: Kind, name: str) -> Document:
+    source = f"configs/{FOLDERS[kind]}/{name}.toml"
+    return Document(source, _parse(source, installed(kind)[name].read_bytes()), None)
+
+
+def read_path(path: Path) -> Document:
+    source = printable(path)
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UsageProblem(source, "is not a file", "a TOML file")
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise UsageProblem(source, f"cannot be read: {reason}", "a TOML file") from None
+    except ValueError:  # a path with a null in it
+        raise UsageProblem(source, "is no path", "a TOML file") from None
+    return Document(source, _parse(source, data), path.parent)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _parse(source: str, data: bytes) -> dict[str, object]:
+    if len(data) > MOST_BYTES:
+        raise UsageProblem(source, "is too large", f"a TOML file of at most {MOST_BYTES} bytes")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageProblem(f"{source}:{line}", "is not text in UTF-8", "a TOML file") from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax(source, text, str(error)) from None
+    except (ValueError, RecursionError):  # a number or a nesting beyond what Python reads
+        raise UsageProblem(source, "has a value that is too long or too deep", "TOML") from None
+
+
+def _syntax(source: str, text: str, message: str) -> UsageProblem:
+    found = _AT_LINE.search(message)
+    if found is None:
+        return UsageProblem(source, printable(message), "TOML")
+    line = found[1] or str(text.count("\n") + 1)
+    what = printable(message[: found.start()])
+    return UsageProblem(f"{source}:{line}", what[:1].lower() + what[1:], "TOML")
+
+
+def kind_of(document: Document) -> Kind:
+    """What a file is, by the table that heads it."""
+    kinds: list[Kind] = [kind for kind in FOLDERS if kind in document.content]
+    if len(kinds) == 1:
+        return kinds[0]
+    raise UsageProblem(
+        document.source,
+        "has the head of more than one kind of file" if kinds else "does not say what it is",
+        "one of [game], [table] and [jurisdiction]",
+    )
+
+
+def expect(document: Document, kind: Kind) -> None:
+    """Refuse a file of another kind."""
+    found = kind_of(document)
+    if found != kind:
+        raise UsageProblem(document.source, f"is the file of a {found}", f"the file of a {kind}")

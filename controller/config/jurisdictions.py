@@ -1,0 +1,138 @@
+"""Jurisdiction files: the way on after each irregularity, and what the house burns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from controller.config import checks, files
+from controller.config.files import Document
+from controller.config.layers import Layer, read_layer
+from controller.config.leaves import LEAVES
+from controller.config.problems import refuse
+from controller.config.shape import Key, open_document, read_table, refuse_unknown
+from controller.rules.combinations import Range
+from controller.rules.problem import UsageProblem
+from controller.rules.rulings import WAYS, Irregularity, Jurisdiction, Ruling, Way
+
+DEFAULT: Final = "default"
+ACTS: Final = (*(way.value for way in Way), "pairing", "counters")
+"""What a house may ask two different people for."""
+OPTIONS: Final = tuple(
+    path
+    for path in LEAVES
+    if path.startswith(("shuffle.", "burn.", "money.", "settle.", "payout."))
+)
+"""The options that are a jurisdiction's to set: how a house deals, not what a game is."""
+
+
+class Head(Struct, frozen=True):
+    """The file's [jurisdiction]."""
+
+    name: str
+    title: str
+    source: str = ""
+    rounds_after_cut: int = 1
+    declare_payments: bool = False
+    two_people: tuple[str, ...] = ("void", "correct", "decks_out", "counters")
+
+
+_HEAD: Final = {
+    "name": Key(checks.NAME, required=True),
+    "title": Key(checks.text(80), required=True),
+    "source": Key(checks.text(200)),
+    "rounds_after_cut": Key(checks.whole(Range(0, 3))),
+    "declare_payments": Key(checks.TRUTH),
+    "two_people": Key(checks.list_of(checks.choice(ACTS))),
+}
+
+
+class JurisdictionFile(Struct, frozen=True):
+    file: str
+    rulings: Jurisdiction
+    layer: Layer
+    silent: tuple[str, ...]
+    """Irregularities that the file does not name: the floor decides."""
+
+
+def load_jurisdiction(jurisdiction: str | Path) -> Jurisdiction:
+    """The rulings of the jurisdiction of this name or file."""
+    return read_jurisdiction(jurisdiction).rulings
+
+
+def read_jurisdiction(
+    jurisdiction: str | Path, where: str = "jurisdiction", beside: Path | None = None
+) -> JurisdictionFile:
+    return parse_jurisdiction(files.read_named("jurisdiction", jurisdiction, where, beside))
+
+
+def parse_jurisdiction(document: Document) -> JurisdictionFile:
+    files.expect(document, "jurisdiction")
+    file = document.source
+    problems: list[UsageProblem] = []
+    tables = open_document(document, ("jurisdiction", "options", "ways"), problems)
+    head = read_table(tables["jurisdiction"], Head, _HEAD, f"{file}: jurisdiction", problems)
+    layer = read_layer("jurisdiction", file, tables["options"], problems)
+    problems.extend(
+        UsageProblem(f"{file}: {path}", "is not a jurisdiction's to set", ", ".join(OPTIONS))
+        for path in layer.values
+        if path not in OPTIONS
+    )
+    ways = _read_ways(tables["ways"], file, problems)
+    refuse(problems)
+    assert head is not None
+    rulings = Jurisdiction(
+        head.name,
+        head.title,
+        head.source,
+        ways,
+        head.rounds_after_cut,
+        head.declare_payments,
+        head.two_people,
+    )
+    silent = tuple(name for name in ways if name not in tables["ways"])
+    return JurisdictionFile(file, rulings, layer, silent)
+
+
+def _read_ways(
+    raw: Mapping[str, object], file: str, problems: list[UsageProblem]
+) -> dict[str, Ruling]:
+    known = tuple(what.value for what in Irregularity)
+    refuse_unknown(raw, known, f"{file}: ways.", problems)
+    ways: dict[str, Ruling] = {}
+    for what in Irregularity:
+        where = f"{file}: ways.{what.value}"
+        if what.value in raw:
+            ruling = _read_ruling(what, raw[what.value], where, problems)
+        else:
+            ruling = Ruling(Way.FLOOR_DECIDES)
+        if ruling is None:
+            continue
+        if ruling.way is Way.FLOOR_DECIDES and not ruling.options:
+            ruling = Ruling(ruling.way, WAYS[what], ruling.two_people, ruling.text)
+        elif ruling.way is not Way.FLOOR_DECIDES and ruling.options:
+            problems.append(
+                UsageProblem(
+                    f"{where}.options",
+                    f"the way is {ruling.way.value}: nobody has a choice",
+                    "options only with way = floor_decides",
+                )
+            )
+        ways[what.value] = ruling
+    return ways
+
+
+def _read_ruling(
+    what: Irregularity, raw: object, where: str, problems: list[UsageProblem]
+) -> Ruling | None:
+    names = tuple(way.value for way in WAYS[what])
+    keys = {
+        "way": Key(checks.choice((Way.FLOOR_DECIDES.value, *names)), required=True),
+        "options": Key(checks.list_of(checks.choice(names), least=1)),
+        "two_people": Key(checks.TRUTH),
+        "text": Key(checks.text(400)),
+    }
+    return read_table(raw, Ruling, keys, where, problems)

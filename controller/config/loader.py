@@ -1,0 +1,49 @@
+"""The config room's door: games, tables and jurisdictions, by name or by file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from controller.config import files
+from controller.config.jurisdictions import (
+    JurisdictionFile,
+    load_jurisdiction,
+    parse_jurisdiction,
+)
+from controller.config.layers import Origin
+from controller.config.problems import printable
+from controller.config.sheets import NOTHING, OVERRIDES, GameSheet, load_game, parse_game
+from controller.config.tables import Currency, TableConfig, load_table, parse_table
+
+__all__ = [
+    "Anything",
+    "Currency",
+    "GameSheet",
+    "JurisdictionFile",
+    "Origin",
+    "TableConfig",
+    "load",
+    "load_game",
+    "load_jurisdiction",
+    "load_table",
+]
+
+Anything: TypeAlias = GameSheet | TableConfig | JurisdictionFile
+
+
+def load(
+    name: str,
+    overrides: Mapping[str, object] = NOTHING,
+    *,
+    overrides_from: str = OVERRIDES,
+) -> Anything:
+    """A game by name, or whatever file this is: game, table or jurisdiction."""
+    document = files.read_named("game", name, printable(name))
+    match files.kind_of(document):
+        case "game":
+            return parse_game(document, overrides, overrides_from=overrides_from)
+        case "table":
+            return parse_table(document, overrides, overrides_from)
+        case "jurisdiction":
+            return parse_jurisdiction(document)

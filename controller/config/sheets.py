@@ -1,0 +1,175 @@
+"""Game sheets: a game's options, the sentences of its rule sheet, and which gives which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from controller.config import checks, files, jurisdictions
+from controller.config.checks import Wrong
+from controller.config.files import Document
+from controller.config.layers import Layer, Origin, flat, merge, read_layer
+from controller.config.leaves import LEAVES, keys_near, nearest
+from controller.config.problems import printable, refuse
+from controller.config.shape import Key, open_document, read_table
+from controller.rules.combinations import SHOES
+from controller.rules.options import Options
+from controller.rules.problem import UsageProblem
+
+OVERRIDES: Final = "overrides"
+NOTHING: Final[Mapping[str, object]] = {}
+
+
+class Head(Struct, frozen=True):
+    """The sheet's [game]."""
+
+    name: str
+    title: str
+    decks_allowed: tuple[int, ...]
+    source: str = ""
+
+
+_HEAD: Final = {
+    "name": Key(checks.NAME, required=True),
+    "title": Key(checks.text(80), required=True),
+    "source": Key(checks.text(200)),
+    "decks_allowed": Key(checks.list_of(checks.choice(SHOES), least=1), required=True),
+}
+_CLAUSE: Final = checks.text()
+_CLAUSES: Final = checks.list_of(checks.text(60), least=1)
+
+
+class SheetFile(Struct, frozen=True):
+    """A sheet as its file has it, before any other layer."""
+
+    file: str
+    head: Head
+    layer: Layer
+    clauses: dict[str, str]
+    because: dict[str, tuple[str, ...]]
+
+
+class GameSheet(Struct, frozen=True):
+    """A game with everything that is laid over its sheet."""
+
+    name: str
+    title: str
+    options: Options
+    origin: dict[str, Origin]
+    clauses: dict[str, str]
+    """The sentences of the rule sheet, by id."""
+    because: dict[str, tuple[str, ...]]
+    """Which of them give an option the value that it has in the sheet."""
+    decks_allowed: tuple[int, ...]
+    source: str
+    """The rule sheet."""
+    file: str
+
+
+def load_game(
+    game: str | Path,
+    overrides: Mapping[str, object] = NOTHING,
+    jurisdiction: str | Path | None = None,
+    *,
+    overrides_from: str = OVERRIDES,
+) -> GameSheet:
+    """The game of this name or file, with options by dotted path laid over it.
+
+    Without a table's file nobody has laid out chips or limits, and unless a jurisdiction is
+    named nothing is burned.
+    """
+    document = files.read_named("game", game, "game")
+    return parse_game(document, overrides, jurisdiction, overrides_from)
+
+
+def parse_game(
+    document: Document,
+    overrides: Mapping[str, object] = NOTHING,
+    jurisdiction: str | Path | None = None,
+    overrides_from: str = OVERRIDES,
+) -> GameSheet:
+    problems: list[UsageProblem] = []
+    sheet = read_sheet(document)
+    layers = [sheet.layer]
+    if jurisdiction is not None:
+        layers.append(jurisdictions.read_jurisdiction(jurisdiction).layer)
+    decks = sheet.head.decks_allowed
+    layers.append(read_layer("override", overrides_from, overrides, problems, decks))
+    refuse(problems)
+    return lay_over(sheet, layers)
+
+
+def lay_over(sheet: SheetFile, layers: list[Layer]) -> GameSheet:
+    head = sheet.head
+    options, origin = merge(layers, head.decks_allowed)
+    return GameSheet(
+        head.name,
+        head.title,
+        options,
+        origin,
+        sheet.clauses,
+        sheet.because,
+        head.decks_allowed,
+        head.source,
+        sheet.file,
+    )
+
+
+def read_sheet(document: Document) -> SheetFile:
+    files.expect(document, "game")
+    file = document.source
+    problems: list[UsageProblem] = []
+    tables = open_document(document, ("game", "options", "because", "clauses"), problems)
+    head = read_table(tables["game"], Head, _HEAD, f"{file}: game", problems)
+    decks = SHOES if head is None else head.decks_allowed
+    layer = read_layer("sheet", file, tables["options"], problems, decks)
+    clauses = _read_clauses(tables["clauses"], file, problems)
+    because = _read_because(tables["because"], clauses, file, problems)
+    refuse(problems)
+    assert head is not None
+    return SheetFile(file, head, layer, clauses, because)
+
+
+def _read_clauses(
+    raw: Mapping[str, object], file: str, problems: list[UsageProblem]
+) -> dict[str, str]:
+    clauses: dict[str, str] = {}
+    for name, sentence in raw.items():
+        try:
+            clauses[name] = _CLAUSE.read(sentence)
+        except Wrong as wrong:
+            where = f"{file}: clauses.{printable(name)}"
+            problems.append(UsageProblem(where, str(wrong), _CLAUSE.allowed))
+    return clauses
+
+
+def _read_because(
+    raw: Mapping[str, object],
+    clauses: Mapping[str, str],
+    file: str,
+    problems: list[UsageProblem],
+) -> dict[str, tuple[str, ...]]:
+    because: dict[str, tuple[str, ...]] = {}
+    for path, value in flat(raw):
+        where = f"{file}: because.{printable(path)}"
+        if path not in LEAVES:
+            problems.append(UsageProblem(where, "is no option", keys_near(path)))
+            continue
+        try:
+            because[path] = _CLAUSES.read(value)
+        except Wrong as wrong:
+            problems.append(UsageProblem(where, str(wrong), "a list of names from [clauses]"))
+            continue
+        problems.extend(
+            UsageProblem(
+                where,
+                f"{printable(clause)} is no clause",
+                f"{nearest(clause, clauses)}a name from [clauses]",
+            )
+            for clause in because[path]
+            if clause not in clauses
+        )
+    return because

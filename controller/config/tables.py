@@ -1,0 +1,121 @@
+"""Table files: which game a table deals, under which jurisdiction, with which chips and limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from controller.config import checks, files
+from controller.config.checks import Check, unfit
+from controller.config.files import Document
+from controller.config.jurisdictions import DEFAULT, read_jurisdiction
+from controller.config.layers import read_layer
+from controller.config.problems import refuse
+from controller.config.shape import Key, open_document, read_table
+from controller.config.sheets import NOTHING, OVERRIDES, GameSheet, lay_over, read_sheet
+from controller.rules.combinations import SHOES, Range
+from controller.rules.problem import UsageProblem
+from controller.rules.rulings import Jurisdiction
+
+MOST_SEATS: Final = 7
+_CODE: Final = re.compile(r"[A-Z]{3}")
+
+
+class Currency(Struct, frozen=True):
+    """How amounts are written: an amount of 150 with two minor digits is $1.50."""
+
+    symbol: str = "$"
+    code: str = "USD"
+    minor_digits: int = 2
+
+
+class TableHead(Struct, frozen=True):
+    """The file's [table]."""
+
+    name: str
+    game: str
+    title: str = ""
+    jurisdiction: str = DEFAULT
+    seats: int = MOST_SEATS
+
+
+class TableConfig(Struct, frozen=True):
+    name: str
+    title: str
+    sheet: GameSheet
+    """The game as this table deals it."""
+    jurisdiction: Jurisdiction
+    seats: int
+    currency: Currency
+    file: str
+
+
+def _read_code(value: object) -> str:
+    if not isinstance(value, str) or not _CODE.fullmatch(value):
+        raise unfit(value)
+    return value
+
+
+_HEAD: Final = {
+    "name": Key(checks.NAME, required=True),
+    "title": Key(checks.text(80)),
+    "game": Key(checks.text(400), required=True),
+    "jurisdiction": Key(checks.text(400)),
+    "seats": Key(checks.whole(Range(1, MOST_SEATS))),
+}
+_CURRENCY: Final = {
+    "symbol": Key(checks.text(4)),
+    "code": Key(Check("three capital letters, such as USD", _read_code)),
+    "minor_digits": Key(checks.whole(Range(0, 4))),
+}
+
+
+def load_table(
+    table: str | Path,
+    overrides: Mapping[str, object] = NOTHING,
+    *,
+    overrides_from: str = OVERRIDES,
+) -> TableConfig:
+    """The table of this name or file. Paths in it start from the folder that it lies in."""
+    document = files.read_named("table", table, "table")
+    return parse_table(document, overrides, overrides_from)
+
+
+def parse_table(
+    document: Document,
+    overrides: Mapping[str, object] = NOTHING,
+    overrides_from: str = OVERRIDES,
+) -> TableConfig:
+    files.expect(document, "table")
+    file = document.source
+    problems: list[UsageProblem] = []
+    tables = open_document(document, ("table", "currency", "options"), problems)
+    head = read_table(tables["table"], TableHead, _HEAD, f"{file}: table", problems)
+    currency = read_table(tables["currency"], Currency, _CURRENCY, f"{file}: currency", problems)
+    sheet = house = None
+    if head is not None:
+        where = f"{file}: table"
+        sheet = read_sheet(files.read_named("game", head.game, f"{where}.game", document.folder))
+        house = read_jurisdiction(head.jurisdiction, f"{where}.jurisdiction", document.folder)
+    decks = SHOES if sheet is None else sheet.head.decks_allowed
+    own = read_layer("table", file, tables["options"], problems, decks)
+    more = read_layer("override", overrides_from, overrides, problems, decks)
+    refuse(problems)
+    # Whatever could not be read has been refused.
+    assert head is not None
+    assert sheet is not None
+    assert house is not None
+    assert currency is not None
+    return TableConfig(
+        head.name,
+        head.title or head.name,
+        lay_over(sheet, [sheet.layer, house.layer, own, more]),
+        house.rulings,
+        head.seats,
+        currency,
+        file,
+    )

@@ -1,0 +1,1 @@
+"""The dealing procedure, pure: states, events, effects, the table of rows, guards, step()."""

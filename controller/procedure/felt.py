@@ -1,0 +1,172 @@
+"""Looking at the felt and laying cards on it: what the rows share."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from controller.procedure.events import Actor, CardDrawn, Event
+from controller.procedure.game import Game
+from controller.procedure.states import Hold, Place, Seat, State, Step
+from controller.rules.cards import VALUE, Card
+from controller.rules.hands import Hand, Verdict, is_blackjack, judge, plus, with_card
+from controller.rules.payouts import could_be_blackjack
+
+# Seats and hands
+
+
+def seat_index(s: State, number: int) -> int:
+    """The index of a seat that plays, or -1."""
+    for index, seat in enumerate(s.seats):
+        if seat.number == number:
+            return index
+    return -1
+
+
+def seat_of(s: State, number: int) -> Seat | None:
+    index = seat_index(s, number)
+    return None if index < 0 else s.seats[index]
+
+
+def with_seat(s: State, seat: Seat) -> tuple[Seat, ...]:
+    return tuple(seat if old.number == seat.number else old for old in s.seats)
+
+
+def put(s: State, turn: int, hand: Hand) -> tuple[Hand, ...]:
+    """The hands with the one at `turn` changed."""
+    hands = s.hands
+    if len(hands) == 1:
+        return (hand,)
+    return (*hands[:turn], hand, *hands[turn + 1 :])
+
+
+def next_open(s: State) -> int:
+    """The first hand with something to decide, or -1."""
+    for turn, hand in enumerate(s.hands):
+        if not hand.done:
+            return turn
+    return -1
+
+
+def hands_of(s: State, seat: int) -> int:
+    if len(s.hands) == 1:
+        return 1
+    return sum(hand.seat == seat for hand in s.hands)
+
+
+# Cards
+
+
+def times_seen(s: State, card: Card) -> int:
+    return (s.seen >> 4 * card) & 15
+
+
+def tally(s: State, card: Card) -> int:
+    return s.seen + (1 << 4 * card)
+
+
+def fresh(g: Game, s: State, e: CardDrawn) -> bool:
+    """The card may be used: the decks hold it, and it is the spare one where one waits."""
+    spare = s.spare
+    if spare is None:
+        return not e.spare and (s.seen >> 4 * e.card) & 15 < g.decks
+    if not e.spare:
+        return False
+    return e.card == spare.card if spare.card >= 0 else times_seen(s, e.card) < g.decks
+
+
+def tally_drawn(s: State, e: CardDrawn) -> int:
+    """The tally with the card in it; a spare card whose face was seen is in it already."""
+    if s.spare is not None and s.spare.card >= 0:
+        return s.seen
+    return s.seen + (1 << 4 * e.card)
+
+
+def in_hand(g: Game, s: State, e: CardDrawn) -> State:
+    """The card laid on the hand in turn, and judged."""
+    hand = with_card(s.hands[s.turn], e.card)
+    verdict, legal = judge(g.options, hand, hands_of(s, hand.seat))
+    if verdict == Verdict.PLAYS and hand.seat in s.quiet:
+        verdict = Verdict.STANDS
+    return replace(
+        s,
+        hands=put(s, s.turn, hand),
+        verdict=verdict,
+        legal=legal,
+        seen=tally_drawn(s, e),
+        spare=None,
+    )
+
+
+def to_dealer(s: State, e: CardDrawn) -> State:
+    total, soft = plus(s.dealer_total, s.dealer_soft, e.card)
+    return replace(
+        s,
+        dealer=(*s.dealer, e.card),
+        dealer_total=total,
+        dealer_soft=soft,
+        seen=tally_drawn(s, e),
+        spare=None,
+    )
+
+
+def lay(s: State, place: Place, card: Card) -> State:
+    """A card of the deal laid on its place; nothing is judged before the deal is over."""
+    if place.turn >= 0:
+        hand = with_card(s.hands[place.turn], card)
+        return replace(s, hands=put(s, place.turn, hand), dealt=s.dealt + 1)
+    total, soft = plus(s.dealer_total, s.dealer_soft, card)
+    return replace(
+        s,
+        dealer=(*s.dealer, card),
+        dealer_total=total,
+        dealer_soft=soft,
+        up=VALUE[card] if place.kind == "up" else s.up,
+        dealt=s.dealt + 1,
+    )
+
+
+def expected(s: State) -> Place | None:
+    """Where the next card goes; None when none may come."""
+    step = s.step
+    if step is Step.DEALING:
+        return s.places[s.dealt]
+    if step is Step.HAND_CARD:
+        hand = s.hands[s.turn]
+        return Place("hand", hand.seat, hand.number, s.turn)
+    if step in (Step.DEALER_CARD, Step.DEALER_LATE):
+        return Place("dealer")
+    if step in (Step.BURNING, Step.RELIEF_BURN):
+        return Place("burn")
+    return None
+
+
+# The dealer
+
+
+def dealer_has_blackjack(s: State) -> bool:
+    return len(s.dealer) == 2 and is_blackjack(*s.dealer)
+
+
+def dealer_may_have_blackjack(s: State) -> bool:
+    """Nobody can tell yet, the check included."""
+    return s.checked is None and could_be_blackjack(s.up)
+
+
+# Holds and people
+
+
+def top(s: State) -> Hold:
+    return s.holds[-1]
+
+
+def is_floor(e: Event) -> bool:
+    return e.actor.role == "floor"
+
+
+def is_dealer(e: Event) -> bool:
+    return e.actor.role == "dealer"
+
+
+def second_person(e: Event, second: Actor | None) -> bool:
+    """Somebody else than the actor stands in for the act too."""
+    return second is not None and second.name != e.actor.name

@@ -1,0 +1,131 @@
+"""Holds: how an irregularity stops the procedure, and which ways on it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from controller.procedure.effects import Effect, Told
+from controller.procedure.events import Event
+from controller.procedure.felt import tally, times_seen, top
+from controller.procedure.game import Game
+from controller.procedure.row import Row, When
+from controller.procedure.rows_table import OPEN
+from controller.procedure.states import WAITING, Hold, State, Step
+from controller.rules.cards import Card
+from controller.rules.rulings import WAYS, Irregularity, Way
+
+HOLDING = (
+    Step.HELD,
+    Step.CARD_ENTRY,
+    Step.CARD_CONFIRM,
+    Step.DEVICE,
+    Step.FELT,
+    Step.REFILL,
+    Step.RELIEF_BURN,
+)
+"""Steps that an irregularity leads to."""
+
+
+CARD_STEPS = (Step.DEALING, Step.HAND_CARD, Step.DEALER_LATE, Step.DEALER_CARD)
+"""Steps of a round that take a card face up."""
+
+
+BEFORE = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING)
+
+
+IN_ROUND = tuple(
+    step for step in OPEN if step not in (*BEFORE, *HOLDING, Step.BURNING, Step.WAGERING)
+)
+
+
+NO_CARD = tuple(step for step in IN_ROUND if step not in CARD_STEPS)
+"""Steps of a round in which no card may come."""
+
+
+SHOE_IN_PLAY = (*IN_ROUND, Step.WAGERING, Step.BURNING)
+
+
+_TOLD_TO_SURVEILLANCE = frozenset(
+    {Irregularity.DECK_SUSPECT, Irregularity.HOLE_MISMATCH, Irregularity.UNKNOWN_CARD}
+)
+
+
+def applicable(s: State, hold: Hold, way: Way) -> bool:
+    """The way can be gone from where the hold was put."""
+    if way is Way.ENTER_CARD:
+        # The hole card lies face down: nobody can read it from the felt.
+        return not (hold.back is Step.DEALING and s.places[s.dealt].kind == "hole")
+    if way is Way.USE_NEXT:
+        return s.spare is None
+    if way is Way.DEAL_ON:
+        # Before the first two cards lie no published rule says how it is dealt on.
+        return s.spare is None and hold.back in NO_CARD
+    if way is Way.REOPEN_INSURANCE:
+        at = (Step.INSURANCE, Step.INSURANCE_CLOSE, Step.CHECK)
+        return hold.back in at and any(seat.number == hold.seat for seat in s.seats)
+    if way in (Way.DEALER_LAST, Way.DEAD_HAND, Way.SECOND_CARD_LAST):
+        return hold.back is Step.DEALING
+    return True
+
+
+def hold(
+    g: Game,
+    s: State,
+    what: Irregularity,
+    *,
+    seat: int = 0,
+    card: Card = -1,
+    commitment: str = "",
+    detail: str = "",
+) -> State:
+    ruling = g.jurisdiction.ruling(what)
+    new = Hold(what, s.step, None, (), False, seat, card, commitment, detail)
+    ways = ruling.options or WAYS[what]
+    options = tuple(way for way in ways if applicable(s, new, way))
+    chosen: Way | None = ruling.way
+    if chosen is Way.FLOOR_DECIDES or (chosen and not applicable(s, new, chosen)):
+        chosen = None
+        options = options or tuple(way for way in WAYS[what] if applicable(s, new, way))
+    new = replace(new, chosen=chosen, options=options, two_people=ruling.two_people)
+    return replace(s, holds=(*s.holds, new))
+
+
+def told(g: Game, s: State, e: Event, after: State) -> tuple[Effect, ...]:
+    held = top(after)
+    floor = Told("floor", held.what.value, held.seat, held.detail)
+    if held.what not in _TOLD_TO_SURVEILLANCE:
+        return (floor,)
+    return (floor, Told("surveillance", held.what.value, held.seat, held.detail))
+
+
+def seen_once_more(s: State, card: Card) -> int:
+    return tally(s, card) if times_seen(s, card) < 15 else s.seen
+
+
+def holds_for(what: Irregularity) -> Callable[[Game, State, Any], State]:
+    """A hold that carries what the event says: its seat, its reason."""
+
+    def do(g: Game, s: State, e: Event) -> State:
+        detail = getattr(e, "why", "") or str(getattr(e, "which", ""))
+        return hold(g, s, what, seat=getattr(e, "seat", 0), detail=detail)
+
+    return do
+
+
+def found(
+    name: str,
+    at: tuple[Step, ...],
+    event: type[Event],
+    text: str,
+    do: Callable[[Game, State, Any], State],
+    when: When | None = None,
+    why: str = "",
+) -> Row:
+    return Row(name, at, event, Step.RULING, text, when, do, told, None, why)
+
+
+def elsewhere(*taken: Step) -> tuple[Step, ...]:
+    return tuple(step for step in WAITING if step not in taken)

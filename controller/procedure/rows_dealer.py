@@ -1,0 +1,228 @@
+"""The dealer's hand: the hole card turned over, the draws, and the settlement it leads to."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from controller.procedure.dues import settlement
+from controller.procedure.events import CardDrawn, Go, HoleRevealed
+from controller.procedure.felt import fresh, times_seen, to_dealer
+from controller.procedure.game import Game
+from controller.procedure.row import Refusal, Row
+from controller.procedure.states import WAITING, State, Step
+from controller.rules.cards import VALUE
+from controller.rules.hands import is_blackjack, plus
+from controller.rules.payouts import dealer_draws
+
+# The hole card turned over
+
+
+def agrees_with_check(s: State, e: HoleRevealed) -> bool:
+    return s.checked is None or s.checked == is_blackjack(s.dealer[0], e.card)
+
+
+def entered(s: State) -> bool:
+    """The dealer has read the card from the felt and the floor has confirmed it."""
+    return s.spare is not None and s.spare.entered
+
+
+def hole_is_fresh(g: Game, s: State, e: HoleRevealed) -> bool:
+    if s.spare is not None and s.spare.entered:
+        return e.card == s.spare.card
+    return times_seen(s, e.card) < g.decks
+
+
+def _reveals(g: Game, s: State, e: HoleRevealed) -> bool:
+    return hole_is_fresh(g, s, e) and agrees_with_check(s, e)
+
+
+def _revealed(g: Game, s: State, e: HoleRevealed) -> State:
+    total, soft = plus(s.dealer_total, s.dealer_soft, e.card)
+    read_from_felt = entered(s)
+    return replace(
+        s,
+        dealer=(*s.dealer, e.card),
+        dealer_total=total,
+        dealer_soft=soft,
+        hole="",
+        seen=s.seen if read_from_felt else s.seen + (1 << 4 * e.card),
+        spare=None if read_from_felt else s.spare,
+    )
+
+
+def _late_more(g: Game, s: State, e: CardDrawn) -> bool:
+    return fresh(g, s, e) and s.late > 1
+
+
+def _late_last(g: Game, s: State, e: CardDrawn) -> bool:
+    return fresh(g, s, e) and s.late == 1
+
+
+def _late_card(g: Game, s: State, e: CardDrawn) -> State:
+    late = to_dealer(s, e)
+    return replace(late, late=s.late - 1, up=s.up or VALUE[e.card])
+
+
+# The dealer's hand
+
+
+def depends(g: Game, s: State) -> bool:
+    """Some hand or Buster wager on the felt still depends on the dealer's cards."""
+    for hand in s.hands:
+        if not hand.out and (g.can_push or not hand.natural):
+            return True
+    for seat in s.seats:
+        if seat.buster or seat.toke_buster:
+            return True
+    return False
+
+
+def _must_draw(g: Game, s: State) -> bool:
+    return dealer_draws(g.options, s.dealer_total, soft=s.dealer_soft)
+
+
+def _draws(g: Game, s: State, e: Go) -> bool:
+    return _must_draw(g, s) and depends(g, s)
+
+
+def _settles(g: Game, s: State, e: Go) -> bool:
+    return not _draws(g, s, e) and on_the_felt(s)
+
+
+def _only_shown(g: Game, s: State, e: Go) -> bool:
+    return not _draws(g, s, e) and not on_the_felt(s)
+
+
+def on_the_felt(s: State) -> bool:
+    """Some wager is not settled yet."""
+    for hand in s.hands:
+        if not hand.out:
+            return True
+    for seat in s.seats:
+        if seat.buster or seat.toke_buster or seat.insurance:
+            return True
+    return False
+
+
+def _settlement(g: Game, s: State, e: Go) -> State:
+    return replace(s, due=settlement(g, s), after=Step.CLEARING)
+
+
+def _takes(g: Game, s: State, e: CardDrawn) -> bool:
+    return fresh(g, s, e)
+
+
+def _draw(g: Game, s: State, e: CardDrawn) -> State:
+    return to_dealer(s, e)
+
+
+ROWS = (
+    Row(
+        "reveal_hole",
+        (Step.REVEAL,),
+        HoleRevealed,
+        Step.DEALER_EVALUATE,
+        "The dealer turns the hole card over.",
+        when=_reveals,
+        do=_revealed,
+        rule=("classic.dealer1", "classic.deal4", "classic.insurance3", "sf21x.4a"),
+    ),
+    Row(
+        "late_card",
+        (Step.DEALER_LATE,),
+        CardDrawn,
+        Step.DEALER_LATE,
+        "The dealer gets a card that was missed; another one follows.",
+        when=_late_more,
+        do=_late_card,
+    ),
+    Row(
+        "late_last_card",
+        (Step.DEALER_LATE,),
+        CardDrawn,
+        Step.DEALER_EVALUATE,
+        "The dealer has the cards that were missed.",
+        when=_late_last,
+        do=_late_card,
+    ),
+    Row(
+        "dealer_must_draw",
+        (Step.DEALER_EVALUATE,),
+        Go,
+        Step.DEALER_CARD,
+        "A hand or a Buster wager depends on the dealer's hand, and its total must draw.",
+        when=_draws,
+        rule=(
+            "classic.dealer2",
+            "classic.dealer3",
+            "classic.rule1",
+            "maxtime.6",
+            "sf21x.intro2",
+            "mega.1",
+            "mega.buster5",
+            "mega.buster6",
+        ),
+    ),
+    Row(
+        "dealer_card",
+        (Step.DEALER_CARD,),
+        CardDrawn,
+        Step.DEALER_EVALUATE,
+        "The dealer draws a card.",
+        when=_takes,
+        do=_draw,
+        rule=("classic.dealer2",),
+    ),
+    Row(
+        "settle",
+        (Step.DEALER_EVALUATE,),
+        Go,
+        Step.PAYING,
+        "The dealer's hand is complete: what lies on the felt is settled in the house's order, "
+        "hand by hand, with the seat's Buster and toke bets.",
+        when=_settles,
+        do=_settlement,
+        rule=(
+            "classic.dealer4",
+            "classic.dealer5",
+            "classic.play3",
+            "classic.wagers2",
+            "classic.insurance3",
+            "maxtime.6",
+            "sf21x.13a",
+            "sf21x.13b",
+            "mega.6",
+            "mega.7",
+            "mega.7note",
+            "mega.9",
+            "mega.pay2",
+            "mega.pay3",
+            "mega.pay4",
+            "mega.pay5",
+            "mega.pay6",
+            "mega.buster2",
+            "mega.buster3",
+            "mega.buster4",
+            "mega.toke2",
+            "mega.deal4",
+        ),
+    ),
+    Row(
+        "hole_only_shown",
+        (Step.DEALER_EVALUATE,),
+        Go,
+        Step.CLEARING,
+        "Nothing on the felt depends on the dealer: the hole card is only shown.",
+        when=_only_shown,
+    ),
+)
+
+
+REFUSALS = (
+    Refusal(
+        "no_reveal_now",
+        tuple(step for step in WAITING if step is not Step.REVEAL),
+        HoleRevealed,
+        "the hole card stays face down now",
+    ),
+)

@@ -1,0 +1,279 @@
+"""What stops the table: disputes, devices, restarts, voids; and who takes it over."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from controller.procedure.dues import refunds
+from controller.procedure.effects import Corrected, Effect, RoundVoid, Told
+from controller.procedure.events import (
+    ControllerRestarted,
+    DealerRelieved,
+    DeckSuspect,
+    DeviceBack,
+    DeviceLost,
+    Disputed,
+    Event,
+    FloorCalled,
+    HoleExposed,
+    HoleUnchecked,
+    InsuranceDisputed,
+    MisdealCalled,
+    PaymentCorrected,
+    PlayedOutOfTurn,
+    RoundVoided,
+)
+from controller.procedure.felt import is_dealer, is_floor, second_person
+from controller.procedure.game import Game
+from controller.procedure.holds import BEFORE, IN_ROUND, elsewhere, found, hold, holds_for
+from controller.procedure.row import Refusal, Row
+from controller.procedure.rows_table import OPEN
+from controller.procedure.states import WAITING, State, Step
+from controller.rules.rulings import Irregularity
+
+
+def _device_held(g: Game, s: State, e: DeviceLost) -> State:
+    return hold(g, s, Irregularity.DEVICE_LOST, detail=f"{e.device}: {e.why}")
+
+
+def touches_outcome(g: Game, s: State, e: DeviceLost) -> bool:
+    """The device that is gone has a part in what happens next."""
+    if e.device == "shoe":
+        return s.step not in BEFORE
+    if e.device == "shuffler":
+        return s.step in (*BEFORE, Step.REFILL)
+    return g.options.decisions.by == "buttons" and bool(s.seats)
+
+
+def _aside(g: Game, s: State, e: DeviceLost) -> bool:
+    return not touches_outcome(g, s, e)
+
+
+def _void_now(g: Game, s: State, e: RoundVoided) -> bool:
+    return (
+        is_floor(e)
+        and bool(e.reason)
+        and ("void" not in g.jurisdiction.two_people or second_person(e, e.second))
+    )
+
+
+def _void_due(g: Game, s: State, e: RoundVoided) -> bool:
+    return _void_now(g, s, e) and bool(refunds(g, s, "void"))
+
+
+def _void_nothing_due(g: Game, s: State, e: RoundVoided) -> bool:
+    return _void_now(g, s, e) and not refunds(g, s, "void")
+
+
+def _voided(g: Game, s: State, e: RoundVoided) -> State:
+    return replace(s, due=refunds(g, s, "void"), after=Step.CLEARING, asking=0, approved=False)
+
+
+def _void_fact(g: Game, s: State, e: RoundVoided, after: State) -> tuple[Effect, ...]:
+    second = e.second.name if e.second else ""
+    return (RoundVoid(s.round, e.reason, e.actor.name, second),)
+
+
+def _may_correct(g: Game, s: State, e: PaymentCorrected) -> bool:
+    return (
+        is_floor(e)
+        and second_person(e, e.second)
+        and 0 < e.round <= s.round
+        and e.paid != e.due
+        and min(e.paid, e.due) >= 0
+    )
+
+
+def _corrected(g: Game, s: State, e: PaymentCorrected, after: State) -> tuple[Effect, ...]:
+    second = e.second.name if e.second else ""
+    who = e.actor.name
+    return (Corrected(e.round, e.seat, e.hand, e.bet, e.paid, e.due, who, second),)
+
+
+def _relief_burns(g: Game, s: State, e: DealerRelieved) -> bool:
+    return is_dealer(e) and g.options.burn.on_dealer > 0 and s.spare is None
+
+
+def _relief(g: Game, s: State, e: DealerRelieved) -> bool:
+    return is_dealer(e) and not (s.step is Step.WAGERING and _relief_burns(g, s, e))
+
+
+def _relieved(g: Game, s: State, e: Event, after: State) -> tuple[Effect, ...]:
+    return (Told("floor", Irregularity.DEALER_RELIEVED.value, 0, e.actor.name),)
+
+
+def _lost_aside(g: Game, s: State, e: DeviceLost, after: State) -> tuple[Effect, ...]:
+    return (Told("floor", Irregularity.DEVICE_LOST.value, 0, f"{e.device}: {e.why}"),)
+
+
+_DISPUTES: tuple[tuple[str, type[Disputed], Irregularity, tuple[Step, ...], str], ...] = (
+    (
+        "hole_exposed",
+        HoleExposed,
+        Irregularity.HOLE_EXPOSED,
+        IN_ROUND,
+        "The hole card was seen before its time.",
+    ),
+    (
+        "hole_unchecked",
+        HoleUnchecked,
+        Irregularity.HOLE_UNCHECKED,
+        IN_ROUND,
+        "Play went on before the hole card was checked.",
+    ),
+    (
+        "out_of_turn",
+        PlayedOutOfTurn,
+        Irregularity.OUT_OF_TURN,
+        IN_ROUND,
+        "A hand was played out of its turn.",
+    ),
+    (
+        "insurance_dispute",
+        InsuranceDisputed,
+        Irregularity.INSURANCE_DISPUTE,
+        IN_ROUND,
+        "A player disputes the insurance.",
+    ),
+    (
+        "misdeal",
+        MisdealCalled,
+        Irregularity.MISDEAL,
+        IN_ROUND,
+        "The dealer calls a misdeal.",
+    ),
+    (
+        "floor_called",
+        FloorCalled,
+        Irregularity.FLOOR_CALLED,
+        OPEN,
+        "The floor is called to the table.",
+    ),
+)
+
+
+ROWS = (
+    found(
+        "deck_suspect",
+        OPEN,
+        DeckSuspect,
+        "The decks are not what they should be.",
+        holds_for(Irregularity.DECK_SUSPECT),
+    ),
+    *(found(name, at, event, text, holds_for(what)) for name, event, what, at, text in _DISPUTES),
+    found(
+        "device_lost",
+        OPEN,
+        DeviceLost,
+        "A device that has a part in the outcome is gone.",
+        _device_held,
+        touches_outcome,
+    ),
+    found(
+        "controller_restarted",
+        OPEN,
+        ControllerRestarted,
+        "The controller was restarted: the step is the same, the felt is to be compared.",
+        holds_for(Irregularity.RESTARTED),
+    ),
+    found(
+        "dealer_relieved_and_burn",
+        (Step.WAGERING,),
+        DealerRelieved,
+        "Another dealer takes the table over before the next round.",
+        holds_for(Irregularity.DEALER_RELIEVED),
+        _relief_burns,
+        "a dealer relieves a dealer",
+    ),
+    *(
+        Row(
+            f"dealer_relieved_at_{step.value}",
+            (step,),
+            DealerRelieved,
+            step,
+            "Another dealer takes the table over.",
+            _relief,
+            None,
+            _relieved,
+            why="a dealer relieves a dealer",
+        )
+        for step in OPEN
+    ),
+    *(
+        Row(
+            f"device_lost_aside_at_{step.value}",
+            (step,),
+            DeviceLost,
+            step,
+            "A device is gone that has no part in what happens now; the floor is told.",
+            _aside,
+            None,
+            _lost_aside,
+        )
+        for step in OPEN
+    ),
+    *(
+        Row(
+            f"device_back_at_{step.value}",
+            (step,),
+            DeviceBack,
+            step,
+            "A device is back that nothing waits for.",
+        )
+        for step in WAITING
+        if step is not Step.DEVICE
+    ),
+    Row(
+        "void_round",
+        IN_ROUND,
+        RoundVoided,
+        Step.PAYING,
+        "The floor voids the round with a second person: every unresolved wager goes back.",
+        _void_due,
+        _voided,
+        _void_fact,
+        why="the floor voids a round, with a reason and a second person",
+        rule=("classic.rule8",),
+    ),
+    Row(
+        "void_round_nothing_due",
+        IN_ROUND,
+        RoundVoided,
+        Step.CLEARING,
+        "The floor voids the round; no wager is unresolved.",
+        _void_nothing_due,
+        _voided,
+        _void_fact,
+        why="the floor voids a round, with a reason and a second person",
+    ),
+    *(
+        Row(
+            f"correct_payment_at_{step.value}",
+            (step,),
+            PaymentCorrected,
+            step,
+            "The floor corrects a payment with a second person; both amounts are recorded.",
+            _may_correct,
+            None,
+            _corrected,
+            why="a correction is the floor's, with a second person, for a round that was dealt, "
+            "and says two different amounts",
+            rule=("classic.rule8",),
+        )
+        for step in WAITING
+    ),
+)
+
+
+REFUSALS = (
+    *(
+        Refusal("no_round", elsewhere(*at), event, "no round is under way")
+        for _, event, _, at, _ in _DISPUTES
+        if at is IN_ROUND
+    ),
+    Refusal("no_round_to_void", elsewhere(*IN_ROUND), RoundVoided, "no round to void now"),
+    *(
+        Refusal("table_is_closed", (Step.CLOSED,), event, "the table is closed")
+        for event in (DeckSuspect, FloorCalled, DeviceLost, ControllerRestarted, DealerRelieved)
+    ),
+)

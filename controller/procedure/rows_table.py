@@ -1,0 +1,335 @@
+"""The life of the table between rounds: opening, shuffle, burn, closing."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from controller.procedure.effects import Burned, Effect
+from controller.procedure.events import (
+    CardBurned,
+    CutCardSeen,
+    Go,
+    ShoeLoaded,
+    ShuffleCalled,
+    ShuffleDone,
+    ShuffleStarted,
+    TableClosed,
+    TableOpened,
+)
+from controller.procedure.felt import is_floor, second_person
+from controller.procedure.game import Game
+from controller.procedure.row import Refusal, Row
+from controller.procedure.states import WAITING, Shoe, State, Step
+
+BETWEEN = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.BURNING, Step.WAGERING)
+OPEN = tuple(step for step in Step if step in WAITING and step is not Step.CLOSED)
+"""Every step of an open table that waits for something."""
+
+
+# Opening and closing
+
+
+def _opens(g: Game, s: State, e: TableOpened) -> bool:
+    return is_floor(e) and second_person(e, e.second)
+
+
+def _opened(g: Game, s: State, e: TableOpened) -> State:
+    return State(round=s.round)
+
+
+def _closes(g: Game, s: State, e: TableClosed) -> bool:
+    return is_floor(e) and second_person(e, e.second) and not s.seats
+
+
+def _closed(g: Game, s: State, e: TableClosed) -> State:
+    return State(round=s.round)
+
+
+def _close_later(g: Game, s: State, e: TableClosed) -> bool:
+    return is_floor(e) and second_person(e, e.second)
+
+
+def _closing(g: Game, s: State, e: TableClosed) -> State:
+    return replace(s, closing=True)
+
+
+# The shoe
+
+
+def _shuffle_called(g: Game, s: State, e: ShuffleCalled) -> bool:
+    return not s.seats
+
+
+def _started(g: Game, s: State, e: ShuffleStarted) -> State:
+    return replace(s, shoe=Shoe(), seen=0)
+
+
+def _complete(g: Game, s: State, e: ShuffleDone) -> bool:
+    return e.missing == 0 and e.extra == 0
+
+
+def whole_shoe(g: Game, e: ShoeLoaded) -> bool:
+    return e.count == g.decks * 52
+
+
+def _loaded_and_burn(g: Game, s: State, e: ShoeLoaded) -> bool:
+    return whole_shoe(g, e) and g.options.burn.on_shuffle > 0
+
+
+def _loaded_no_burn(g: Game, s: State, e: ShoeLoaded) -> bool:
+    return whole_shoe(g, e) and g.options.burn.on_shuffle == 0
+
+
+def _loaded(g: Game, s: State, e: ShoeLoaded) -> State:
+    return replace(s, shoe=Shoe(loaded=True), seen=0, burn=g.options.burn.on_shuffle)
+
+
+def more_to_burn(g: Game, s: State, e: CardBurned) -> bool:
+    return s.burn > 1
+
+
+def last_to_burn(g: Game, s: State, e: CardBurned) -> bool:
+    return s.burn == 1
+
+
+def burned_one(g: Game, s: State, e: CardBurned) -> State:
+    return replace(s, burn=s.burn - 1)
+
+
+def burned(g: Game, s: State, e: CardBurned, after: State) -> tuple[Effect, ...]:
+    return (Burned(),)
+
+
+# The cut card
+
+
+def _first_sight(g: Game, s: State, e: CutCardSeen) -> bool:
+    return s.shoe.rounds_left < 0
+
+
+def _cut(g: Game, s: State, e: CutCardSeen) -> State:
+    # Between rounds the round that is about to begin is one of those that are left.
+    left = g.jurisdiction.rounds_after_cut
+    return replace(s, shoe=replace(s.shoe, rounds_left=left))
+
+
+# The next round
+
+
+def shoe_is_out(g: Game, s: State) -> bool:
+    most = g.options.shuffle.max_rounds
+    return s.shoe.rounds_left == 0 or (most is not None and s.shoe.rounds >= most)
+
+
+def _must_close(g: Game, s: State, e: Go) -> bool:
+    return s.closing
+
+
+def _must_shuffle(g: Game, s: State, e: Go) -> bool:
+    return not s.closing and (shoe_is_out(g, s) or not s.shoe.loaded)
+
+
+def _another_round(g: Game, s: State, e: Go) -> bool:
+    return not s.closing and s.shoe.loaded and not shoe_is_out(g, s)
+
+
+def fresh_felt(s: State) -> State:
+    """Nothing of the last round is left but its number, the shoe, and a card kept beside it."""
+    spare = None if s.spare is None or s.spare.exposed else s.spare
+    return State(round=s.round, shoe=s.shoe, seen=s.seen, closing=s.closing, spare=spare)
+
+
+def _next(g: Game, s: State, e: Go) -> State:
+    return fresh_felt(s)
+
+
+def _shut(g: Game, s: State, e: Go) -> State:
+    return State(round=s.round)
+
+
+ROWS = (
+    Row(
+        "open_table",
+        (Step.CLOSED,),
+        TableOpened,
+        Step.SHUFFLE_NEEDED,
+        "The floor opens the table with a second person; cards are shuffled before anything else.",
+        when=_opens,
+        do=_opened,
+        why="the floor opens a table, with a second person who counts too",
+    ),
+    Row(
+        "close_table",
+        (*BETWEEN,),
+        TableClosed,
+        Step.CLOSED,
+        "With no wager on the felt the floor closes the table with a second person.",
+        when=_closes,
+        do=_closed,
+        why="the floor closes a table with a second person, and not over a wager on the felt",
+    ),
+    Row(
+        "start_shuffle",
+        (Step.SHUFFLE_NEEDED,),
+        ShuffleStarted,
+        Step.SHUFFLING,
+        "The cards are shuffled.",
+        do=_started,
+        rule=("maxtime.intro1",),
+    ),
+    Row(
+        "shuffle_done",
+        (Step.SHUFFLING,),
+        ShuffleDone,
+        Step.LOADING,
+        "The shuffle is complete and no card is missing or too many: cut and load the shoe.",
+        when=_complete,
+    ),
+    Row(
+        "load_and_burn",
+        (Step.SHUFFLE_NEEDED, Step.LOADING),
+        ShoeLoaded,
+        Step.BURNING,
+        "The whole of the decks is in the shoe; the first cards are burned.",
+        when=_loaded_and_burn,
+        do=_loaded,
+        rule=("classic.deal5",),
+    ),
+    Row(
+        "load",
+        (Step.SHUFFLE_NEEDED, Step.LOADING),
+        ShoeLoaded,
+        Step.WAGERING,
+        "The whole of the decks is in the shoe; wagers may be placed.",
+        when=_loaded_no_burn,
+        do=_loaded,
+        rule=("classic.deal5",),
+    ),
+    Row(
+        "burn_more",
+        (Step.BURNING,),
+        CardBurned,
+        Step.BURNING,
+        "A card is burned; another one follows.",
+        when=more_to_burn,
+        do=burned_one,
+        effects=burned,
+    ),
+    Row(
+        "burn_last",
+        (Step.BURNING,),
+        CardBurned,
+        Step.WAGERING,
+        "The last card to burn is burned; wagers may be placed.",
+        when=last_to_burn,
+        do=burned_one,
+        effects=burned,
+    ),
+    Row(
+        "call_shuffle",
+        (Step.WAGERING,),
+        ShuffleCalled,
+        Step.SHUFFLE_NEEDED,
+        "With no wager on the felt the cards may be shuffled before the next round.",
+        when=_shuffle_called,
+        why="wagers lie on the felt: play the round first, or give them back",
+    ),
+    *(
+        Row(
+            f"cut_card_at_{step.value}",
+            (step,),
+            CutCardSeen,
+            step,
+            "The cut card came out: after this round only the rounds that the house allows.",
+            when=_first_sight,
+            do=_cut,
+            why="the cut card of this shoe was seen before",
+        )
+        for step in OPEN
+        if step not in (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING)
+    ),
+    *(
+        Row(
+            f"close_after_round_at_{step.value}",
+            (step,),
+            TableClosed,
+            step,
+            "The table closes when the round is over.",
+            when=_close_later,
+            do=_closing,
+            why="the floor closes a table, with a second person who counts too",
+        )
+        for step in OPEN
+        if step not in BETWEEN
+    ),
+    Row(
+        "close_now",
+        (Step.NEXT_ROUND,),
+        Go,
+        Step.CLOSED,
+        "The round is over and the table closes.",
+        when=_must_close,
+        do=_shut,
+    ),
+    Row(
+        "shuffle_now",
+        (Step.NEXT_ROUND,),
+        Go,
+        Step.SHUFFLE_NEEDED,
+        "The shoe has dealt its last round: shuffle.",
+        when=_must_shuffle,
+        do=_next,
+    ),
+    Row(
+        "next_round",
+        (Step.NEXT_ROUND,),
+        Go,
+        Step.WAGERING,
+        "Wagers may be placed for the next round.",
+        when=_another_round,
+        do=_next,
+    ),
+)
+
+REFUSALS = (
+    Refusal("already_open", OPEN, TableOpened, "the table is open"),
+    Refusal("table_closed_already", (Step.CLOSED,), TableClosed, "the table is closed"),
+    Refusal(
+        "not_shuffling",
+        tuple(step for step in WAITING if step is not Step.SHUFFLE_NEEDED),
+        ShuffleStarted,
+        "no shuffle is wanted now",
+    ),
+    Refusal(
+        "no_shuffle_to_end",
+        tuple(step for step in WAITING if step is not Step.SHUFFLING),
+        ShuffleDone,
+        "no shuffle is under way",
+    ),
+    Refusal(
+        "no_shoe_wanted",
+        tuple(
+            step for step in WAITING if step not in (Step.SHUFFLE_NEEDED, Step.LOADING, Step.REFILL)
+        ),
+        ShoeLoaded,
+        "no shoe is to be loaded now",
+    ),
+    Refusal(
+        "no_burn",
+        tuple(step for step in WAITING if step not in (Step.BURNING, Step.RELIEF_BURN)),
+        CardBurned,
+        "no card is to be burned now",
+    ),
+    Refusal(
+        "no_shuffle_now",
+        tuple(step for step in WAITING if step is not Step.WAGERING),
+        ShuffleCalled,
+        "a shuffle can be called between rounds only",
+    ),
+    Refusal(
+        "no_shoe_no_cut_card",
+        (Step.CLOSED, Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING),
+        CutCardSeen,
+        "no shoe is in play",
+    ),
+)

@@ -1,0 +1,338 @@
+"""The ways on: what the floor may rule, and what each ruling does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from controller.procedure.dues import refunds
+from controller.procedure.effects import (
+    Burned,
+    DecksOut,
+    Discarded,
+    Effect,
+    RoundVoid,
+    Ruled,
+    SeatDead,
+)
+from controller.procedure.events import FloorRuled, Go
+from controller.procedure.felt import is_floor, seat_of, second_person, tally, times_seen, top
+from controller.procedure.game import Game
+from controller.procedure.holds import applicable, elsewhere
+from controller.procedure.relay import laid_again, lays_without, missed_places, second_last
+from controller.procedure.row import Refusal, Row, When
+from controller.procedure.rows_insurance import may_be_asked
+from controller.procedure.states import Hold, Seat, Spare, State, Step
+from controller.rules.hands import is_blackjack
+from controller.rules.rulings import Irregularity, Way
+
+
+def with_top(s: State, held: Hold) -> State:
+    return replace(s, holds=(*s.holds[:-1], held))
+
+
+# The floor rules
+
+
+def _may_rule(g: Game, s: State, e: FloorRuled) -> bool:
+    held = top(s)
+    if not is_floor(e) or e.way not in held.options or not applicable(s, held, e.way):
+        return False
+    return not g.needs_two(held.what, e.way) or second_person(e, e.second)
+
+
+def _ruled(g: Game, s: State, e: FloorRuled) -> State:
+    return with_top(s, replace(top(s), chosen=e.way))
+
+
+def _ruled_fact(g: Game, s: State, e: FloorRuled, after: State) -> tuple[Effect, ...]:
+    second = e.second.name if e.second else ""
+    told: tuple[Effect, ...] = (Ruled(top(s).what.value, e.way.value, e.actor.name, second),)
+    if e.way in (Way.VOID, Way.DECKS_OUT):
+        told += (RoundVoid(s.round, top(s).what.value, e.actor.name, second),)
+    return told
+
+
+def _undecided(g: Game, s: State, e: Go) -> bool:
+    return top(s).chosen is None
+
+
+# What a ruling does. Each way ends in RESUMING, which goes back to where the hold was put.
+
+
+def _chosen(way: Way, *but: Irregularity) -> When:
+    def guard(g: Game, s: State, e: Go) -> bool:
+        held = top(s)
+        return held.chosen is way and held.what not in but
+
+    return guard
+
+
+def _discard_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
+    return (Discarded(top(s).card),)
+
+
+def _burn_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
+    return (Burned(top(s).card),)
+
+
+def _relief_burn(g: Game, s: State, e: Go) -> bool:
+    held = top(s)
+    return held.chosen is Way.BURN and held.what is Irregularity.DEALER_RELIEVED
+
+
+def _count_burn(g: Game, s: State, e: Go) -> State:
+    return replace(s, burn=g.options.burn.on_dealer)
+
+
+def _use_next(g: Game, s: State, e: Go) -> State:
+    return replace(s, spare=Spare(commitment=top(s).commitment))
+
+
+def _deal_on(g: Game, s: State, e: Go) -> State:
+    return replace(s, spare=Spare(card=top(s).card, exposed=True))
+
+
+def _resume(g: Game, s: State, e: Go) -> State:
+    """Play goes on as it stands; a card that was in doubt is taken for what it shows."""
+    held = top(s)
+    if held.card < 0 or held.back in (Step.PAYING, Step.CLEARING):
+        return s
+    if held.what is Irregularity.HOLE_MISMATCH:
+        return replace(s, checked=is_blackjack(s.dealer[0], held.card))
+    if held.what is Irregularity.DECK_SUSPECT:
+        seen = tally(s, held.card) if times_seen(s, held.card) < 15 else s.seen
+        return replace(s, seen=seen, spare=Spare(card=held.card, entered=True))
+    return s
+
+
+def _dealer_last(g: Game, s: State, e: Go) -> State:
+    which = int(top(s).detail)
+    places = missed_places(s, which)
+    if places is None:
+        return s
+    return replace(laid_again(s, places), late=3 - which)
+
+
+def _dead_hand(g: Game, s: State, e: Go) -> State:
+    seat = top(s).seat
+    places = lays_without(s, seat)
+    if places is None:
+        return s
+    again = laid_again(s, places)
+    hands = tuple(
+        replace(hand, done=True, out=True) if hand.seat == seat else hand for hand in again.hands
+    )
+    seats = tuple(Seat(seat) if each.number == seat else each for each in s.seats)
+    return replace(again, hands=hands, seats=seats)
+
+
+def _dead_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
+    return (SeatDead(top(s).seat),)
+
+
+def _second_last(g: Game, s: State, e: Go) -> State:
+    places = second_last(s, top(s).seat)
+    return s if places is None else laid_again(s, places)
+
+
+def _void(g: Game, s: State, e: Go) -> State:
+    """Unresolved wagers go back. A hold that lies deeper is still to be lifted before."""
+    dues = refunds(g, s, "void")
+    back = Step.PAYING if dues else Step.CLEARING
+    first = replace(s.holds[0], back=back)
+    holds = (first, *s.holds[1:])
+    return replace(
+        s, due=dues, after=Step.CLEARING, holds=holds, asking=0, approved=False, spare=None
+    )
+
+
+def _decks_out(g: Game, s: State, e: Go) -> State:
+    shoe = replace(s.shoe, loaded=False, decks_out=True)
+    if s.seats:
+        return replace(_void(g, s, e), shoe=shoe)
+    # Between rounds nothing lies on the felt that could be given back or picked up.
+    first = replace(s.holds[0], back=Step.SHUFFLE_NEEDED)
+    return replace(s, shoe=shoe, holds=(first, *s.holds[1:]), spare=None, burn=0)
+
+
+def _decks_out_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
+    return (DecksOut(),)
+
+
+def _reopen(g: Game, s: State, e: Go) -> State:
+    seat = seat_of(s, top(s).seat)
+    if seat is None:
+        return s
+    again = replace(seat, insurance=0, answer="")
+    seats = tuple(again if each.number == seat.number else each for each in s.seats)
+    reopened = with_top(s, replace(top(s), back=Step.INSURANCE))
+    return replace(reopened, seats=seats, asked=_first_unanswered(seats, s))
+
+
+def _first_unanswered(seats: tuple[Seat, ...], s: State) -> int:
+    return next(index for index, seat in enumerate(seats) if may_be_asked(s, seat))
+
+
+def _way(
+    name: str,
+    way: Way,
+    to: Step,
+    text: str,
+    do: Callable[[Game, State, Any], State] | None = None,
+    effects: Callable[[Game, State, Any, State], tuple[Effect, ...]] | None = None,
+    when: When | None = None,
+) -> Row:
+    return Row(f"way_{name}", (Step.RULING,), Go, to, text, when or _chosen(way), do, effects)
+
+
+ROWS = (
+    Row(
+        "floor_decides",
+        (Step.RULING,),
+        Go,
+        Step.HELD,
+        "No rule gives the way on: the table is held until the floor has ruled.",
+        _undecided,
+        rule=("classic.rule8",),
+    ),
+    Row(
+        "floor_rules",
+        (Step.HELD,),
+        FloorRuled,
+        Step.RULING,
+        "The floor rules, with a second person where the house asks for one; the ruling is final.",
+        _may_rule,
+        _ruled,
+        _ruled_fact,
+        why="the floor rules, one of the ways that are open, with a second person where asked",
+        rule=("classic.rule8",),
+    ),
+    _way(
+        "discard",
+        Way.DISCARD,
+        Step.RESUMING,
+        "The card is not used: it goes to the discard rack.",
+        None,
+        _discard_fact,
+    ),
+    _way(
+        "use_next",
+        Way.USE_NEXT,
+        Step.RESUMING,
+        "The card that nobody saw is the next card and must be used.",
+        _use_next,
+    ),
+    _way(
+        "deal_on",
+        Way.DEAL_ON,
+        Step.RESUMING,
+        "The exposed card is the next one; a player may refuse it and draws no more this round.",
+        _deal_on,
+    ),
+    _way(
+        "burn",
+        Way.BURN,
+        Step.RESUMING,
+        "The card is burned.",
+        None,
+        _burn_fact,
+        _chosen(Way.BURN, Irregularity.DEALER_RELIEVED),
+    ),
+    _way(
+        "relief_burn",
+        Way.BURN,
+        Step.RELIEF_BURN,
+        "The new dealer burns as the house says.",
+        _count_burn,
+        None,
+        _relief_burn,
+    ),
+    _way(
+        "dealer_last",
+        Way.DEALER_LAST,
+        Step.RESUMING,
+        "The players are finished first, then the dealer gets the own cards.",
+        _dealer_last,
+    ),
+    _way(
+        "reshuffle",
+        Way.RESHUFFLE,
+        Step.REFILL,
+        "The discards are shuffled, cut and loaded, and the round is finished with them.",
+    ),
+    _way(
+        "dead_hand",
+        Way.DEAD_HAND,
+        Step.RESUMING,
+        "The seat's hand is dead; its wagers go back and it is in again next round.",
+        _dead_hand,
+        _dead_fact,
+    ),
+    _way(
+        "second_card_last",
+        Way.SECOND_CARD_LAST,
+        Step.RESUMING,
+        "The seat gets its second card after everyone else's.",
+        _second_last,
+    ),
+    _way(
+        "enter_card",
+        Way.ENTER_CARD,
+        Step.CARD_ENTRY,
+        "The dealer enters the card from the felt.",
+    ),
+    _way(
+        "decks_out",
+        Way.DECKS_OUT,
+        Step.RESUMING,
+        "The decks are out of play; every unresolved wager goes back.",
+        _decks_out,
+        _decks_out_fact,
+    ),
+    _way(
+        "resume",
+        Way.RESUME,
+        Step.RESUMING,
+        "Play goes on as it stands.",
+        _resume,
+    ),
+    _way(
+        "void",
+        Way.VOID,
+        Step.RESUMING,
+        "The round is void: every unresolved wager goes back.",
+        _void,
+    ),
+    _way(
+        "reopen_insurance",
+        Way.REOPEN_INSURANCE,
+        Step.RESUMING,
+        "The seat is asked for insurance once more.",
+        _reopen,
+    ),
+    _way(
+        "device_check",
+        Way.DEVICE_CHECK,
+        Step.DEVICE,
+        "Dealing stops until the device is back, is the same one, and its counters agree.",
+    ),
+    _way(
+        "felt_check",
+        Way.FELT_CHECK,
+        Step.FELT,
+        "The dealer compares the felt with the screen.",
+    ),
+)
+
+
+REFUSALS = (
+    Refusal(
+        "nothing_to_rule",
+        elsewhere(Step.HELD),
+        FloorRuled,
+        "nothing waits for a ruling: call the floor first",
+    ),
+)

@@ -1,0 +1,1 @@
+"""The procedure driven without a table: scripts and par sheets."""

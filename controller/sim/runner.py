@@ -1,0 +1,318 @@
+"""A scripted round played through the procedure: the dealer's part is done by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from controller.procedure.effects import Effect, Settled
+from controller.procedure.engine import Procedure
+from controller.procedure.events import (
+    CardDrawn,
+    Cleared,
+    Confirmed,
+    Decline,
+    Double,
+    EvenMoney,
+    Event,
+    Hit,
+    HoleChecked,
+    HoleDealt,
+    HoleRevealed,
+    InsuranceClosed,
+    Insure,
+    Paid,
+    PayDeclined,
+    PaymentApproved,
+    PayTaken,
+    Split,
+    Stand,
+    Surrender,
+    WagerPlaced,
+)
+from controller.procedure.felt import top
+from controller.procedure.game import BETS, Game
+from controller.procedure.row import Decision, Refused
+from controller.procedure.states import State, Step
+from controller.rules.cards import NAMES, Card
+from controller.rules.hands import is_blackjack
+from controller.sim.games import DEALER, FLOOR, SHOE, player, unburned_game, wagering
+from controller.sim.results import RejectedBet, RoundResult, differences, result_of
+from controller.sim.scripts import Action, ScriptRound, check_copies
+
+Watch = Callable[[Event, Decision | Refused], None]
+
+_OVER: Final = frozenset({Step.WAGERING, Step.SHUFFLE_NEEDED, Step.CLOSED})
+_MOST_EVENTS: Final = 10_000
+
+
+class _Stopped(Exception):
+    """The round cannot go on; the failures say why."""
+
+
+def decision_for(action: Action) -> Event:
+    """The event that an action hands in."""
+    actor, seat = player(action.seat), action.seat
+    match action.do:
+        case "insure":
+            return Insure(actor, seat, action.amount or 0)
+        case "decline":
+            return Decline(actor, seat)
+        case "even_money":
+            return EvenMoney(actor, seat)
+        case "hit":
+            return Hit(actor, seat, action.hand or 0)
+        case "stand":
+            return Stand(actor, seat, action.hand or 0)
+        case "double":
+            return Double(actor, seat, action.hand or 0, action.amount)
+        case "split":
+            return Split(actor, seat, action.hand or 0, action.amount)
+        case "surrender":
+            return Surrender(actor, seat, action.hand or 0)
+
+
+class _Round:
+    """One round in the playing. The hole card's value lives here, outside the procedure."""
+
+    def __init__(self, procedure: Procedure, scripted: ScriptRound, watch: Watch | None) -> None:
+        self.procedure = procedure
+        self.game: Game = procedure.game
+        self.script = scripted.script
+        self.cards = scripted.cards
+        self.watch = watch
+        self.state = wagering(0 if self.script.first_round_of_shuffle else 1)
+        self.over: State = self.state
+        self.drawn = 0
+        self.hole: Card = -1
+        self.next = 0
+        self.settled: list[Settled] = []
+        self.failures: list[str] = []
+        self.rejected_bets: list[RejectedBet] = []
+        self.rejected_actions: list[int] = []
+
+    # Handing in
+
+    def hand_in(self, event: Event) -> Decision | Refused:
+        answer = self.procedure.step(self.state, event)
+        if self.watch is not None:
+            self.watch(event, answer)
+        if isinstance(answer, Decision):
+            self.state = answer.state
+            self._note(answer.effects)
+        return answer
+
+    def _note(self, effects: tuple[Effect, ...]) -> None:
+        self.settled += [effect for effect in effects if type(effect) is Settled]
+
+    def must(self, event: Event) -> None:
+        """An event of the dealer's part, which no script can have refused."""
+        answer = self.hand_in(event)
+        if isinstance(answer, Refused):
+            self.stop(f"{type(event).__name__} refused at {self.state.step.value}: {answer.why}")
+
+    def stop(self, why: str) -> None:
+        self.failures.append(why)
+        raise _Stopped
+
+    # Wagers
+
+    def place_wagers(self) -> None:
+        for seat in sorted(self.script.seats, key=lambda seat: seat.seat):
+            for bet in BETS:
+                if bet not in seat.bets:
+                    continue
+                amount = seat.bets[bet]
+                wager = WagerPlaced(player(seat.seat), seat.seat, bet, amount)
+                answer = self.hand_in(wager)
+                if isinstance(answer, Refused):
+                    self.rejected_bets.append(RejectedBet(seat.seat, bet, amount, answer.why))
+
+    # Cards
+
+    def draw(self) -> Card:
+        if self.drawn >= len(self.cards):
+            self.stop(f"the shoe has no card for {self.state.step.value}: one too few")
+        card = self.cards[self.drawn]
+        self.drawn += 1
+        return card
+
+    def deal(self) -> None:
+        s = self.state
+        if s.step is Step.DEALING and s.places[s.dealt].kind == "hole":
+            self.hole = self.draw()
+            self.must(HoleDealt(SHOE, commitment_of(self.hole)))
+        else:
+            self.must(CardDrawn(SHOE, self.draw()))
+
+    # Actions
+
+    def waiting(self) -> Action | None:
+        """The next action that is not to be skipped."""
+        while self.next < len(self.script.actions):
+            action = self.script.actions[self.next]
+            if action.rejected or not self._skips(action):
+                return action
+            self.next += 1
+        return None
+
+    def _skips(self, action: Action) -> bool:
+        """A stand, or whatever is marked implicit, for a hand that already ended by itself."""
+        if action.phase != "play" or not (action.do == "stand" or action.implicit):
+            return False
+        return any(
+            hand.seat == action.seat and hand.number == action.hand and hand.done
+            for hand in self.state.hands
+        )
+
+    def take(self, action: Action) -> None:
+        """Hands the action in, and holds the answer against its mark."""
+        index = self.next
+        self.next += 1
+        answer = self.hand_in(decision_for(action))
+        if isinstance(answer, Refused):
+            self.rejected_actions.append(index)
+            if not action.rejected:
+                self.failures.append(
+                    f"actions[{index}]: {action.do} of seat {action.seat} refused: {answer.why}"
+                )
+        elif action.rejected:
+            self.failures.append(
+                f"actions[{index}]: {action.do} of seat {action.seat} was to be refused and "
+                "was accepted"
+            )
+
+    def answer_insurance(self) -> None:
+        asked = self.state.seats[self.state.asked].number
+        action = self.waiting()
+        if action is not None and (
+            action.rejected or (action.phase == "insurance" and action.seat <= asked)
+        ):
+            self.take(action)
+        else:
+            self.must(Decline(player(asked), asked))
+
+    def answer_natural(self) -> None:
+        """A blackjack is kept unless the script doubles it when its turn comes."""
+        hand = self.state.hands[self.state.turn]
+        doubles = any(
+            action.do == "double" and action.seat == hand.seat and not action.rejected
+            for action in self.script.actions[self.next :]
+        )
+        kind = PayDeclined if doubles else PayTaken
+        self.must(kind(player(hand.seat), hand.seat))
+
+    def decide(self) -> None:
+        hand = self.state.hands[self.state.turn]
+        action = self.waiting()
+        theirs = action is not None and action.seat == hand.seat and action.hand == hand.number
+        if action is not None and (action.rejected or theirs or action.phase != "play"):
+            self.take(action)
+        elif hand.total == 21:
+            self.must(Stand(player(hand.seat), hand.seat, hand.number))
+        else:
+            wanted = "none is left" if action is None else f"the next is for seat {action.seat}"
+            self.stop(
+                f"seat {hand.seat} hand {hand.number} waits for a decision with {hand.total}; "
+                + wanted
+            )
+
+    def leftover_actions(self) -> None:
+        while (action := self.waiting()) is not None:
+            self.take(action)
+
+    # Payments
+
+    def pay(self) -> None:
+        due = self.state.due[0]
+        if due.floor and not self.state.approved:
+            self.must(PaymentApproved(FLOOR))
+        declared = due.moves if self.game.jurisdiction.declare_payments else None
+        self.must(Paid(DEALER, declared))
+
+    def clear(self) -> None:
+        self.leftover_actions()
+        self.over = self.state
+        self.must(Cleared(DEALER))
+
+    # The round
+
+    def step(self) -> None:
+        match self.state.step:
+            case Step.INSURANCE:
+                self.answer_insurance()
+            case Step.NATURALS:
+                self.answer_natural()
+            case Step.TURN:
+                self.decide()
+            case Step.PAYING:
+                self.pay()
+            case Step.CHECK:
+                blackjack = is_blackjack(self.state.dealer[0], self.hole)
+                self.must(HoleChecked(SHOE, blackjack))
+            case Step.REVEAL:
+                self.must(HoleRevealed(SHOE, self.hole, commitment_of(self.hole)))
+            case Step.INSURANCE_CONFIRM | Step.DOUBLE_CONFIRM | Step.SPLIT_CONFIRM:
+                self.must(Confirmed(DEALER))
+            case Step.INSURANCE_CLOSE:
+                self.must(InsuranceClosed(DEALER))
+            case Step.CLEARING:
+                self.clear()
+            case Step.HELD:
+                self.stop(f"the table is held: {top(self.state).what.value}")
+            case _:
+                self.deal()
+
+    def play(self) -> RoundResult:
+        self.over = self.state
+        try:
+            self.place_wagers()
+            if self.state.seats:
+                self.play_round()
+            else:
+                self.leftover_actions()
+        except _Stopped:
+            self.over = self.state
+        left = len(self.cards) - self.drawn
+        if left and not self.failures:
+            unused = ", ".join(NAMES[card] for card in self.cards[self.drawn :])
+            self.failures.append(f"shoe: {left} left over: {unused}")
+        return self._result()
+
+    def play_round(self) -> None:
+        self.deal()
+        for _ in range(_MOST_EVENTS):
+            if self.state.step in _OVER:
+                return
+            self.step()
+        self.stop("the round does not end")
+
+    def _result(self) -> RoundResult:
+        made = result_of(
+            self.script.id,
+            self.over,
+            self.settled,
+            self.rejected_bets,
+            self.rejected_actions,
+            self.failures,
+        )
+        wanted: Any = msgspec.to_builtins(self.script.expect)
+        found = differences(wanted, msgspec.to_builtins(made))
+        failures = [*self.failures, *found]
+        return msgspec.structs.replace(made, ok=not failures, failures=failures)
+
+
+def commitment_of(card: Card) -> str:
+    """Binds a scripted hole card. A script's cards are no secret: it needs no nonce."""
+    return sha256(b"script" + bytes([card])).hexdigest()
+
+
+def play_script(scripted: ScriptRound, watch: Watch | None = None) -> RoundResult:
+    """Plays one scripted round. A config that no game can have is a UsageProblem."""
+    script = scripted.script
+    game = unburned_game(script.game, script.config, f"{scripted.where}: config")
+    check_copies(scripted.cards, game.decks, scripted.where)
+    return _Round(Procedure(game), scripted, watch).play()

@@ -1,0 +1,1 @@
+"""The wire contract, TableLink: messages, framing, link. Imports nothing of ours."""

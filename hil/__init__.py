@@ -1,0 +1,1 @@
+"""Simulated devices behind real ports, faults, robots, scenarios, conformance and bench."""

@@ -1,0 +1,1 @@
+"""Game sheets, tables and jurisdictions."""

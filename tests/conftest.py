@@ -1,0 +1,82 @@
+"""What holds for every test: nothing stays open behind it, and nothing is skipped in silence."""
+
+import gc
+import os
+import threading
+import time
+from collections.abc import Iterator
+from multiprocessing import resource_tracker
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# pytest-timeout bounds a test; a bound per example would only measure how busy the machine is.
+settings.register_profile("house", deadline=None, print_blob=True)
+settings.load_profile("house")
+
+GRACE_SECONDS = 2.0
+"""How long a thread or child that was told to end may take to be gone."""
+
+
+def require(condition: object, reason: str) -> None:
+    """Skip the test where the machine lacks something; with HOLECARD_REQUIRE_ALL=1, fail it."""
+    if condition:
+        return
+    if os.environ.get("HOLECARD_REQUIRE_ALL") == "1":
+        pytest.fail(f"required here: {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+def held() -> set[str]:
+    """What this process holds now: its threads, child processes and file descriptors, in words."""
+    return {
+        *(f"thread {thread.ident} {thread.name}" for thread in threading.enumerate()),
+        *_children(),
+        *_descriptors(),
+    }
+
+
+def _children() -> Iterator[str]:
+    for task in Path("/proc/self/task").glob("*/children"):
+        try:
+            pids = task.read_text().split()
+        except OSError:  # the thread ended meanwhile
+            continue
+        for pid in pids:
+            yield f"child process {pid}"
+
+
+def _descriptors() -> Iterator[str]:
+    for descriptor in list(Path("/proc/self/fd").glob("*")):
+        try:
+            yield f"file descriptor {descriptor.name} {descriptor.readlink()}"
+        except OSError:  # the one that listed the folder is closed by now
+            continue
+
+
+def leaked(before: set[str], grace: float = GRACE_SECONDS) -> list[str]:
+    """What is held now and was not before, after giving it the time to go."""
+    deadline = time.monotonic() + grace
+    while rest := held() - before:
+        if time.monotonic() >= deadline:
+            return sorted(rest)
+        gc.collect()  # what only waits for the collector is not held by anybody
+        time.sleep(0.01)
+    return []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _helper_process() -> None:
+    # multiprocessing starts its tracker once for the life of the process. Started here, it is
+    # no leak of the first test that uses a pool.
+    resource_tracker.ensure_running()
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing_behind(_helper_process: None) -> Iterator[None]:
+    before = held()
+    yield
+    rest = leaked(before)
+    if rest:
+        pytest.fail("left behind: " + "; ".join(rest), pytrace=False)

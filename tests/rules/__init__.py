@@ -1,0 +1,1 @@
+"""Cards, hands, money, options."""
