@@ -5,20 +5,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
 from controller.procedure.effects import Effect
 from controller.procedure.events import Actor, Event, Go
 from controller.procedure.game import Game
-from controller.procedure.row import Decision, Refusal, Refused, Row
+from controller.procedure.row import Decision, Do, Makes, Refusal, Refused, Row, When
 from controller.procedure.rows import REFUSALS, ROWS, RowFault
 from controller.procedure.shows import SHOWS
 from controller.procedure.states import PASSING, State, Step
 
 GO: Final = Go(Actor("device", "controller"))
-_MOST_PASSED: Final = 64
+MOST_PASSED: Final = 64
 """Rows that may fire after one event: four split hands on every seat stay far below."""
 
 
@@ -35,18 +35,27 @@ def apply(g: Game, row: Row, s: State, e: Event) -> tuple[State, tuple[Effect, .
     return new, () if makes is None else makes(g, s, e, new)
 
 
+# A row as the engine reads it: guard, act, step, effects, and its id in a tuple. Taking a plain
+# tuple apart is faster than asking a row for its fields, and this is done at every event.
+_Fast: TypeAlias = tuple[When | None, Do | None, Step, Makes | None, tuple[str, ...]]
+
+
+def _fast(row: Row) -> _Fast:
+    return (row.when, row.do, row.to, row.effects, (row.id,))
+
+
 class Procedure:
     """A game's rows, ready to step through."""
 
     def __init__(self, game: Game) -> None:
         self.game = game
         self.rows = rows_of(game)
-        self._rows: dict[Step, dict[type[Event], tuple[Row, ...]]] = {step: {} for step in Step}
+        self._at: dict[Step, dict[type[Event], tuple[_Fast, ...]]] = {step: {} for step in Step}
         for row in self.rows:
             for step in row.at:
-                here = self._rows[step]
-                here[row.event] = (*here.get(row.event, ()), row)
-        self._go = {step: self._rows[step].get(Go, ()) for step in PASSING}
+                here = self._at[step]
+                here[row.event] = (*here.get(row.event, ()), _fast(row))
+        self._go = {step: self._at[step].get(Go, ()) for step in PASSING}
         self._refusals: dict[Step, dict[type[Event], tuple[Refusal, ...]]] = {
             step: {} for step in Step
         }
@@ -55,38 +64,31 @@ class Procedure:
                 said = self._refusals[step]
                 said[ref.event] = (*said.get(ref.event, ()), ref)
 
-    def rows_at(self, step: Step, event: type[Event]) -> tuple[Row, ...]:
-        return self._rows[step].get(event, ())
-
     def step(self, s: State, e: Event) -> Decision | Refused:
+        """The rows that the event sets off, up to a step that waits; or why nothing happens."""
         g = self.game
-        for row in self._rows[s.step].get(type(e), ()):
-            when = row.when
+        for when, do, to, makes, fired in self._at[s.step].get(type(e), ()):
             if when is None or when(g, s, e):
                 break
         else:
             return self.refuse(s, e)
-        do = row.do
-        new = replace(s if do is None else do(g, s, e), step=row.to)
-        effects = row.effects(g, s, e, new) if row.effects is not None else ()
-        fired = [row.id]
+        new = replace(s, step=to) if do is None else replace(do(g, s, e), step=to)
+        effects = () if makes is None else makes(g, s, e, new)
         go = self._go
-        while (onward := go.get(new.step)) is not None:
-            for row in onward:
-                when = row.when
+        while (onward := go.get(to)) is not None:
+            for when, do, to, makes, row in onward:
                 if when is None or when(g, new, GO):
                     break
             else:
-                raise RowFault(f"nothing goes on from {new.step.value}")
+                raise RowFault(f"nothing goes on from {to.value}")
             before = new
-            do = row.do
-            new = replace(before if do is None else do(g, before, GO), step=row.to)
-            if row.effects is not None:
-                effects += row.effects(g, before, GO, new)
-            fired.append(row.id)
-            if len(fired) > _MOST_PASSED:
+            new = replace(before, step=to) if do is None else replace(do(g, before, GO), step=to)
+            if makes is not None:
+                effects += makes(g, before, GO, new)
+            fired += row
+            if len(fired) > MOST_PASSED:
                 raise RowFault(f"no end from {s.step.value}: {fired}")
-        return Decision(tuple(fired), new, effects + SHOWS[new.step](g, new))
+        return Decision(fired, new, effects + SHOWS[to](g, new))
 
     def refuse(self, s: State, e: Event) -> Refused:
         """Why nothing happens."""
@@ -95,8 +97,8 @@ class Procedure:
             if ref.when is None or ref.when(g, s, e):
                 detail = ref.detail(g, s, e) if ref.detail is not None else {}
                 return Refused(ref.id, ref.why.format(**detail))
-        for row in self._rows[s.step].get(type(e), ()):
-            if row.why:
+        for row in self.rows:
+            if row.event is type(e) and row.why and s.step in row.at:
                 return Refused(row.id, row.why)
         return Refused("not_now", f"{type(e).__name__} has no place at {s.step.value}")
 

@@ -10,15 +10,13 @@ from typing import Any
 
 from transitions import EventData, Machine
 
-from controller.procedure.engine import GO, Procedure, apply
+from controller.procedure.engine import GO, MOST_PASSED, Procedure, apply
 from controller.procedure.events import Event, Go
 from controller.procedure.game import Game
 from controller.procedure.row import Decision, Refused, Row, When
 from controller.procedure.rows import RowFault
 from controller.procedure.shows import SHOWS
 from controller.procedure.states import PASSING, State, Step
-
-_MOST_PASSED = 64
 
 
 class _Model:
@@ -86,7 +84,7 @@ class LiveTable:
             new, more = apply(self.game, row, new, GO)
             effects += more
             fired.append(row.id)
-            if len(fired) > _MOST_PASSED:
+            if len(fired) > MOST_PASSED:
                 raise RowFault(f"no end from {s.step.value}: {fired}")
         return Decision(tuple(fired), new, effects + SHOWS[new.step](self.game, new))
 

@@ -132,6 +132,8 @@ def _pay_declined(g: Game, s: State, e: PayDeclined) -> State:
 
 
 def _pays_with_deal(g: Game, s: State, e: Go) -> bool:
+    if nothing_with_deal(g, s):
+        return False
     return next_to_decline(g, s) < 0 and bool(with_the_deal(g, s))
 
 
@@ -177,6 +179,8 @@ ROWS = (
             "sf21x.3",
             "mega.deal1",
             "mega.rules",
+            "sf21x.intro1",
+            "classic.intro2",
         ),
     ),
     Row(

@@ -185,6 +185,7 @@ ROWS = (
         rule=(
             "classic.dealer4",
             "classic.dealer5",
+            "classic.intro1",
             "classic.play3",
             "classic.wagers2",
             "classic.insurance3",

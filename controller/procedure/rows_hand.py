@@ -71,7 +71,7 @@ ROWS = (
         "The card is dealt face up to the hand in turn.",
         when=_takes,
         do=in_hand,
-        rule=("maxtime.3a", "sf21x.8", "classic.play1"),
+        rule=("maxtime.3a", "sf21x.8", "classic.play1", "classic.intro2"),
     ),
     Row(
         "plays_on",

@@ -95,7 +95,10 @@ def _card(g: Game, s: State) -> tuple[Effect, ...]:
     """A card is expected: where it goes, and whether it is the one beside the shoe."""
     step = s.step
     if step is Step.DEALING:
-        key: object = (s.places, s.dealt, s.spare)
+        place = s.places[s.dealt]
+        turn = place.turn
+        nth = len(s.hands[turn].cards) if turn >= 0 else len(s.dealer)
+        key: object = (place.kind, place.seat, nth, s.spare)
     elif step is Step.HAND_CARD:
         hand = s.hands[s.turn]
         key = (step, hand.seat, hand.number, len(hand.cards), s.spare)
