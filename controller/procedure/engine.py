@@ -16,6 +16,7 @@ from controller.procedure.row import Decision, Do, Makes, Refusal, Refused, Row,
 from controller.procedure.rows import REFUSALS, ROWS, RowFault
 from controller.procedure.shows import SHOWS
 from controller.procedure.states import PASSING, State, Step
+from controller.procedure.who import refusal as not_theirs
 
 GO: Final = Go(Actor("device", "controller"))
 MOST_PASSED: Final = 64
@@ -67,7 +68,10 @@ class Procedure:
     def step(self, s: State, e: Event) -> Decision | Refused:
         """The rows that the event sets off, up to a step that waits; or why nothing happens."""
         g = self.game
-        for when, do, to, makes, fired in self._at[s.step].get(type(e), ()):
+        kind = type(e)
+        if e.actor.role not in g.who.get(kind, ()):
+            return self.refuse(s, e)
+        for when, do, to, makes, fired in self._at[s.step].get(kind, ()):
             if when is None or when(g, s, e):
                 break
         else:
@@ -93,6 +97,9 @@ class Procedure:
     def refuse(self, s: State, e: Event) -> Refused:
         """Why nothing happens."""
         g = self.game
+        allowed = g.who.get(type(e), frozenset())
+        if e.actor.role not in allowed:
+            return Refused(*not_theirs(e, allowed))
         for ref in self._refusals[s.step].get(type(e), ()):
             if ref.when is None or ref.when(g, s, e):
                 detail = ref.detail(g, s, e) if ref.detail is not None else {}

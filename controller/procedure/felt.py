@@ -159,14 +159,6 @@ def top(s: State) -> Hold:
     return s.holds[-1]
 
 
-def is_floor(e: Event) -> bool:
-    return e.actor.role == "floor"
-
-
-def is_dealer(e: Event) -> bool:
-    return e.actor.role == "dealer"
-
-
 def second_person(e: Event, second: Actor | None) -> bool:
     """Somebody else than the actor stands in for the act too."""
     return second is not None and second.name != e.actor.name

@@ -12,6 +12,7 @@ from typing import Final
 from controller.procedure.clauses import WHY_RULES, of_game
 from controller.procedure.effects import Effect, Stations
 from controller.procedure.states import Place
+from controller.procedure.who import who_may
 from controller.rules.money import Amount, in_chips
 from controller.rules.options import Limit, Options
 from controller.rules.payouts import can_push
@@ -53,6 +54,7 @@ class Game:
         self.insures = options.insurance.offered
         self.natural_may_double = options.double.natural
         self.buttons = options.decisions.by != "signals"
+        self.who = who_may(options)
         self.chips_for = lru_cache(maxsize=_MOST_CACHED)(self._chips_for)
         self.deal_order = lru_cache(maxsize=256)(_deal_order)
         self.why_rules = {why: of_game(rules, name) for why, rules in WHY_RULES.items()}

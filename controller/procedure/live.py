@@ -11,7 +11,7 @@ from typing import Any
 from transitions import EventData, Machine
 
 from controller.procedure.engine import GO, MOST_PASSED, Procedure, apply
-from controller.procedure.events import Event, Go
+from controller.procedure.events import Event
 from controller.procedure.game import Game
 from controller.procedure.row import Decision, Refused, Row, When
 from controller.procedure.rows import RowFault
@@ -72,7 +72,8 @@ class LiveTable:
         return model.row
 
     def step(self, s: State, e: Event) -> Decision | Refused:
-        row = None if type(e) is Go else self._pick(s, e)
+        theirs = e.actor.role in self.game.who.get(type(e), ())
+        row = self._pick(s, e) if theirs else None
         if row is None:
             return self._procedure.refuse(s, e)
         new, effects = apply(self.game, row, s, e)

@@ -17,7 +17,7 @@ from controller.procedure.events import (
     PlayerAbsent,
     ShoeLoaded,
 )
-from controller.procedure.felt import is_dealer, is_floor, second_person, tally, times_seen, top
+from controller.procedure.felt import second_person, tally, times_seen, top
 from controller.procedure.game import Game
 from controller.procedure.holds import elsewhere
 from controller.procedure.row import Refusal, Row
@@ -29,15 +29,11 @@ from controller.procedure.states import WAITING, Spare, State, Step
 
 
 def _may_enter(g: Game, s: State, e: CardEntered) -> bool:
-    return is_dealer(e) and times_seen(s, e.card) < g.decks
+    return times_seen(s, e.card) < g.decks
 
 
 def _entered(g: Game, s: State, e: CardEntered) -> State:
     return with_top(s, replace(top(s), card=e.card))
-
-
-def _by_floor(g: Game, s: State, e: CardConfirmed | CardRejected) -> bool:
-    return is_floor(e)
 
 
 def _card_confirmed(g: Game, s: State, e: CardConfirmed) -> State:
@@ -54,16 +50,12 @@ def _disagrees(g: Game, s: State, e: DeviceBack) -> bool:
 
 
 def _accepts(g: Game, s: State, e: CountersAccepted) -> bool:
-    return is_floor(e) and second_person(e, e.second)
+    return second_person(e, e.second)
 
 
 def _accepted_fact(g: Game, s: State, e: CountersAccepted, after: State) -> tuple[Effect, ...]:
     second = e.second.name if e.second else ""
     return (Ruled(top(s).what.value, "counters_accepted", e.actor.name, second),)
-
-
-def _dealer_confirms(g: Game, s: State, e: FeltConfirmed) -> bool:
-    return is_dealer(e)
 
 
 def _refills(g: Game, s: State, e: ShoeLoaded) -> bool:
@@ -130,9 +122,7 @@ ROWS = (
         CardConfirmed,
         Step.RESUMING,
         "The floor has confirmed the card: it goes to its place.",
-        _by_floor,
-        _card_confirmed,
-        why="the floor confirms a card that was entered",
+        do=_card_confirmed,
     ),
     Row(
         "reject_card",
@@ -140,8 +130,6 @@ ROWS = (
         CardRejected,
         Step.CARD_ENTRY,
         "The floor reads another card: the dealer enters it again.",
-        _by_floor,
-        why="the floor confirms a card that was entered",
     ),
     Row(
         "device_agrees",
@@ -175,8 +163,6 @@ ROWS = (
         FeltConfirmed,
         Step.RESUMING,
         "The cards on the felt are those on the screen.",
-        _dealer_confirms,
-        why="the dealer compares the felt",
     ),
     Row(
         "refill",

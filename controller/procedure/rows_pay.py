@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from controller.procedure.dues import facts, settle
 from controller.procedure.effects import Burned, Effect, RoundOver
 from controller.procedure.events import AllPaid, Cleared, Go, Paid, PaymentApproved
-from controller.procedure.felt import is_floor
 from controller.procedure.game import Game
 from controller.procedure.row import Refusal, Row
 from controller.procedure.states import WAITING, Due, State, Step
@@ -68,7 +67,7 @@ def _all_facts(g: Game, s: State, e: AllPaid, after: State) -> tuple[Effect, ...
 
 
 def _may_approve(g: Game, s: State, e: PaymentApproved) -> bool:
-    return is_floor(e) and s.due[0].floor and not s.approved
+    return s.due[0].floor and not s.approved
 
 
 def _approved(g: Game, s: State, e: PaymentApproved) -> State:
@@ -156,7 +155,7 @@ ROWS = (
         "The floor has seen the payment.",
         when=_may_approve,
         do=_approved,
-        why="no payment waits for the floor, or you are not the floor",
+        why="no payment waits for the floor",
         rule=("classic.rule8",),
     ),
     *(_goes_to(step) for step in _AFTER_PAYING),

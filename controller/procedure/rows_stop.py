@@ -23,7 +23,7 @@ from controller.procedure.events import (
     PlayedOutOfTurn,
     RoundVoided,
 )
-from controller.procedure.felt import is_dealer, is_floor, second_person
+from controller.procedure.felt import second_person
 from controller.procedure.game import Game
 from controller.procedure.holds import BEFORE, IN_ROUND, elsewhere, found, hold, holds_for
 from controller.procedure.row import Refusal, Row
@@ -50,10 +50,8 @@ def _aside(g: Game, s: State, e: DeviceLost) -> bool:
 
 
 def _void_now(g: Game, s: State, e: RoundVoided) -> bool:
-    return (
-        is_floor(e)
-        and bool(e.reason)
-        and ("void" not in g.jurisdiction.two_people or second_person(e, e.second))
+    return bool(e.reason) and (
+        "void" not in g.jurisdiction.two_people or second_person(e, e.second)
     )
 
 
@@ -76,8 +74,7 @@ def _void_fact(g: Game, s: State, e: RoundVoided, after: State) -> tuple[Effect,
 
 def _may_correct(g: Game, s: State, e: PaymentCorrected) -> bool:
     return (
-        is_floor(e)
-        and second_person(e, e.second)
+        second_person(e, e.second)
         and 0 < e.round <= s.round
         and e.paid != e.due
         and min(e.paid, e.due) >= 0
@@ -91,11 +88,11 @@ def _corrected(g: Game, s: State, e: PaymentCorrected, after: State) -> tuple[Ef
 
 
 def _relief_burns(g: Game, s: State, e: DealerRelieved) -> bool:
-    return is_dealer(e) and g.options.burn.on_dealer > 0 and s.spare is None
+    return g.options.burn.on_dealer > 0 and s.spare is None
 
 
 def _relief(g: Game, s: State, e: DealerRelieved) -> bool:
-    return is_dealer(e) and not (s.step is Step.WAGERING and _relief_burns(g, s, e))
+    return not (s.step is Step.WAGERING and _relief_burns(g, s, e))
 
 
 def _relieved(g: Game, s: State, e: Event, after: State) -> tuple[Effect, ...]:

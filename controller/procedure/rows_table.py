@@ -16,7 +16,7 @@ from controller.procedure.events import (
     TableClosed,
     TableOpened,
 )
-from controller.procedure.felt import is_floor, second_person
+from controller.procedure.felt import second_person
 from controller.procedure.game import Game
 from controller.procedure.row import Refusal, Row
 from controller.procedure.states import WAITING, Shoe, State, Step
@@ -30,7 +30,7 @@ OPEN = tuple(step for step in Step if step in WAITING and step is not Step.CLOSE
 
 
 def _opens(g: Game, s: State, e: TableOpened) -> bool:
-    return is_floor(e) and second_person(e, e.second)
+    return second_person(e, e.second)
 
 
 def _opened(g: Game, s: State, e: TableOpened) -> State:
@@ -38,7 +38,7 @@ def _opened(g: Game, s: State, e: TableOpened) -> State:
 
 
 def _closes(g: Game, s: State, e: TableClosed) -> bool:
-    return is_floor(e) and second_person(e, e.second) and not s.seats
+    return second_person(e, e.second) and not s.seats
 
 
 def _closed(g: Game, s: State, e: TableClosed) -> State:
@@ -46,7 +46,7 @@ def _closed(g: Game, s: State, e: TableClosed) -> State:
 
 
 def _close_later(g: Game, s: State, e: TableClosed) -> bool:
-    return is_floor(e) and second_person(e, e.second)
+    return second_person(e, e.second)
 
 
 def _closing(g: Game, s: State, e: TableClosed) -> State:

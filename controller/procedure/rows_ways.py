@@ -18,7 +18,7 @@ from controller.procedure.effects import (
     SeatDead,
 )
 from controller.procedure.events import FloorRuled, Go
-from controller.procedure.felt import is_floor, seat_of, second_person, tally, times_seen, top
+from controller.procedure.felt import seat_of, second_person, tally, times_seen, top
 from controller.procedure.game import Game
 from controller.procedure.holds import applicable, elsewhere
 from controller.procedure.relay import laid_again, lays_without, missed_places, second_last
@@ -38,7 +38,7 @@ def with_top(s: State, held: Hold) -> State:
 
 def _may_rule(g: Game, s: State, e: FloorRuled) -> bool:
     held = top(s)
-    if not is_floor(e) or e.way not in held.options or not applicable(s, held, e.way):
+    if e.way not in held.options or not applicable(s, held, e.way):
         return False
     return not g.needs_two(held.what, e.way) or second_person(e, e.second)
 

@@ -11,6 +11,7 @@ import msgspec
 from controller.procedure.effects import Effect, Settled
 from controller.procedure.engine import Procedure
 from controller.procedure.events import (
+    Actor,
     CardDrawn,
     Cleared,
     Confirmed,
@@ -53,9 +54,9 @@ class _Stopped(Exception):
     """The round cannot go on; the failures say why."""
 
 
-def decision_for(action: Action) -> Event:
+def decision_for(action: Action, actor: Actor) -> Event:
     """The event that an action hands in."""
-    actor, seat = player(action.seat), action.seat
+    seat = action.seat
     match action.do:
         case "insure":
             return Insure(actor, seat, action.amount or 0)
@@ -150,6 +151,10 @@ class _Round:
 
     # Actions
 
+    def decider(self, seat: int) -> Actor:
+        """Who brings a seat's decision: its station, or the dealer who sees the signal."""
+        return player(seat) if self.game.buttons else DEALER
+
     def waiting(self) -> Action | None:
         """The next action that is not to be skipped."""
         while self.next < len(self.script.actions):
@@ -172,7 +177,7 @@ class _Round:
         """Hands the action in, and holds the answer against its mark."""
         index = self.next
         self.next += 1
-        answer = self.hand_in(decision_for(action))
+        answer = self.hand_in(decision_for(action, self.decider(action.seat)))
         if isinstance(answer, Refused):
             self.rejected_actions.append(index)
             if not action.rejected:
@@ -193,7 +198,7 @@ class _Round:
         ):
             self.take(action)
         else:
-            self.must(Decline(player(asked), asked))
+            self.must(Decline(self.decider(asked), asked))
 
     def answer_natural(self) -> None:
         """A blackjack is kept unless the script doubles it when its turn comes."""
@@ -203,7 +208,7 @@ class _Round:
             for action in self.script.actions[self.next :]
         )
         kind = PayDeclined if doubles else PayTaken
-        self.must(kind(player(hand.seat), hand.seat))
+        self.must(kind(self.decider(hand.seat), hand.seat))
 
     def decide(self) -> None:
         hand = self.state.hands[self.state.turn]
@@ -212,7 +217,7 @@ class _Round:
         if action is not None and (action.rejected or theirs or action.phase != "play"):
             self.take(action)
         elif hand.total == 21:
-            self.must(Stand(player(hand.seat), hand.seat, hand.number))
+            self.must(Stand(self.decider(hand.seat), hand.seat, hand.number))
         else:
             wanted = "none is left" if action is None else f"the next is for seat {action.seat}"
             self.stop(
