@@ -80,9 +80,12 @@ def hold(
     card: Card = -1,
     commitment: str = "",
     detail: str = "",
+    device: str = "",
+    back: Step | None = None,
 ) -> State:
+    """The state with a hold on it, which goes back to where the state stands, or to `back`."""
     ruling = g.jurisdiction.ruling(what)
-    new = Hold(what, s.step, None, (), False, seat, card, commitment, detail)
+    new = Hold(what, back or s.step, None, (), False, seat, card, commitment, detail, device)
     ways = ruling.options or WAYS[what]
     options = tuple(way for way in ways if applicable(s, new, way))
     chosen: Way | None = ruling.way

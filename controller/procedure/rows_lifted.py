@@ -23,6 +23,7 @@ from controller.procedure.holds import elsewhere
 from controller.procedure.row import Refusal, Row
 from controller.procedure.rows_hand import plays
 from controller.procedure.rows_insurance import seat_asked
+from controller.procedure.rows_stop import came_back
 from controller.procedure.rows_table import burned, burned_one, last_to_burn, more_to_burn
 from controller.procedure.rows_ways import with_top
 from controller.procedure.states import WAITING, Spare, State, Step
@@ -42,7 +43,7 @@ def _card_confirmed(g: Game, s: State, e: CardConfirmed) -> State:
 
 
 def _agrees(g: Game, s: State, e: DeviceBack) -> bool:
-    return e.agrees and top(s).detail.startswith(e.device)
+    return e.agrees and top(s).device == e.device
 
 
 def _disagrees(g: Game, s: State, e: DeviceBack) -> bool:
@@ -51,6 +52,10 @@ def _disagrees(g: Game, s: State, e: DeviceBack) -> bool:
 
 def _accepts(g: Game, s: State, e: CountersAccepted) -> bool:
     return second_person(e, e.second)
+
+
+def _taken_back(g: Game, s: State, e: CountersAccepted) -> State:
+    return replace(s, lost=tuple(device for device in s.lost if device != top(s).device))
 
 
 def _accepted_fact(g: Game, s: State, e: CountersAccepted, after: State) -> tuple[Effect, ...]:
@@ -138,6 +143,7 @@ ROWS = (
         Step.FELT,
         "The device is back, the same one, and its counters agree: now the felt.",
         _agrees,
+        came_back,
     ),
     Row(
         "device_disagrees",
@@ -154,6 +160,7 @@ ROWS = (
         Step.FELT,
         "Two people take the device as it is: now the felt.",
         _accepts,
+        _taken_back,
         effects=_accepted_fact,
         why="the floor and a second person take back a device that does not agree",
     ),

@@ -15,6 +15,7 @@ from controller.procedure.events import (
     Disputed,
     Event,
     FloorCalled,
+    Go,
     HoleExposed,
     HoleUnchecked,
     InsuranceDisputed,
@@ -25,15 +26,45 @@ from controller.procedure.events import (
 )
 from controller.procedure.felt import second_person
 from controller.procedure.game import Game
-from controller.procedure.holds import BEFORE, IN_ROUND, elsewhere, found, hold, holds_for
+from controller.procedure.holds import (
+    BEFORE,
+    IN_ROUND,
+    elsewhere,
+    found,
+    hold,
+    holds_for,
+    told,
+)
 from controller.procedure.row import Refusal, Row
-from controller.procedure.rows_table import OPEN
+from controller.procedure.rows_table import OPEN, another_round, fresh_felt
 from controller.procedure.states import WAITING, State, Step
 from controller.rules.rulings import Irregularity
 
 
 def _device_held(g: Game, s: State, e: DeviceLost) -> State:
-    return hold(g, s, Irregularity.DEVICE_LOST, detail=f"{e.device}: {e.why}")
+    gone = replace(s, lost=_with(s.lost, e.device))
+    return hold(g, gone, Irregularity.DEVICE_LOST, detail=e.why, device=e.device)
+
+
+def _with(lost: tuple[str, ...], device: str) -> tuple[str, ...]:
+    return lost if device in lost else (*lost, device)
+
+
+def _gone(g: Game, s: State, e: DeviceLost) -> State:
+    return replace(s, lost=_with(s.lost, e.device))
+
+
+def came_back(g: Game, s: State, e: DeviceBack) -> State:
+    return replace(s, lost=tuple(device for device in s.lost if device != e.device))
+
+
+def _shoe_still_lost(g: Game, s: State, e: Go) -> bool:
+    return another_round(g, s) and "shoe" in s.lost
+
+
+def _hold_for_shoe(g: Game, s: State, e: Go) -> State:
+    """The round in which the shoe was lost was voided: no other begins without it."""
+    return hold(g, fresh_felt(s), Irregularity.DEVICE_LOST, device="shoe", back=Step.WAGERING)
 
 
 def touches_outcome(g: Game, s: State, e: DeviceLost) -> bool:
@@ -150,6 +181,16 @@ _DISPUTES: tuple[tuple[str, type[Disputed], Irregularity, tuple[Step, ...], str]
 
 
 ROWS = (
+    Row(
+        "shoe_still_lost",
+        (Step.NEXT_ROUND,),
+        Go,
+        Step.RULING,
+        "The shoe is still gone: no round begins without it.",
+        _shoe_still_lost,
+        _hold_for_shoe,
+        told,
+    ),
     found(
         "deck_suspect",
         OPEN,
@@ -204,7 +245,7 @@ ROWS = (
             step,
             "A device is gone that has no part in what happens now; the floor is told.",
             _aside,
-            None,
+            _gone,
             _lost_aside,
         )
         for step in OPEN
@@ -216,6 +257,7 @@ ROWS = (
             DeviceBack,
             step,
             "A device is back that nothing waits for.",
+            do=came_back,
         )
         for step in WAITING
         if step is not Step.DEVICE

@@ -34,7 +34,7 @@ def _opens(g: Game, s: State, e: TableOpened) -> bool:
 
 
 def _opened(g: Game, s: State, e: TableOpened) -> State:
-    return State(round=s.round)
+    return State(round=s.round, lost=s.lost)
 
 
 def _closes(g: Game, s: State, e: TableClosed) -> bool:
@@ -42,7 +42,7 @@ def _closes(g: Game, s: State, e: TableClosed) -> bool:
 
 
 def _closed(g: Game, s: State, e: TableClosed) -> State:
-    return State(round=s.round)
+    return State(round=s.round, lost=s.lost)
 
 
 def _close_later(g: Game, s: State, e: TableClosed) -> bool:
@@ -72,12 +72,16 @@ def whole_shoe(g: Game, e: ShoeLoaded) -> bool:
     return e.count == g.decks * 52
 
 
+def _no_shoe(g: Game, s: State, e: ShoeLoaded) -> bool:
+    return "shoe" in s.lost
+
+
 def _loaded_and_burn(g: Game, s: State, e: ShoeLoaded) -> bool:
-    return whole_shoe(g, e) and g.options.burn.on_shuffle > 0
+    return whole_shoe(g, e) and g.options.burn.on_shuffle > 0 and not _no_shoe(g, s, e)
 
 
 def _loaded_no_burn(g: Game, s: State, e: ShoeLoaded) -> bool:
-    return whole_shoe(g, e) and g.options.burn.on_shuffle == 0
+    return whole_shoe(g, e) and g.options.burn.on_shuffle == 0 and not _no_shoe(g, s, e)
 
 
 def _loaded(g: Game, s: State, e: ShoeLoaded) -> State:
@@ -129,14 +133,26 @@ def _must_shuffle(g: Game, s: State, e: Go) -> bool:
     return not s.closing and (shoe_is_out(g, s) or not s.shoe.loaded)
 
 
-def _another_round(g: Game, s: State, e: Go) -> bool:
+def another_round(g: Game, s: State) -> bool:
+    """The shoe has another round, and nobody wants to close."""
     return not s.closing and s.shoe.loaded and not shoe_is_out(g, s)
+
+
+def _another_round(g: Game, s: State, e: Go) -> bool:
+    return another_round(g, s) and "shoe" not in s.lost
 
 
 def fresh_felt(s: State) -> State:
     """Nothing of the last round is left but its number, the shoe, and a card kept beside it."""
     spare = None if s.spare is None or s.spare.exposed else s.spare
-    return State(round=s.round, shoe=s.shoe, seen=s.seen, closing=s.closing, spare=spare)
+    return State(
+        round=s.round,
+        shoe=s.shoe,
+        seen=s.seen,
+        lost=s.lost,
+        closing=s.closing,
+        spare=spare,
+    )
 
 
 def _next(g: Game, s: State, e: Go) -> State:
@@ -144,7 +160,7 @@ def _next(g: Game, s: State, e: Go) -> State:
 
 
 def _shut(g: Game, s: State, e: Go) -> State:
-    return State(round=s.round)
+    return State(round=s.round, lost=s.lost)
 
 
 ROWS = (
@@ -305,6 +321,13 @@ REFUSALS = (
         tuple(step for step in WAITING if step is not Step.SHUFFLING),
         ShuffleDone,
         "no shuffle is under way",
+    ),
+    Refusal(
+        "shoe_is_gone",
+        (Step.SHUFFLE_NEEDED, Step.LOADING),
+        ShoeLoaded,
+        "the shoe is not connected: connect it first",
+        _no_shoe,
     ),
     Refusal(
         "no_shoe_wanted",

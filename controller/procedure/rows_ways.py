@@ -139,14 +139,22 @@ def _second_last(g: Game, s: State, e: Go) -> State:
 
 
 def _void(g: Game, s: State, e: Go) -> State:
-    """Unresolved wagers go back. A hold that lies deeper is still to be lifted before."""
+    """Unresolved wagers go back. A hold that lies deeper is still to be lifted before.
+
+    Wagers are given back without a device and whatever the felt shows: those holds end here. A
+    shoe that is gone stops the next round instead.
+    """
     dues = refunds(g, s, "void")
     back = Step.PAYING if dues else Step.CLEARING
-    first = replace(s.holds[0], back=back)
-    holds = (first, *s.holds[1:])
+    deeper = tuple(held for held in s.holds[:-1] if held.what not in _ENDED_BY_VOID)
+    first, *rest = (*deeper, top(s))
+    holds = (replace(first, back=back), *rest)
     return replace(
         s, due=dues, after=Step.CLEARING, holds=holds, asking=0, approved=False, spare=None
     )
+
+
+_ENDED_BY_VOID = frozenset({Irregularity.DEVICE_LOST, Irregularity.RESTARTED})
 
 
 def _decks_out(g: Game, s: State, e: Go) -> State:

@@ -183,6 +183,8 @@ class Hold(Struct, frozen=True, gc=False):
     card: Card = -1
     commitment: str = ""
     detail: str = ""
+    device: str = ""
+    """Which device is waited for."""
 
 
 class State(Struct, frozen=True, gc=False):
@@ -231,4 +233,6 @@ class State(Struct, frozen=True, gc=False):
     """Seats that decide and draw no more this round: their hands stand."""
     spare: Spare | None = None
     holds: tuple[Hold, ...] = ()
+    lost: tuple[str, ...] = ()
+    """Devices that are gone now."""
     closing: bool = False

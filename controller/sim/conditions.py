@@ -1,0 +1,216 @@
+"""The guards of the rows in words. Ids and families of ids are those of the published pages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_FLOOR_AND_SECOND: Final = "the floor does it, with another person as second"
+_IN_TURN: Final = "the hand is the one in turn, and may {}"
+_BURN_MORE: Final = "more than one card is still to be burned"
+_BURN_LAST: Final = "one card is still to be burned"
+_HIDDEN: Final = "the card that lies beside the shoe, where one does, is the one that is dealt"
+_DEAL_PAID: Final = "nothing that the deal decides is left to ask or to pay"
+
+CONDITIONS: Final[dict[str, str]] = {
+    # opening, shuffle and closing
+    "open_table": _FLOOR_AND_SECOND,
+    "close_table": f"{_FLOOR_AND_SECOND}, and no wager lies on the felt",
+    "shuffle_done": "no card is missing and none is too many",
+    "load_and_burn": "the shoe holds as many cards as the decks, and the house burns after a shuffle",
+    "load": "the shoe holds as many cards as the decks, and the house burns none",
+    "burn_more": _BURN_MORE,
+    "burn_last": _BURN_LAST,
+    "call_shuffle": "no wager lies on the felt",
+    "cut_card_at_*": "the cut card of this shoe was not seen before",
+    "close_after_round_at_*": _FLOOR_AND_SECOND,
+    "close_now": "the table is to close",
+    "shuffle_now": (
+        "the table is not to close; no round is left after the cut card, or shuffle.max_rounds are "
+        "dealt, or the shoe is out of play"
+    ),
+    "next_round": "the table is not to close, and the shoe in play has a round left",
+    # wagers
+    "place_wager": (
+        "the seat is one of the table's; the game has the bet and it is open on this round; it is "
+        "the main wager or lies beside one; the amount is made of whole money.unit and keeps to "
+        "the limits; no card of the round was seen"
+    ),
+    "remove_wager": "such a wager lies there",
+    "first_card": "a wager lies on the felt, and the card may be used",
+    # the deal
+    "deal_card": "the next place takes its card face up, another place follows, the card may be used",
+    "deal_last_card": "the last place of the deal takes its card face up, and the card may be used",
+    "deal_hole": f"the next place is the hole card's, and the last of the deal; {_HIDDEN}",
+    "deal_hole_early": f"the next place is the hole card's, and another one follows; {_HIDDEN}",
+    # blackjacks, insurance and the check
+    "ask_natural": "a blackjack may decline its pay, was not asked yet, and is to be paid next",
+    "pay_taken": "the seat is the one that is asked, and the hole card is not checked",
+    "pay_taken_after_check": "the seat is the one that is asked, and the hole card is checked",
+    "pay_declined": "the seat is the one that is asked, and the hole card is not checked",
+    "pay_declined_after_check": "the seat is the one that is asked, and the hole card is checked",
+    "pay_with_deal": (
+        "a blackjack is paid before the check (blackjack.tie = player_wins, or the up card makes "
+        "no blackjack, or it is a ten and blackjack.ten_up = pay_first; never with blackjack.paid "
+        "= at_settlement), or a diamond bet lies on the felt; nobody is to be asked before"
+    ),
+    "open_insurance": (
+        f"the up card is an ace; {_DEAL_PAID}; a seat with two cards has not answered yet"
+    ),
+    "call_check": (
+        f"the up card is in dealer.peek and the hole card is dealt; {_DEAL_PAID}; no seat is to be "
+        "asked for insurance"
+    ),
+    "no_check": (
+        "the up card is not in dealer.peek, or no hole card is dealt yet; "
+        f"{_DEAL_PAID}; no seat is to be asked for insurance"
+    ),
+    "insure": (
+        "the seat is the one that is asked; the amount is made of whole money.unit and is at most "
+        "half of its main wager"
+    ),
+    "even_money": "the seat is the one that is asked, and has a blackjack that is not paid",
+    "decline": "the seat is the one that is asked",
+    "ask_next": "a seat has not answered yet",
+    "all_asked": "every seat has answered",
+    "close_insurance_and_pay": "a seat took even money",
+    "close_insurance": "no seat took even money",
+    "no_dealer_blackjack": "the check says that it is none",
+    "dealer_blackjack": "the check says that it is one",
+    "settle_after_check": (
+        "insurance lies on the felt, or a blackjack that is paid at the check; nobody is to be "
+        "asked before"
+    ),
+    "play_after_check": "neither insurance lies on the felt, nor a blackjack that is paid here",
+    # the players' turns
+    "turn_to_hand": "the next hand to decide has two cards or more, and its player still decides",
+    "second_card_for_split": "the next hand to decide has one card",
+    "quiet_hand_stands": "the next hand to decide is that of a player who decides no more",
+    "players_done": "no hand is left to decide, and the dealer has missed no card",
+    "players_done_dealer_late": "no hand is left to decide, and the dealer has missed a card",
+    "hit": _IN_TURN.format("hit: split aces that get one card and doubled hands may not, nor 21"),
+    "stand": _IN_TURN.format("stand: every hand may"),
+    "double": (
+        _IN_TURN.format("double by double.*")
+        + "; the chips are as many as lie on it (fewer only with double.for_less)"
+    ),
+    "split": (
+        _IN_TURN.format("split by split.*: two cards that match, and fewer hands than the most")
+        + "; the chips are as many as lie on it"
+    ),
+    "surrender": _IN_TURN.format("surrender by surrender.when"),
+    "refuse_spare": "the hand is the one in turn, and an exposed card lies beside the shoe",
+    "hand_card": "the card may be used",
+    "plays_on": (
+        "21 or less, no instant winner, and a choice beside standing is left: at an undoubled 21 a "
+        "double or split, at a doubled hand a double or surrender; its player still decides"
+    ),
+    "stands_by_itself": (
+        "21 or less, no instant winner, and no such choice is left, or its player decides no more"
+    ),
+    "busts": "the total is over 21",
+    "instant_winner": (
+        "the hand is not doubled, and it is 21 of instant.cards_21 or more cards, or 20 or less of "
+        "instant.cards_count; a hand that came of a split only with instant.on_split"
+    ),
+    # the dealer
+    "reveal_hole": (
+        "the decks hold the card, or the floor has confirmed it; and it is what the check said"
+    ),
+    "late_card": "more than one card was missed, and the card may be used",
+    "late_last_card": "one missed card is left, and the card may be used",
+    "dealer_must_draw": (
+        "the total is 16 or less, or a soft 17 with dealer.soft_17 = hit; and a hand on the felt "
+        "depends on it (a blackjack does only where a dealer's bust can push it) or a Buster wager"
+    ),
+    "dealer_card": "the card may be used",
+    "settle": "the dealer draws no more, and a wager is not settled yet",
+    "hole_only_shown": "the dealer draws no more, and every wager is settled",
+    # payments and the end of the round
+    "pay": (
+        "another payment follows; the floor has passed it where it must; the amount is the right "
+        "one where one is declared, and one is declared where the house wants it"
+    ),
+    "pay_last": (
+        "no other payment follows; the floor has passed it where it must; the amount is the right "
+        "one where one is declared, and one is declared where the house wants it"
+    ),
+    "pay_all": "no payment is to be declared, and none still waits for the floor",
+    "approve_payment": "the floor does it, and the first payment due waits for that",
+    "paid_up_to_offer": "it was the deal that was paid",
+    "paid_up_to_check": "it was even money that was paid",
+    "paid_up_to_next_hand": "it was the check, or the hand in turn, that was paid or collected",
+    "paid_up_to_clearing": "it was the settlement, or a void round, that was paid",
+    # when things go wrong
+    "duplicate_card": (
+        "the card was seen as often as the decks hold it; with wagers open only when one lies on "
+        "the felt"
+    ),
+    "card_while_spare_waits": "a card lies beside the shoe and this one is another",
+    "card_not_expected": "the decks hold the card",
+    "card_without_wagers": "no wager lies on the felt",
+    "second_card_at_wagering": (
+        "a wager lies on the felt; a card lies beside the shoe and this one is another"
+    ),
+    "error_card_exposed": "a card that nobody saw lies beside the shoe, and the decks hold this one",
+    "dealer_card_missed": "the deal is not over, and its cards can lie as if that place came last",
+    "seat_missed": "the deal is not over, and its cards can lie as if the seat were not in",
+    "seat_shorted": "the deal is not over, and its cards can lie as if that place came last",
+    "shuffle_short_or_long": "a card is missing or too many",
+    "shoe_short_or_long": "the shoe does not hold as many cards as the decks",
+    "hole_duplicate": "the floor has confirmed no card there, and the decks hold this one no more",
+    "hole_mismatch": "the card is not what the check said",
+    "device_lost": (
+        "it is the shoe while one is in play, the shuffler while cards are shuffled, or a station "
+        "with wagers on the felt where decisions come by buttons only"
+    ),
+    "device_lost_aside_at_*": "the device has no part in what happens next",
+    "dealer_relieved_and_burn": (
+        "a dealer does it, the house burns for a new dealer, and no card lies beside the shoe"
+    ),
+    "dealer_relieved_at_*": "a dealer does it; with wagers open only when no card is to be burned",
+    "void_round": (
+        "the floor does it and says why, with another person where the house asks for one; a wager "
+        "is unresolved"
+    ),
+    "void_round_nothing_due": (
+        "the floor does it and says why, with another person where the house asks for one; no "
+        "wager is unresolved"
+    ),
+    "correct_payment_at_*": (
+        f"{_FLOOR_AND_SECOND}; the round was dealt, and the two amounts differ"
+    ),
+    "player_left_in_turn": "the hand in turn is that player's",
+    "player_left_at_turn": "the player has a hand, which is not in turn, and was not known to be gone",
+    "player_left_at_dealing": "the player has a hand, and was not known to be gone",
+    "player_left_at_insurance": (
+        "the player has a hand, is not the one asked, and was not known to be gone"
+    ),
+    "player_left_when_asked": "the seat is the one that is asked",
+    # rulings and ways on
+    "floor_decides": "the jurisdiction leaves it to the floor, or its way cannot be gone from here",
+    "floor_rules": (
+        "the floor does it and names one of the ways that are open, with another person as second "
+        "where the house asks for one"
+    ),
+    "way_burn": "the way on is burn, and it is not that a dealer was relieved",
+    "way_relief_burn": "the way on is burn, and a dealer was relieved",
+    "resume_*": "that is where it was stopped, or where the ruling leads",
+    "enter_card": "the dealer does it, and the decks hold the card",
+    "confirm_card": "the floor does it",
+    "reject_card": "the floor does it",
+    "device_agrees": "it is the device that was lost, the same one, and its counters agree",
+    "device_disagrees": "it is another device, or its identity or counters do not agree",
+    "accept_counters": _FLOOR_AND_SECOND,
+    "confirm_felt": "the dealer does it",
+    "refill": "there is a card, and no more of them than the decks hold beyond the felt",
+    "relief_burn_more": _BURN_MORE,
+    "relief_burn_last": _BURN_LAST,
+}
+
+
+def condition_of(row_id: str, family: str) -> str | None:
+    """The condition of a row; families that mean different things go by their first row's id."""
+    known = CONDITIONS.get(row_id) or CONDITIONS.get(family)
+    if known is None and family.startswith("way_"):
+        return f"the way on is {family.removeprefix('way_').replace('_', ' ')}"
+    return known

@@ -1,0 +1,45 @@
+"""Cards for simulated rounds, drawn one at a time from a shoe that was well shuffled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from controller.rules.cards import DECK, Card
+
+
+class Shoe:
+    """No card has a place before it is drawn: each draw takes any of those that are left.
+
+    That is as good as a shuffle and costs a swap a card, whether a round uses five cards of 52
+    or of 416.
+    """
+
+    __slots__ = ("_cards", "_random", "left")
+
+    def __init__(self, decks: int, random: Callable[[], float]) -> None:
+        self._cards: list[Card] = list(DECK) * decks
+        self._random = random
+        self.left = len(self._cards)
+        """How many cards have not been drawn; they are the first ones in the list."""
+
+    def shuffle(self) -> None:
+        """Every card is in the shoe again."""
+        self.left = len(self._cards)
+
+    def refill(self, on_felt: Iterable[Card]) -> None:
+        """Every card but those on the felt is in the shoe again."""
+        felt = Counter(on_felt)
+        discards = list((Counter(self._cards) - felt).elements())
+        self._cards = [*discards, *felt.elements()]
+        self.left = len(discards)
+
+    def draw(self) -> Card:
+        """One of the cards that are left; there must be one."""
+        self.left = last = self.left - 1
+        cards = self._cards
+        index = int(self._random() * (last + 1))
+        card = cards[index]
+        cards[index] = cards[last]
+        cards[last] = card
+        return card
