@@ -71,21 +71,10 @@ def applicable(s: State, hold: Hold, way: Way) -> bool:
     return True
 
 
-def hold(
-    g: Game,
-    s: State,
-    what: Irregularity,
-    *,
-    seat: int = 0,
-    card: Card = -1,
-    commitment: str = "",
-    detail: str = "",
-    device: str = "",
-    back: Step | None = None,
-) -> State:
-    """The state with a hold on it, which goes back to where the state stands, or to `back`."""
+def hold(g: Game, s: State, new: Hold) -> State:
+    """The state with `new` on it, its way on as the jurisdiction gives it."""
+    what = new.what
     ruling = g.jurisdiction.ruling(what)
-    new = Hold(what, back or s.step, None, (), False, seat, card, commitment, detail, device)
     ways = ruling.options or WAYS[what]
     options = tuple(way for way in ways if applicable(s, new, way))
     chosen: Way | None = ruling.way
@@ -113,7 +102,7 @@ def holds_for(what: Irregularity) -> Callable[[Game, State, Any], State]:
 
     def do(g: Game, s: State, e: Event) -> State:
         detail = getattr(e, "why", "") or str(getattr(e, "which", ""))
-        return hold(g, s, what, seat=getattr(e, "seat", 0), detail=detail)
+        return hold(g, s, Hold(what, s.step, seat=getattr(e, "seat", 0), detail=detail))
 
     return do
 

@@ -43,7 +43,7 @@ from controller.rules.rulings import Irregularity
 
 def _device_held(g: Game, s: State, e: DeviceLost) -> State:
     gone = replace(s, lost=_with(s.lost, e.device))
-    return hold(g, gone, Irregularity.DEVICE_LOST, detail=e.why, device=e.device)
+    return hold(g, gone, Hold(Irregularity.DEVICE_LOST, gone.step, detail=e.why, device=e.device))
 
 
 def _with(lost: tuple[str, ...], device: str) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def _shoe_still_lost(g: Game, s: State, e: Go) -> bool:
 
 def _hold_for_shoe(g: Game, s: State, e: Go) -> State:
     """The round in which the shoe was lost was voided: no other begins without it."""
-    return hold(g, fresh_felt(s), Irregularity.DEVICE_LOST, device="shoe", back=Step.WAGERING)
+    return hold(g, fresh_felt(s), Hold(Irregularity.DEVICE_LOST, Step.WAGERING, device="shoe"))
 
 
 def touches_outcome(g: Game, s: State, e: DeviceLost) -> bool:

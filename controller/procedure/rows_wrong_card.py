@@ -72,44 +72,44 @@ def _exposed(s: State) -> Irregularity:
 
 
 def _hold_duplicate(g: Game, s: State, e: CardDrawn) -> State:
-    return hold(g, s, Irregularity.DECK_SUSPECT, card=e.card, detail="duplicate")
+    return hold(g, s, Hold(Irregularity.DECK_SUSPECT, s.step, card=e.card, detail="duplicate"))
 
 
 def _hold_extra(g: Game, s: State, e: CardDrawn) -> State:
-    held = hold(g, s, _exposed(s), card=e.card)
+    held = hold(g, s, Hold(_exposed(s), s.step, card=e.card))
     return replace(held, seen=seen_once_more(s, e.card))
 
 
 def _hold_hidden(g: Game, s: State, e: ErrorCardDrawn) -> State:
-    return hold(g, s, _error_card(s), commitment=e.commitment)
+    return hold(g, s, Hold(_error_card(s), s.step, commitment=e.commitment))
 
 
 def _hold_exposed_spare(g: Game, s: State, e: ErrorCardExposed) -> State:
     bare = replace(s, spare=None, seen=seen_once_more(s, e.card))
-    return hold(g, bare, _exposed(s), card=e.card)
+    return hold(g, bare, Hold(_exposed(s), bare.step, card=e.card))
 
 
 def _hold_face_up(g: Game, s: State, e: FaceUpCardFound) -> State:
-    held = hold(g, s, Irregularity.FACE_UP_CARD, card=e.card)
+    held = hold(g, s, Hold(Irregularity.FACE_UP_CARD, s.step, card=e.card))
     return replace(held, seen=seen_once_more(s, e.card))
 
 
 def _hold_hole_duplicate(g: Game, s: State, e: HoleRevealed) -> State:
-    return hold(g, s, Irregularity.DECK_SUSPECT, card=e.card, detail="duplicate")
+    return hold(g, s, Hold(Irregularity.DECK_SUSPECT, s.step, card=e.card, detail="duplicate"))
 
 
 def _hold_mismatch(g: Game, s: State, e: HoleRevealed) -> State:
-    return hold(g, s, Irregularity.HOLE_MISMATCH, card=e.card)
+    return hold(g, s, Hold(Irregularity.HOLE_MISMATCH, s.step, card=e.card))
 
 
 def _hold_count(g: Game, s: State, e: ShuffleDone) -> State:
     detail = f"{e.missing} missing, {e.extra} extra"
-    return hold(g, s, Irregularity.DECK_SUSPECT, detail=detail)
+    return hold(g, s, Hold(Irregularity.DECK_SUSPECT, s.step, detail=detail))
 
 
 def _hold_load(g: Game, s: State, e: ShoeLoaded) -> State:
     detail = f"{e.count} cards of {g.decks * 52}"
-    return hold(g, s, Irregularity.DECK_SUSPECT, detail=detail)
+    return hold(g, s, Hold(Irregularity.DECK_SUSPECT, s.step, detail=detail))
 
 
 # Guards

@@ -150,18 +150,18 @@ DETAILS: Final = {
 }
 """What an event says more closely; whatever is not here is text already."""
 
-_ORDINALS: Final = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
-_NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_ORDINALS: Final = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth"}
+_NUMBERS: Final = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven"}
 _RANKS: Final = ("ace", *map(str, range(2, 11)), "jack", "queen", "king")
 _SUITS: Final = ("clubs", "diamonds", "hearts", "spades")
 
 
 def number(count: int) -> str:
-    return _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+    return _NUMBERS.get(count, str(count))
 
 
 def ordinal(count: int) -> str:
-    return _ORDINALS[count] if count < len(_ORDINALS) else f"{count}th"
+    return _ORDINALS.get(count, f"{count}th")
 
 
 def card_words(card: Card) -> str:

@@ -117,9 +117,8 @@ def _burn(p: Prompt, m: Speaks, several: bool) -> str:
 
 def _wagers(p: Prompt, m: Speaks, several: bool) -> str:
     bets = ", ".join(BETS[bet] for bet in p.choices)
-    last = WARNS[p.warn].capitalize() if p.warn else ""
     ready = f"{counted(p.count, 'seat')} in, the first card locks them" if p.count else ""
-    return line(last, f"Take wagers: {bets}", ready)
+    return line(f"Take wagers: {bets}", WARNS[p.warn] if p.warn else "", ready)
 
 
 def _deal(p: Prompt, m: Speaks, several: bool) -> str:
