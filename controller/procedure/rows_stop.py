@@ -37,7 +37,7 @@ from controller.procedure.holds import (
 )
 from controller.procedure.row import Refusal, Row
 from controller.procedure.rows_table import OPEN, another_round, fresh_felt
-from controller.procedure.states import WAITING, State, Step
+from controller.procedure.states import WAITING, Hold, State, Step
 from controller.rules.rulings import Irregularity
 
 

@@ -39,7 +39,7 @@ from controller.procedure.relay import lays_without, missed_places, second_last
 from controller.procedure.row import Refusal
 from controller.procedure.rows_dealer import agrees_with_check, entered, hole_is_fresh
 from controller.procedure.rows_table import whole_shoe
-from controller.procedure.states import State, Step
+from controller.procedure.states import Hold, State, Step
 from controller.rules.rulings import Irregularity
 
 # What is found, from the event

@@ -66,7 +66,7 @@ WARNS: Final = {
 }
 NEAR: Final = {
     "instant21": "one card from a {count}-card 21",
-    "instant6": "one card from {count} cards paid at once",
+    "instant6": "one card from a {count}-card hand, paid at once",
 }
 WHY: Final = {
     "blackjack": "blackjack",
