@@ -71,6 +71,12 @@ def applicable(s: State, hold: Hold, way: Way) -> bool:
     return True
 
 
+def fires_at_once(g: Game, s: State, new: Hold, way: Way) -> bool:
+    """Nobody needs to rule: the way is open, and two people are not asked for, or are in it."""
+    alone = way is Way.ENTER_CARD or not g.needs_two(new.what, way)
+    return alone and applicable(s, new, way)
+
+
 def hold(g: Game, s: State, new: Hold) -> State:
     """The state with `new` on it, its way on as the jurisdiction gives it."""
     what = new.what
@@ -78,7 +84,7 @@ def hold(g: Game, s: State, new: Hold) -> State:
     ways = ruling.options or WAYS[what]
     options = tuple(way for way in ways if applicable(s, new, way))
     chosen: Way | None = ruling.way
-    if chosen is Way.FLOOR_DECIDES or (chosen and not applicable(s, new, chosen)):
+    if chosen is Way.FLOOR_DECIDES or not fires_at_once(g, s, new, chosen):
         chosen = None
         options = options or tuple(way for way in WAYS[what] if applicable(s, new, way))
     new = replace(new, chosen=chosen, options=options, two_people=ruling.two_people)
