@@ -16,7 +16,7 @@ from controller.config.problems import refuse
 from controller.config.shape import Key, open_document, read_table, refuse_unknown
 from controller.rules.combinations import Range
 from controller.rules.problem import UsageProblem
-from controller.rules.rulings import WAYS, Irregularity, Jurisdiction, Ruling, Way
+from controller.rules.rulings import FIXED, WAYS, Irregularity, Jurisdiction, Ruling, Way
 
 DEFAULT: Final = "default"
 ACTS: Final = (*(way.value for way in Way), "pairing", "counters")
@@ -108,7 +108,8 @@ def _read_ways(
         if what.value in raw:
             ruling = _read_ruling(what, raw[what.value], where, problems)
         else:
-            ruling = Ruling(Way.FLOOR_DECIDES)
+            # The file is silent: the floor decides, unless there is but one way.
+            ruling = Ruling(WAYS[what][0] if what in FIXED else Way.FLOOR_DECIDES)
         if ruling is None:
             continue
         if ruling.way is Way.FLOOR_DECIDES and not ruling.options:
@@ -129,8 +130,9 @@ def _read_ruling(
     what: Irregularity, raw: object, where: str, problems: list[UsageProblem]
 ) -> Ruling | None:
     names = tuple(way.value for way in WAYS[what])
+    ways = names if what in FIXED else (Way.FLOOR_DECIDES.value, *names)
     keys = {
-        "way": Key(checks.choice((Way.FLOOR_DECIDES.value, *names)), required=True),
+        "way": Key(checks.choice(ways), required=True),
         "options": Key(checks.list_of(checks.choice(names), least=1)),
         "two_people": Key(checks.TRUTH),
         "text": Key(checks.text(400)),

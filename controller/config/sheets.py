@@ -16,6 +16,7 @@ from controller.config.leaves import LEAVES, keys_near, nearest
 from controller.config.problems import printable, refuse
 from controller.config.shape import Key, open_document, read_table
 from controller.rules.combinations import SHOES
+from controller.rules.money import Odds
 from controller.rules.options import Options
 from controller.rules.problem import UsageProblem
 
@@ -30,6 +31,8 @@ class Head(Struct, frozen=True):
     title: str
     decks_allowed: tuple[int, ...]
     source: str = ""
+    blackjack_pays: tuple[Odds, ...] = ()
+    """The odds that the sheet lets a house choose from; empty: any."""
 
 
 _HEAD: Final = {
@@ -37,6 +40,7 @@ _HEAD: Final = {
     "title": Key(checks.text(80), required=True),
     "source": Key(checks.text(200)),
     "decks_allowed": Key(checks.list_of(checks.choice(SHOES), least=1), required=True),
+    "blackjack_pays": Key(checks.list_of(checks.ODDS, least=1)),
 }
 _CLAUSE: Final = checks.text()
 _CLAUSES: Final = checks.list_of(checks.text(60), least=1)
@@ -105,6 +109,13 @@ def parse_game(
 def lay_over(sheet: SheetFile, layers: list[Layer]) -> GameSheet:
     head = sheet.head
     options, origin = merge(layers, head.decks_allowed)
+    pays = options.blackjack.pays
+    if head.blackjack_pays and pays not in head.blackjack_pays:
+        raise UsageProblem(
+            f"{origin['blackjack.pays'].source}: blackjack.pays",
+            f"{pays} is none of the odds that the sheet lists",
+            ", ".join(str(odds) for odds in head.blackjack_pays),
+        )
     return GameSheet(
         head.name,
         head.title,

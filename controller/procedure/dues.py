@@ -218,7 +218,8 @@ def settlement(g: Game, s: State) -> tuple[Due, ...]:
                 dues += _against_unchecked_blackjack(g, s, seat, turn)
                 continue
             outcome, odds = against_dealer(g.options, hand, total, count, blackjack=blackjack)
-            dues += for_hand(g, s, turn, outcome, odds, _why(g, s, outcome, blackjack=blackjack))
+            why = _why(g, s, outcome, odds, blackjack=blackjack)
+            dues += for_hand(g, s, turn, outcome, odds, why)
         if seat.buster or seat.toke_buster:
             dues += _busters(g, s, seat)
     return seen_by_floor(g, s, tuple(dues))
@@ -231,11 +232,13 @@ def _busters(g: Game, s: State, seat: Seat) -> list[Due]:
     return [for_side(g, seat, bet, odds, why) for bet in bets if getattr(seat, bet)]
 
 
-def _why(g: Game, s: State, outcome: Outcome, *, blackjack: bool) -> str:
+def _why(g: Game, s: State, outcome: Outcome, odds: Odds | None, *, blackjack: bool) -> str:
     if outcome == "blackjack":
         return "blackjack"
     if blackjack:
         return "dealer_blackjack"
+    if outcome == "win" and odds != EVEN:
+        return "wins_21"
     if s.dealer_total <= 21:
         return "against_total"
     if outcome == "win":
@@ -245,18 +248,27 @@ def _why(g: Game, s: State, outcome: Outcome, *, blackjack: bool) -> str:
 
 def refunds(g: Game, s: State, why: str) -> tuple[Due, ...]:
     """Every wager that is not settled, given back."""
+    return tuple(due for seat in in_order(g, s.seats) for due in refunds_of(g, s, seat, why))
+
+
+def refunds_of(g: Game, s: State, seat: Seat, why: str) -> tuple[Due, ...]:
+    """What lies at one seat, given back."""
+    turns = tuple(turns_of(s, seat))
     dues: list[Due] = []
-    for seat in in_order(g, s.seats):
-        turns = tuple(turns_of(s, seat))
-        for turn in turns:
-            dues += for_hand(g, s, turn, "void", None, why)
-        riding = turns and s.hands[turns[0]].number == 0
-        bets = ("insurance", "diamond", "buster", "toke_main", "toke_buster")
-        for bet in bets if s.hands else ("main", *bets):
-            stake: Amount = getattr(seat, bet)
-            if stake and not (bet == "toke_main" and riding):
-                dues.append(Due(seat.number, -1, -1, bet, "void", None, stake, stake, why))
+    for turn in turns:
+        dues += for_hand(g, s, turn, "void", None, why)
+    riding = bool(turns) and s.hands[turns[0]].number == 0
+    bets = ("insurance", "diamond", "buster", "toke_main", "toke_buster")
+    for bet in bets if s.hands else ("main", *bets):
+        stake: Amount = getattr(seat, bet)
+        if stake and not (bet == "toke_main" and riding):
+            dues.append(given_back(seat, bet, why))
     return tuple(dues)
+
+
+def given_back(seat: Seat, bet: str, why: str) -> Due:
+    stake: Amount = getattr(seat, bet)
+    return Due(seat.number, -1, -1, bet, "void", None, stake, stake, why)
 
 
 # Doing it
@@ -292,9 +304,14 @@ def facts(s: State, due: Due) -> tuple[Fact, ...]:
         len(s.dealer) < 2,  # the hole card is not yet turned over
         due.cards,
     )
-    if due.why != "bust" or due.turn < 0:
-        return (settled,)
-    seat = seat_of(s, due.seat)
-    if seat is None or not seat.buster:
+    if not tucks(s, due):
         return (settled,)
     return (settled, Tucked(due.seat, due.hand, due.cards))
+
+
+def tucks(s: State, due: Due) -> bool:
+    """A busted hand's cards stay, face up under the seat's live Buster wager."""
+    if due.why != "bust" or due.turn < 0:
+        return False
+    seat = seat_of(s, due.seat)
+    return seat is not None and seat.buster > 0

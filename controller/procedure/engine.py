@@ -16,7 +16,7 @@ from controller.procedure.row import Decision, Do, Makes, Refusal, Refused, Row,
 from controller.procedure.rows import REFUSALS, ROWS, RowFault
 from controller.procedure.shows import SHOWS
 from controller.procedure.states import PASSING, State, Step
-from controller.procedure.who import refusal as not_theirs
+from controller.procedure.who import NOBODY, theirs
 
 GO: Final = Go(Actor("device", "controller"))
 MOST_PASSED: Final = 64
@@ -69,7 +69,7 @@ class Procedure:
         """The rows that the event sets off, up to a step that waits; or why nothing happens."""
         g = self.game
         kind = type(e)
-        if e.actor.role not in g.who.get(kind, ()):
+        if not theirs(e, g.who.get(kind, NOBODY)):
             return self.refuse(s, e)
         for when, do, to, makes, fired in self._at[s.step].get(kind, ()):
             if when is None or when(g, s, e):
@@ -97,9 +97,6 @@ class Procedure:
     def refuse(self, s: State, e: Event) -> Refused:
         """Why nothing happens."""
         g = self.game
-        allowed = g.who.get(type(e), frozenset())
-        if e.actor.role not in allowed:
-            return Refused(*not_theirs(e, allowed))
         for ref in self._refusals[s.step].get(type(e), ()):
             if ref.when is None or ref.when(g, s, e):
                 detail = ref.detail(g, s, e) if ref.detail is not None else {}

@@ -23,6 +23,8 @@ Device: TypeAlias = Literal["shoe", "shuffler", "station"]
 class Actor(Struct, frozen=True, gc=False):
     role: Role
     name: str
+    seat: int = 0
+    """A player's seat."""
 
 
 class Event(Struct, frozen=True, gc=False, tag=True):
@@ -65,6 +67,12 @@ class ShoeLoaded(Event, frozen=True, gc=False):
     """Shuffled, cut and in the shoe, `count` cards."""
 
     count: int
+
+
+class DecksChanged(Event, frozen=True, gc=False):
+    """Other decks are on the table in place of those that went out of play."""
+
+    second: Actor | None = None
 
 
 class CardBurned(Event, frozen=True, gc=False):

@@ -161,4 +161,5 @@ def top(s: State) -> Hold:
 
 def second_person(e: Event, second: Actor | None) -> bool:
     """Somebody else than the actor stands in for the act too."""
-    return second is not None and second.name != e.actor.name
+    staff = ("dealer", "floor", "surveillance")
+    return second is not None and second.name != e.actor.name and second.role in staff

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from controller.procedure.clauses import WHY_RULES, of_game
+from controller.procedure.clauses import of_game, pay_rules
 from controller.procedure.effects import Effect, Stations
 from controller.procedure.states import Place
 from controller.procedure.who import who_may
@@ -57,7 +57,7 @@ class Game:
         self.who = who_may(options)
         self.chips_for = lru_cache(maxsize=_MOST_CACHED)(self._chips_for)
         self.deal_order = lru_cache(maxsize=256)(_deal_order)
-        self.why_rules = {why: of_game(rules, name) for why, rules in WHY_RULES.items()}
+        self.pay_rules = lru_cache(maxsize=256)(self._pay_rules)
         self.won_lamps = lru_cache(maxsize=64)(_won_lamps)
         self._shown: dict[object, tuple[Effect, ...]] = {}
 
@@ -76,6 +76,9 @@ class Game:
 
     def _chips_for(self, amount: Amount) -> tuple[tuple[int, str], ...]:
         return in_chips(amount, self.options.chips)
+
+    def _pay_rules(self, bet: str, why: str, outcome: str) -> tuple[str, ...]:
+        return of_game(pay_rules(bet, why, outcome), self.name)
 
     def shown(self, key: object) -> tuple[Effect, ...] | None:
         """Effects made before for this key."""

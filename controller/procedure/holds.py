@@ -63,12 +63,25 @@ def applicable(s: State, hold: Hold, way: Way) -> bool:
     if way is Way.DEAL_ON:
         # Before the first two cards lie no published rule says how it is dealt on.
         return s.spare is None and hold.back in NO_CARD
+    if way is Way.RESUME and hold.what is Irregularity.HOLE_MISMATCH:
+        # Said to be a blackjack, and shown to be none before anybody has played: no way on.
+        return s.checked is False
     if way is Way.REOPEN_INSURANCE:
-        at = (Step.INSURANCE, Step.INSURANCE_CLOSE, Step.CHECK)
-        return hold.back in at and any(seat.number == hold.seat for seat in s.seats)
+        return may_reopen_insurance(s, hold)
     if way in (Way.DEALER_LAST, Way.DEAD_HAND, Way.SECOND_CARD_LAST):
         return hold.back is Step.DEALING
     return True
+
+
+def may_reopen_insurance(s: State, hold: Hold) -> bool:
+    """Before the check a seat that has answered may be asked again, unless it was paid."""
+    if hold.back not in (Step.INSURANCE, Step.INSURANCE_CLOSE, Step.CHECK):
+        return False
+    answered = any(seat.number == hold.seat and seat.answer for seat in s.seats)
+    paid_even = any(
+        seat.number == hold.seat and seat.answer == "even_money" for seat in s.seats
+    ) and any(hand.seat == hold.seat and hand.out for hand in s.hands)
+    return answered and not paid_even
 
 
 def fires_at_once(g: Game, s: State, new: Hold, way: Way) -> bool:
@@ -84,7 +97,7 @@ def hold(g: Game, s: State, new: Hold) -> State:
     ways = ruling.options or WAYS[what]
     options = tuple(way for way in ways if applicable(s, new, way))
     chosen: Way | None = ruling.way
-    if chosen is Way.FLOOR_DECIDES or not fires_at_once(g, s, new, chosen):
+    if ruling.way is Way.FLOOR_DECIDES or not fires_at_once(g, s, new, ruling.way):
         chosen = None
         options = options or tuple(way for way in WAYS[what] if applicable(s, new, way))
     new = replace(new, chosen=chosen, options=options, two_people=ruling.two_people)
@@ -113,6 +126,14 @@ def holds_for(what: Irregularity) -> Callable[[Game, State, Any], State]:
     return do
 
 
+_FOUND_RULES = {
+    "shuffle_short_or_long": ("maxtime.intro1",),
+    "shoe_short_or_long": ("maxtime.intro1", "mega.intro4"),
+    "unknown_card": ("mega.intro4",),
+}
+"""Sentences of the sheets that an irregularity's row carries out."""
+
+
 def found(
     name: str,
     at: tuple[Step, ...],
@@ -122,7 +143,10 @@ def found(
     when: When | None = None,
     why: str = "",
 ) -> Row:
-    return Row(name, at, event, Step.RULING, text, when, do, told, None, why)
+    """A row that finds an irregularity."""
+    return Row(
+        name, at, event, Step.RULING, text, when, do, told, None, why, _FOUND_RULES.get(name, ())
+    )
 
 
 def elsewhere(*taken: Step) -> tuple[Step, ...]:

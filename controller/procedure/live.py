@@ -17,6 +17,7 @@ from controller.procedure.row import Decision, Refused, Row, When
 from controller.procedure.rows import RowFault
 from controller.procedure.shows import SHOWS
 from controller.procedure.states import PASSING, State, Step
+from controller.procedure.who import NOBODY, theirs
 
 
 class _Model:
@@ -72,8 +73,8 @@ class LiveTable:
         return model.row
 
     def step(self, s: State, e: Event) -> Decision | Refused:
-        theirs = e.actor.role in self.game.who.get(type(e), ())
-        row = self._pick(s, e) if theirs else None
+        allowed = self.game.who.get(type(e), NOBODY)
+        row = self._pick(s, e) if theirs(e, allowed) else None
         if row is None:
             return self._procedure.refuse(s, e)
         new, effects = apply(self.game, row, s, e)

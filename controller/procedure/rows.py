@@ -19,6 +19,7 @@ from controller.procedure import (
     rows_turn,
     rows_wagers,
     rows_ways,
+    rows_who,
     rows_wrong_card,
 )
 from controller.procedure.events import Event, Go
@@ -27,6 +28,7 @@ from controller.procedure.shows import SHOWS
 from controller.procedure.states import PASSING, WAITING, Step
 
 _PARTS: Final = (
+    rows_who,
     rows_table,
     rows_wagers,
     rows_deal,

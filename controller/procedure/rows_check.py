@@ -73,10 +73,21 @@ ROWS = (
         (Step.AFTER_CHECK,),
         Go,
         Step.PAYING,
-        "Losing insurance is collected, then the blackjacks that waited for the check are paid.",
+        "Losing insurance is collected; then the blackjacks that waited for the check are paid "
+        "and their cards are taken.",
         when=_pays_after_check,
         do=_after_check,
-        rule=("classic.insurance4", "classic.insurance5", "mega.8", "mega.pay1", "sf21x.4"),
+        rule=(
+            "classic.insurance4",
+            "classic.insurance5",
+            "mega.8",
+            "mega.pay1",
+            "sf21x.4",
+            "maxtime.1d",
+            "sf21x.6",
+            "mega.deal2",
+            "classic.wagers2",
+        ),
     ),
     Row(
         "play_after_check",
@@ -85,7 +96,10 @@ ROWS = (
         Step.NEXT_HAND,
         "The check changes nothing on the felt: the players play.",
         when=_play_after_check,
-        rule=("maxtime.4d",),
+        rule=(
+            "maxtime.4d",
+            "sf21x.5",
+        ),
     ),
 )
 

@@ -80,8 +80,8 @@ def _natural_doubles(o: Options) -> bool:
     return o.double.natural
 
 
-def _may_decline(g: Game, hand: Hand) -> bool:
-    open_to_it = hand.natural and not hand.kept and not hand.out
+def _may_decline(g: Game, s: State, hand: Hand) -> bool:
+    open_to_it = hand.natural and not hand.kept and not hand.out and hand.seat not in s.quiet
     return open_to_it and bool(choices(g.options, hand, 1) & DOUBLE)
 
 
@@ -98,7 +98,7 @@ def next_to_decline(g: Game, s: State) -> int:
     if not g.natural_may_double:
         return -1
     for turn, hand in enumerate(s.hands):
-        if _may_decline(g, hand) and _payable_now(g, s, hand):
+        if _may_decline(g, s, hand) and _payable_now(g, s, hand):
             return turn
     return -1
 
@@ -175,7 +175,6 @@ ROWS = (
             "classic.deal3",
             "classic.deal5",
             "maxtime.intro2",
-            "maxtime.intro3",
             "sf21x.3",
             "mega.deal1",
             "mega.rules",
@@ -188,7 +187,8 @@ ROWS = (
         (Step.DEALING,),
         CardDrawn,
         Step.AFTER_DEAL,
-        "The last card of the deal comes face up: a seat's late second card, or no hole card yet.",
+        "The deal's last card comes face up, because a seat gets its second card late or the "
+        "dealer's was missed.",
         when=_deals_last,
         do=_dealt_out,
     ),
@@ -201,7 +201,11 @@ ROWS = (
         when=_hole_last,
         do=_hole_dealt_out,
         why="the next card of the deal goes to another place",
-        rule=("classic.deal3", "maxtime.intro2"),
+        rule=(
+            "classic.deal3",
+            "maxtime.intro2",
+            "sf21x.3",
+        ),
     ),
     Row(
         "deal_hole_early",
@@ -268,8 +272,8 @@ ROWS = (
         (Step.AFTER_DEAL,),
         Go,
         Step.PAYING,
-        "Blackjacks that the dealer's hole card cannot change are paid before any other play, and "
-        "the diamond bets are settled.",
+        "Blackjacks that are paid whatever the dealer holds are paid before any other play and "
+        "their cards are taken; the diamond bets are settled with them.",
         when=_pays_with_deal,
         do=_with_deal,
         rule=(
@@ -283,6 +287,8 @@ ROWS = (
             "mega.8",
             "mega.deal2",
             "mega.pay1",
+            "sf21x.6",
+            "classic.wagers2",
         ),
     ),
 )

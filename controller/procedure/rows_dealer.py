@@ -125,7 +125,10 @@ ROWS = (
         "The dealer turns the hole card over.",
         when=_reveals,
         do=_revealed,
-        rule=("classic.dealer1", "classic.deal4", "classic.insurance3", "sf21x.4a"),
+        rule=(
+            "classic.dealer1",
+            "classic.deal4",
+        ),
     ),
     Row(
         "late_card",
@@ -178,8 +181,9 @@ ROWS = (
         (Step.DEALER_EVALUATE,),
         Go,
         Step.PAYING,
-        "The dealer's hand is complete: what lies on the felt is settled in the house's order, "
-        "hand by hand, with the seat's Buster and toke bets.",
+        "The dealer's hand is complete: insurance that won is paid first, then what lies on the "
+        "felt is settled in the house's order, hand by hand, with the seat's Buster and toke "
+        "bets.",
         when=_settles,
         do=_settlement,
         rule=(
@@ -206,6 +210,13 @@ ROWS = (
             "mega.buster4",
             "mega.toke2",
             "mega.deal4",
+            "sf21x.4a",
+            "sf21x.4a3",
+            "sf21x.7a",
+            "maxtime.1d",
+            "mega.intro2",
+            "mega.3",
+            "mega.8",
         ),
     ),
     Row(

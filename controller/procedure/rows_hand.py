@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from controller.procedure.dues import for_verdict
-from controller.procedure.effects import Effect, Told
-from controller.procedure.events import CardDrawn, Go, PlayerAbsent
+from controller.procedure.events import CardDrawn, Go
 from controller.procedure.felt import fresh, in_hand, put
 from controller.procedure.game import Game
 from controller.procedure.row import Row, When
@@ -38,30 +37,6 @@ def _instants(o: Options) -> bool:
     return o.instant.pays_21 is not None or o.instant.pays_count is not None
 
 
-def plays(s: State, seat: int) -> bool:
-    return any(hand.seat == seat for hand in s.hands)
-
-
-def _leaves_in_turn(g: Game, s: State, e: PlayerAbsent) -> bool:
-    return s.hands[s.turn].seat == e.seat
-
-
-def _leaves_out_of_turn(g: Game, s: State, e: PlayerAbsent) -> bool:
-    return s.hands[s.turn].seat != e.seat and plays(s, e.seat) and e.seat not in s.quiet
-
-
-def _quiet(g: Game, s: State, e: PlayerAbsent) -> State:
-    return replace(s, quiet=(*s.quiet, e.seat), asking=0)
-
-
-def _floor_told(g: Game, s: State, e: PlayerAbsent, after: State) -> tuple[Effect, ...]:
-    return (Told("floor", "player_absent", e.seat),)
-
-
-_TURN = (Step.TURN,)
-_CONFIRMING = (Step.DOUBLE_CONFIRM, Step.SPLIT_CONFIRM)
-
-
 ROWS = (
     Row(
         "hand_card",
@@ -80,27 +55,34 @@ ROWS = (
         Step.TURN,
         "The hand may still be played.",
         when=_is(Verdict.PLAYS),
+        rule=(
+            "maxtime.intro3",
+            "maxtime.5d",
+        ),
     ),
     Row(
         "stands_by_itself",
         (Step.EVALUATE,),
         Go,
         Step.NEXT_HAND,
-        "The hand stands by itself: 21, or nothing left to decide.",
+        "The hand stands by itself: 21, nothing left to decide, or its player decides no more.",
         when=_is(Verdict.STANDS),
         do=_stands,
-        rule=("maxtime.5d", "sf21x.7a"),
     ),
     Row(
         "busts",
         (Step.EVALUATE,),
         Go,
         Step.PAYING,
-        "More than 21: the wager is collected at once. Under a live Buster wager the cards are "
-        "tucked, face up.",
+        "More than 21: the wager and the cards are collected at once; at a seat with a live "
+        "Buster wager the cards are tucked under it, face up.",
         when=_is(Verdict.BUST),
         do=_due_at_once,
-        rule=("classic.play2", "mega.deal5", "sf21x.10a"),
+        rule=(
+            "classic.play2",
+            "mega.deal5",
+            "sf21x.10a",
+        ),
     ),
     Row(
         "instant_winner",
@@ -120,50 +102,6 @@ ROWS = (
             "sf21x.12",
             "sf21x.12a",
         ),
-    ),
-    Row(
-        "player_left_in_turn",
-        (*_TURN, *_CONFIRMING),
-        PlayerAbsent,
-        Step.NEXT_HAND,
-        "The player left or does not answer: the hand stands, the wagers stay, the floor is told.",
-        when=_leaves_in_turn,
-        do=_quiet,
-        effects=_floor_told,
-    ),
-    *(
-        Row(
-            f"player_left_at_{step.value}",
-            (step,),
-            PlayerAbsent,
-            step,
-            "The player left: the hands will stand, the wagers stay, the floor is told.",
-            when=_leaves_out_of_turn,
-            do=lambda g, s, e: replace(s, quiet=(*s.quiet, e.seat)),
-            effects=_floor_told,
-            why="that seat has no hand, is in turn, or is known to be gone",
-        )
-        for step in (*_TURN, *_CONFIRMING)
-    ),
-    *(
-        Row(
-            f"player_left_at_{step.value}",
-            (step,),
-            PlayerAbsent,
-            step,
-            "The player left: the hands will stand, the wagers stay, the floor is told.",
-            when=lambda g, s, e: plays(s, e.seat) and e.seat not in s.quiet,
-            do=lambda g, s, e: replace(s, quiet=(*s.quiet, e.seat)),
-            effects=_floor_told,
-            why="that seat has no hand, or is known to be gone",
-        )
-        for step in (
-            Step.DEALING,
-            Step.CHECK,
-            Step.HAND_CARD,
-            Step.PAYING,
-            Step.INSURANCE_CLOSE,
-        )
     ),
 )
 

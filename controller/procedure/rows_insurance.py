@@ -27,49 +27,55 @@ from controller.rules.options import Options
 
 
 def _ace_up_offer(g: Game, s: State) -> bool:
-    return s.up == ACE and g.insures
+    """Without a hole card nothing could be insured against."""
+    return s.up == ACE and g.insures and bool(s.hole)
 
 
-def may_be_asked(s: State, seat: Seat) -> bool:
+def may_be_asked(g: Game, s: State, seat: Seat) -> bool:
     """A seat that plays is asked, also one whose blackjack was already paid."""
-    return seat.answer == "" and any(
-        hand.seat == seat.number and len(hand.cards) == 2 for hand in s.hands
-    )
+    if (
+        seat.answer
+        or seat.number in s.quiet
+        or not any(hand.seat == seat.number and len(hand.cards) == 2 for hand in s.hands)
+    ):
+        return False
+    return most_insurance(g, seat) > 0 or may_take_even_money(g, s, seat.number)
 
 
-def _next_asked(s: State) -> int:
+def _next_asked(g: Game, s: State) -> int:
     for index, seat in enumerate(s.seats):
-        if may_be_asked(s, seat):
+        if may_be_asked(g, s, seat):
             return index
     return -1
 
 
 def _opens_insurance(g: Game, s: State, e: Go) -> bool:
-    return _ace_up_offer(g, s) and nothing_with_deal(g, s) and _next_asked(s) >= 0
+    return _ace_up_offer(g, s) and nothing_with_deal(g, s) and _next_asked(g, s) >= 0
 
 
 def _ask(g: Game, s: State, e: Go) -> State:
-    return replace(s, asked=_next_asked(s))
+    return replace(s, asked=_next_asked(g, s))
 
 
 def _calls_check(g: Game, s: State, e: Go) -> bool:
     if s.up not in g.peeks or not s.hole or not nothing_with_deal(g, s):
         return False
-    return not _ace_up_offer(g, s) or _next_asked(s) < 0
+    return not _ace_up_offer(g, s) or _next_asked(g, s) < 0
 
 
 def _no_check(g: Game, s: State, e: Go) -> bool:
     if not nothing_with_deal(g, s) or (s.up in g.peeks and s.hole):
         return False
-    return not _ace_up_offer(g, s) or _next_asked(s) < 0
+    return not _ace_up_offer(g, s) or _next_asked(g, s) < 0
 
 
 def seat_asked(s: State) -> Seat:
     return s.seats[s.asked]
 
 
-def most_insurance(s: State) -> Amount:
-    return seat_asked(s).main // 2
+def most_insurance(g: Game, seat: Seat) -> Amount:
+    """Half of the main wager, in whole units."""
+    return seat.main // (2 * g.money.unit) * g.money.unit
 
 
 def blackjack_of(s: State, seat: int) -> int:
@@ -80,6 +86,10 @@ def blackjack_of(s: State, seat: int) -> int:
     return -1
 
 
+def may_take_even_money(g: Game, s: State, seat: int) -> bool:
+    return g.options.even_money.offered and blackjack_of(s, seat) >= 0
+
+
 def _not_asked(g: Game, s: State, e: Insure | EvenMoney | Decline) -> bool:
     return e.seat != seat_asked(s).number
 
@@ -88,7 +98,7 @@ def _may_insure(g: Game, s: State, e: Insure) -> bool:
     return (
         not _not_asked(g, s, e)
         and e.amount > 0
-        and 2 * e.amount <= seat_asked(s).main
+        and e.amount <= most_insurance(g, seat_asked(s))
         and e.amount % g.money.unit == 0
     )
 
@@ -102,12 +112,16 @@ def _insured(g: Game, s: State, e: Confirmed) -> State:
     return replace(s, seats=with_seat(s, seat), asking=0)
 
 
+def _own_line(g: Game, s: State, e: Withdrawn) -> bool:
+    return e.actor.role != "player" or e.actor.seat == seat_asked(s).number
+
+
 def _not_insured(g: Game, s: State, e: Withdrawn) -> State:
     return replace(s, asking=0)
 
 
 def _may_even(g: Game, s: State, e: EvenMoney) -> bool:
-    return not _not_asked(g, s, e) and blackjack_of(s, e.seat) >= 0
+    return not _not_asked(g, s, e) and may_take_even_money(g, s, e.seat)
 
 
 def _even_needed(o: Options) -> bool:
@@ -127,11 +141,11 @@ def _declined(g: Game, s: State, e: Decline) -> State:
 
 
 def _another_asked(g: Game, s: State, e: Go) -> bool:
-    return _next_asked(s) >= 0
+    return _next_asked(g, s) >= 0
 
 
 def _all_asked(g: Game, s: State, e: Go) -> bool:
-    return _next_asked(s) < 0
+    return _next_asked(g, s) < 0
 
 
 def _even_money_taken(g: Game, s: State, e: InsuranceClosed) -> bool:
@@ -150,7 +164,7 @@ def _insurance_detail(g: Game, s: State, e: Insure) -> dict[str, str]:
     return {
         "seat": str(e.seat),
         "asked": str(seat_asked(s).number),
-        "most": str(most_insurance(s)),
+        "most": str(most_insurance(g, seat_asked(s))),
         "unit": str(g.money.unit),
     }
 
@@ -169,20 +183,30 @@ ROWS = (
         Go,
         Step.INSURANCE,
         "With an ace up insurance is opened, and even money where the game has it; each seat is "
-        "asked in turn.",
+        "asked in turn, also one whose blackjack is paid already.",
         when=_opens_insurance,
         do=_ask,
         needs=lambda o: o.insurance.offered,
-        rule=("classic.insurance1", "maxtime.1c", "maxtime.7c", "mega.deal3", "mega.10"),
+        rule=(
+            "classic.insurance1",
+            "maxtime.1c",
+            "maxtime.7c",
+            "mega.deal3",
+            "mega.10",
+        ),
     ),
     Row(
         "call_check",
         _OFFERING,
         Go,
         Step.CHECK,
-        "The dealer's up card can be half of a blackjack: the hole card is checked before play.",
+        "The dealer checks the hole card under this up card before any hand is played.",
         when=_calls_check,
-        rule=("sf21x.5", "maxtime.4d", "mega.8"),
+        rule=(
+            "sf21x.5",
+            "maxtime.4d",
+            "mega.8",
+        ),
     ),
     Row(
         "no_check",
@@ -200,7 +224,13 @@ ROWS = (
         "The seat wants insurance, at most half of its wager: the chips are to lie on the line.",
         when=_may_insure,
         do=_insure,
-        rule=("classic.insurance1", "classic.insurance2", "maxtime.1d"),
+        rule=(
+            "classic.insurance1",
+            "classic.insurance2",
+            "maxtime.1d",
+            "maxtime.1c",
+            "classic.rule7",
+        ),
     ),
     Row(
         "insurance_confirmed",
@@ -217,6 +247,8 @@ ROWS = (
         Withdrawn,
         Step.INSURANCE,
         "Before the dealer confirms it the player may take the insurance back.",
+        when=_own_line,
+        why="that is another seat's to take back",
         do=_not_insured,
         rule=("classic.locked2",),
     ),
@@ -240,7 +272,11 @@ ROWS = (
         "The seat takes neither insurance nor even money.",
         when=_may_decline_offer,
         do=_declined,
-        rule=("mega.deal4",),
+        rule=(
+            "mega.deal4",
+            "mega.deal3",
+            "classic.rule7",
+        ),
     ),
     Row(
         "ask_next",
@@ -295,7 +331,7 @@ REFUSALS = (
         "insurance_amount",
         (Step.INSURANCE,),
         Insure,
-        "seat {seat}: insurance is {unit} to {most}, at most half of the wager",
+        "seat {seat}: insurance is {unit} to {most} in whole chips, at most half of the wager",
         None,
         _insurance_detail,
         rule=("classic.insurance2",),

@@ -14,15 +14,12 @@ from controller.procedure.events import (
     DeviceBack,
     FeltConfirmed,
     Go,
-    PlayerAbsent,
     ShoeLoaded,
 )
 from controller.procedure.felt import second_person, tally, times_seen, top
 from controller.procedure.game import Game
 from controller.procedure.holds import elsewhere
 from controller.procedure.row import Refusal, Row
-from controller.procedure.rows_hand import plays
-from controller.procedure.rows_insurance import seat_asked
 from controller.procedure.rows_stop import came_back
 from controller.procedure.rows_table import burned, burned_one, last_to_burn, more_to_burn
 from controller.procedure.rows_ways import with_top
@@ -96,18 +93,6 @@ def _back_to(step: Step) -> Row:
         when=lambda g, s, e: top(s).back is step,
         do=_resumed,
     )
-
-
-def _absent_asked(g: Game, s: State, e: PlayerAbsent) -> bool:
-    return seat_asked(s).number == e.seat
-
-
-def _absent_declines(g: Game, s: State, e: PlayerAbsent) -> State:
-    seats = tuple(
-        replace(seat, answer="declined") if seat.number == e.seat else seat for seat in s.seats
-    )
-    quiet = s.quiet if e.seat in s.quiet else (*s.quiet, e.seat)
-    return replace(s, seats=seats, quiet=quiet, asking=0)
 
 
 ROWS = (
@@ -201,44 +186,12 @@ ROWS = (
         burned_one,
         burned,
     ),
-    Row(
-        "player_left_when_asked",
-        (Step.INSURANCE, Step.INSURANCE_CONFIRM),
-        PlayerAbsent,
-        Step.NEXT_ASKED,
-        "The seat that is asked is empty: no insurance, and its hand will stand.",
-        _absent_asked,
-        _absent_declines,
-    ),
+    *(_back_to(step) for step in WAITING if step is not Step.CLOSED),
+    # A player who is gone is passed over: on to the next one.
     *(
-        Row(
-            f"player_left_at_{step.value}",
-            (step,),
-            PlayerAbsent,
-            step,
-            "The player left: no insurance, and the hand will stand.",
-            lambda g, s, e: (
-                not _absent_asked(g, s, e) and plays(s, e.seat) and e.seat not in s.quiet
-            ),
-            _absent_declines,
-            why="that seat has no hand, or is known to be gone",
-        )
-        for step in (Step.INSURANCE, Step.INSURANCE_CONFIRM)
+        _back_to(step)
+        for step in (Step.NEXT_HAND, Step.NEXT_ASKED, Step.AFTER_DEAL, Step.AFTER_CHECK)
     ),
-    *(_back_to(step) for step in Step if step in WAITING and step is not Step.CLOSED),
-)
-
-_ABSENT_AT = (
-    Step.TURN,
-    Step.DOUBLE_CONFIRM,
-    Step.SPLIT_CONFIRM,
-    Step.DEALING,
-    Step.CHECK,
-    Step.HAND_CARD,
-    Step.PAYING,
-    Step.INSURANCE,
-    Step.INSURANCE_CONFIRM,
-    Step.INSURANCE_CLOSE,
 )
 
 REFUSALS = (
@@ -262,11 +215,5 @@ REFUSALS = (
         elsewhere(Step.FELT),
         FeltConfirmed,
         "the felt is not to be compared now",
-    ),
-    Refusal(
-        "nobody_waits_for_player",
-        elsewhere(*_ABSENT_AT),
-        PlayerAbsent,
-        "no hand waits for a player now",
     ),
 )

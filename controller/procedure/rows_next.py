@@ -70,7 +70,10 @@ ROWS = (
         "The next hand in seat order is in turn, with exactly its legal choices.",
         when=_next_plays,
         do=_turn_to,
-        rule=("classic.play1",),
+        rule=(
+            "classic.play1",
+            "maxtime.intro3",
+        ),
     ),
     Row(
         "second_card_for_split",

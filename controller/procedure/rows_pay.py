@@ -97,6 +97,8 @@ def _pay_detail(g: Game, s: State, e: Paid) -> dict[str, str]:
 _PAYING = (Step.PAYING,)
 
 _AFTER_PAYING = {
+    Step.DEALING: "The dead hand's wagers are back: the deal goes on.",
+    Step.INSURANCE: "The insurance is handed back: the seat is asked once more.",
     Step.OFFER: "What the deal itself decides is settled: insurance or the check comes next.",
     Step.CHECK: "Even money is paid: the hole card is checked.",
     Step.NEXT_HAND: "Nothing is due: the next hand plays.",
@@ -125,6 +127,11 @@ ROWS = (
         when=_pays_more,
         do=_paid,
         effects=_paid_fact,
+        rule=(
+            "sf21x.4",
+            "sf21x.12a",
+            "mega.deal5",
+        ),
     ),
     Row(
         "pay_last",
@@ -135,6 +142,11 @@ ROWS = (
         when=_pays_last,
         do=_paid,
         effects=_paid_fact,
+        rule=(
+            "sf21x.4",
+            "sf21x.12a",
+            "mega.deal5",
+        ),
     ),
     Row(
         "pay_all",
@@ -146,6 +158,11 @@ ROWS = (
         do=_all_paid,
         effects=_all_facts,
         why="a payment must be made by itself: it waits for the floor, or is to be declared",
+        rule=(
+            "sf21x.4",
+            "sf21x.12a",
+            "mega.deal5",
+        ),
     ),
     Row(
         "approve_payment",
@@ -164,9 +181,9 @@ ROWS = (
         (Step.CLEARING,),
         Cleared,
         Step.NEXT_ROUND,
-        "The cards are picked up so that each hand can be rebuilt; the round is over.",
+        "The cards left on the felt are picked up so that each hand can be rebuilt; the round "
+        "is over.",
         effects=_over,
-        rule=("sf21x.4", "sf21x.12a"),
     ),
 )
 

@@ -22,6 +22,7 @@ from controller.procedure.events import (
     MisdealCalled,
     PaymentCorrected,
     PlayedOutOfTurn,
+    PlayerAbsent,
     RoundVoided,
 )
 from controller.procedure.felt import second_person
@@ -180,6 +181,18 @@ _DISPUTES: tuple[tuple[str, type[Disputed], Irregularity, tuple[Step, ...], str]
 )
 
 
+_PLAYERS_WANTED = tuple(
+    step
+    for step in IN_ROUND
+    if step not in (Step.DEALER_LATE, Step.REVEAL, Step.DEALER_CARD, Step.CLEARING)
+)
+"""Steps of a round after which a player may still have something to decide."""
+
+
+def _plays(g: Game, s: State, e: PlayerAbsent) -> bool:
+    return any(hand.seat == e.seat for hand in s.hands) and e.seat not in s.quiet
+
+
 ROWS = (
     Row(
         "shoe_still_lost",
@@ -199,6 +212,15 @@ ROWS = (
         holds_for(Irregularity.DECK_SUSPECT),
     ),
     *(found(name, at, event, text, holds_for(what)) for name, event, what, at, text in _DISPUTES),
+    found(
+        "player_absent",
+        _PLAYERS_WANTED,
+        PlayerAbsent,
+        "A player left, or does not answer.",
+        holds_for(Irregularity.PLAYER_ABSENT),
+        _plays,
+        "that seat has no hand, or is known to be gone",
+    ),
     found(
         "device_lost",
         OPEN,
@@ -305,6 +327,12 @@ ROWS = (
 
 
 REFUSALS = (
+    Refusal(
+        "nobody_waits_for_player",
+        elsewhere(*_PLAYERS_WANTED),
+        PlayerAbsent,
+        "no hand waits for a player now",
+    ),
     *(
         Refusal("no_round", elsewhere(*at), event, "no round is under way")
         for _, event, _, at, _ in _DISPUTES

@@ -8,6 +8,7 @@ from controller.procedure.effects import Burned, Effect
 from controller.procedure.events import (
     CardBurned,
     CutCardSeen,
+    DecksChanged,
     Go,
     ShoeLoaded,
     ShuffleCalled,
@@ -58,6 +59,18 @@ def _closing(g: Game, s: State, e: TableClosed) -> State:
 
 def _shuffle_called(g: Game, s: State, e: ShuffleCalled) -> bool:
     return not s.seats
+
+
+def _decks_in_play(g: Game, s: State, e: ShuffleStarted) -> bool:
+    return not s.shoe.decks_out
+
+
+def _other_decks(g: Game, s: State, e: DecksChanged) -> bool:
+    return s.shoe.decks_out and second_person(e, e.second)
+
+
+def _decks_changed(g: Game, s: State, e: DecksChanged) -> State:
+    return replace(s, shoe=Shoe())
 
 
 def _started(g: Game, s: State, e: ShuffleStarted) -> State:
@@ -190,8 +203,19 @@ ROWS = (
         ShuffleStarted,
         Step.SHUFFLING,
         "The cards are shuffled.",
+        when=_decks_in_play,
         do=_started,
-        rule=("maxtime.intro1",),
+        why="the decks are out of play: the floor brings other ones first",
+    ),
+    Row(
+        "change_decks",
+        (Step.SHUFFLE_NEEDED,),
+        DecksChanged,
+        Step.SHUFFLE_NEEDED,
+        "The floor and a second person bring other decks in place of those out of play.",
+        when=_other_decks,
+        do=_decks_changed,
+        why="no decks are out of play, or a second person is missing",
     ),
     Row(
         "shuffle_done",
@@ -203,23 +227,27 @@ ROWS = (
     ),
     Row(
         "load_and_burn",
-        (Step.SHUFFLE_NEEDED, Step.LOADING),
+        (Step.LOADING,),
         ShoeLoaded,
         Step.BURNING,
-        "The whole of the decks is in the shoe; the first cards are burned.",
+        "The whole of the decks is in the shoe; cards are to be burned before the first round.",
         when=_loaded_and_burn,
         do=_loaded,
-        rule=("classic.deal5",),
+        rule=("classic.deal5", "maxtime.intro1", "mega.intro4"),
     ),
     Row(
         "load",
-        (Step.SHUFFLE_NEEDED, Step.LOADING),
+        (Step.LOADING,),
         ShoeLoaded,
         Step.WAGERING,
         "The whole of the decks is in the shoe; wagers may be placed.",
         when=_loaded_no_burn,
         do=_loaded,
-        rule=("classic.deal5",),
+        rule=(
+            "classic.deal5",
+            "maxtime.intro1",
+            "mega.intro4",
+        ),
     ),
     Row(
         "burn_more",
@@ -317,6 +345,12 @@ REFUSALS = (
         "no shuffle is wanted now",
     ),
     Refusal(
+        "no_decks_to_change",
+        tuple(step for step in WAITING if step is not Step.SHUFFLE_NEEDED),
+        DecksChanged,
+        "no decks are to be changed now",
+    ),
+    Refusal(
         "no_shuffle_to_end",
         tuple(step for step in WAITING if step is not Step.SHUFFLING),
         ShuffleDone,
@@ -324,18 +358,16 @@ REFUSALS = (
     ),
     Refusal(
         "shoe_is_gone",
-        (Step.SHUFFLE_NEEDED, Step.LOADING),
+        (Step.LOADING,),
         ShoeLoaded,
         "the shoe is not connected: connect it first",
         _no_shoe,
     ),
     Refusal(
         "no_shoe_wanted",
-        tuple(
-            step for step in WAITING if step not in (Step.SHUFFLE_NEEDED, Step.LOADING, Step.REFILL)
-        ),
+        tuple(step for step in WAITING if step not in (Step.LOADING, Step.REFILL)),
         ShoeLoaded,
-        "no shoe is to be loaded now",
+        "no shoe is to be loaded now: shuffle first",
     ),
     Refusal(
         "no_burn",

@@ -96,6 +96,10 @@ def _surrendered(g: Game, s: State, e: Surrender) -> State:
     return replace(s, due=dues, after=Step.NEXT_HAND)
 
 
+def _own_hand(g: Game, s: State, e: Withdrawn) -> bool:
+    return e.actor.role != "player" or e.actor.seat == s.hands[s.turn].seat
+
+
 # The exposed card
 
 
@@ -159,7 +163,8 @@ ROWS = (
         _TURN,
         Double,
         Step.DOUBLE_CONFIRM,
-        "The hand doubles its wager for one card more: the chips are to lie beside it.",
+        "The hand wants one card more for its whole wager once again: the chips are to lie "
+        "beside it.",
         when=_may_double,
         do=_ask_double,
         rule=(
@@ -171,6 +176,7 @@ ROWS = (
             "sf21x.8",
             "sf21x.9a",
             "sf21x.9b",
+            "classic.rule7",
         ),
     ),
     Row(
@@ -180,7 +186,12 @@ ROWS = (
         Step.HAND_CARD,
         "The dealer sees the chips: the double stands, and one card comes.",
         do=_doubled,
-        rule=("classic.locked2", "sf21x.9b"),
+        rule=(
+            "classic.locked2",
+            "sf21x.9b",
+            "maxtime.3b",
+            "sf21x.8",
+        ),
     ),
     Row(
         "split",
@@ -190,7 +201,14 @@ ROWS = (
         "The pair is split into two hands: a wager equal to the hand's is to lie beside it.",
         when=_may_split,
         needs=splits,
-        rule=("classic.rule2", "classic.rule3", "mega.2", "maxtime.2", "sf21x.7"),
+        rule=(
+            "classic.rule2",
+            "classic.rule3",
+            "mega.2",
+            "maxtime.2",
+            "sf21x.7",
+            "classic.rule7",
+        ),
     ),
     Row(
         "split_confirmed",
@@ -209,6 +227,8 @@ ROWS = (
         Withdrawn,
         Step.TURN,
         "Before the dealer confirms it the player may take the double or split back.",
+        when=_own_hand,
+        why="that is another seat's to take back",
         do=lambda g, s, e: replace(s, asking=0),
         rule=("classic.locked2",),
     ),
@@ -288,7 +308,13 @@ REFUSALS = (
         )
     ),
     *(
-        Refusal("no_decision_now", _NO_TURN, event, "no decision of a player is asked for now")
+        Refusal(
+            "no_decision_now",
+            _NO_TURN,
+            event,
+            "no decision of a player is asked for now",
+            rule=("maxtime.4d",) if event is Surrender else (),
+        )
         for event in (*_DECISIONS, SpareRefused)
     ),
     *(
@@ -297,6 +323,7 @@ REFUSALS = (
             _NO_CONFIRM,
             event,
             "nothing waits to be confirmed or withdrawn",
+            rule=("classic.locked2",),
         )
         for event in (Confirmed, Withdrawn)
     ),

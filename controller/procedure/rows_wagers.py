@@ -59,7 +59,7 @@ def _off_step(g: Game, s: State, e: WagerPlaced) -> bool:
     return step is not None and e.amount % step != 0
 
 
-def _first_card_is_out(g: Game, s: State, e: WagerPlaced) -> bool:
+def _first_card_is_out(g: Game, s: State, e: WagerPlaced | WagerRemoved) -> bool:
     return s.spare is not None and s.spare.card >= 0
 
 
@@ -97,7 +97,7 @@ def _placed(g: Game, s: State, e: WagerPlaced) -> State:
 
 def _lies_there(g: Game, s: State, e: WagerRemoved) -> bool:
     index = seat_index(s, e.seat)
-    return index >= 0 and bool(getattr(s.seats[index], e.bet))
+    return index >= 0 and bool(getattr(s.seats[index], e.bet)) and not _first_card_is_out(g, s, e)
 
 
 def _removed(g: Game, s: State, e: WagerRemoved) -> State:
@@ -192,6 +192,7 @@ ROWS = (
         when=_lies_there,
         do=_removed,
         why="no such wager lies there",
+        rule=("classic.locked1",),
     ),
     Row(
         "first_card",
@@ -202,11 +203,26 @@ ROWS = (
         when=_opens_round,
         do=_locked,
         effects=_lock_facts,
-        rule=("classic.locked1", "classic.deal1", "classic.deal2", "maxtime.intro2", "sf21x.3"),
+        rule=(
+            "classic.locked1",
+            "mega.wager1",
+            "classic.deal1",
+            "classic.deal2",
+            "maxtime.intro2",
+            "sf21x.3",
+        ),
     ),
 )
 
 REFUSALS = (
+    Refusal(
+        "first_card_is_out_already",
+        _AT,
+        WagerRemoved,
+        "the first card has left the shoe: the wager stays",
+        _first_card_is_out,
+        rule=("classic.locked1",),
+    ),
     Refusal(
         "first_card_is_out",
         _AT,

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from controller.procedure.dues import refunds
+from controller.procedure.dues import given_back, refunds, refunds_of
 from controller.procedure.effects import (
     Burned,
     DecksOut,
@@ -18,13 +18,20 @@ from controller.procedure.effects import (
     SeatDead,
 )
 from controller.procedure.events import FloorRuled, Go
-from controller.procedure.felt import seat_of, second_person, tally, times_seen, top
+from controller.procedure.felt import (
+    seat_index,
+    seat_of,
+    second_person,
+    tally,
+    times_seen,
+    top,
+    with_seat,
+)
 from controller.procedure.game import Game
 from controller.procedure.holds import applicable, elsewhere
 from controller.procedure.relay import laid_again, lays_without, missed_places, second_last
 from controller.procedure.row import Refusal, Row, When
-from controller.procedure.rows_insurance import may_be_asked
-from controller.procedure.states import Hold, Seat, Spare, State, Step
+from controller.procedure.states import Hold, Spare, State, Step
 from controller.rules.hands import is_blackjack
 from controller.rules.rulings import Irregularity, Way
 
@@ -117,16 +124,16 @@ def _dealer_last(g: Game, s: State, e: Go) -> State:
 
 
 def _dead_hand(g: Game, s: State, e: Go) -> State:
-    seat = top(s).seat
-    places = lays_without(s, seat)
-    if places is None:
+    """The deal without the seat; its wagers are given back before it goes on."""
+    number = top(s).seat
+    places = lays_without(s, number)
+    seat = seat_of(s, number)
+    if places is None or seat is None:
         return s
     again = laid_again(s, places)
-    hands = tuple(
-        replace(hand, done=True, out=True) if hand.seat == seat else hand for hand in again.hands
-    )
-    seats = tuple(Seat(seat) if each.number == seat else each for each in s.seats)
-    return replace(again, hands=hands, seats=seats)
+    hands = tuple(replace(hand, done=True) if hand.seat == number else hand for hand in again.hands)
+    dead = with_top(replace(again, hands=hands), replace(top(s), back=Step.PAYING))
+    return replace(dead, due=refunds_of(g, dead, seat, "dead_hand"), after=Step.DEALING)
 
 
 def _dead_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
@@ -171,17 +178,41 @@ def _decks_out_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...
 
 
 def _reopen(g: Game, s: State, e: Go) -> State:
+    """The seat is asked again; an insurance that lay on the line is handed back before."""
     seat = seat_of(s, top(s).seat)
     if seat is None:
         return s
-    again = replace(seat, insurance=0, answer="")
-    seats = tuple(again if each.number == seat.number else each for each in s.seats)
-    reopened = with_top(s, replace(top(s), back=Step.INSURANCE))
-    return replace(reopened, seats=seats, asked=_first_unanswered(seats, s))
+    asked = replace(s, seats=with_seat(s, replace(seat, answer="")), asking=0)
+    asked = replace(asked, asked=seat_index(s, seat.number))
+    if not seat.insurance:
+        return with_top(asked, replace(top(s), back=Step.INSURANCE))
+    dues = (given_back(seat, "insurance", "asked_again"),)
+    paying = replace(asked, due=dues, after=Step.INSURANCE)
+    return with_top(paying, replace(top(s), back=Step.PAYING))
 
 
-def _first_unanswered(seats: tuple[Seat, ...], s: State) -> int:
-    return next(index for index, seat in enumerate(seats) if may_be_asked(s, seat))
+def _stand_hand(g: Game, s: State, e: Go) -> State:
+    """The seat decides no more: it is passed over now, and its hands stand in their turn."""
+    held = top(s)
+    quiet = replace(s, quiet=(*s.quiet, held.seat))
+    if _is_asked(s, held):
+        quiet = with_top(replace(quiet, asking=0), replace(held, back=_passed_over(s, held.back)))
+    return quiet
+
+
+def _is_asked(s: State, held: Hold) -> bool:
+    """The seat that left is the one that the table waits for."""
+    if held.back in (Step.INSURANCE, Step.INSURANCE_CONFIRM):
+        return s.seats[s.asked].number == held.seat
+    turns = (Step.TURN, Step.DOUBLE_CONFIRM, Step.SPLIT_CONFIRM, Step.NATURALS)
+    return held.back in turns and s.hands[s.turn].seat == held.seat
+
+
+def _passed_over(s: State, back: Step) -> Step:
+    if back is Step.NATURALS:
+        return Step.AFTER_DEAL if s.checked is None else Step.AFTER_CHECK
+    asked = (Step.INSURANCE, Step.INSURANCE_CONFIRM)
+    return Step.NEXT_ASKED if back in asked else Step.NEXT_HAND
 
 
 def _way(
@@ -262,7 +293,7 @@ ROWS = (
         "dealer_last",
         Way.DEALER_LAST,
         Step.RESUMING,
-        "The players are finished first, then the dealer gets the own cards.",
+        "The players are finished first, then the dealer gets the cards that were missed.",
         _dealer_last,
     ),
     _way(
@@ -304,7 +335,7 @@ ROWS = (
         "resume",
         Way.RESUME,
         Step.RESUMING,
-        "Play goes on as it stands.",
+        "Play goes on as it stands; a card that was in doubt counts as what it shows.",
         _resume,
     ),
     _way(
@@ -315,10 +346,17 @@ ROWS = (
         _void,
     ),
     _way(
+        "stand_hand",
+        Way.STAND_HAND,
+        Step.RESUMING,
+        "The seat's hands stand and its wagers stay.",
+        _stand_hand,
+    ),
+    _way(
         "reopen_insurance",
         Way.REOPEN_INSURANCE,
         Step.RESUMING,
-        "The seat is asked for insurance once more.",
+        "The seat is asked for insurance once more; what lay on the line goes back before.",
         _reopen,
     ),
     _way(

@@ -237,7 +237,7 @@ ROWS = (
         "dealer_card_missed",
         (Step.DEALING,),
         DealerCardMissed,
-        "The dealer passed over a card of the own hand.",
+        "The dealer passed over one of the dealer's own cards.",
         holds_for(Irregularity.DEALER_CARD_MISSED),
         _dealer_missed,
         "that card of the dealer cannot have been missed: call a misdeal",
@@ -284,7 +284,7 @@ ROWS = (
     ),
     found(
         "shoe_short_or_long",
-        (Step.SHUFFLE_NEEDED, Step.LOADING),
+        (Step.LOADING,),
         ShoeLoaded,
         "The shoe does not hold what the decks of the game hold.",
         _hold_load,

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from controller.procedure.clauses import TELL_RULES, of_game
+from controller.procedure.dues import tucks
 from controller.procedure.effects import Effect, Lamp, Prompt, ShoeLock, Shuffler, Stations, Tell
 from controller.procedure.felt import expected, top
 from controller.procedure.game import BETS, Game
-from controller.procedure.rows_insurance import blackjack_of, most_insurance, seat_asked
+from controller.procedure.rows_insurance import may_take_even_money, most_insurance, seat_asked
 from controller.procedure.rows_wagers import first_round
 from controller.procedure.states import Due, State, Step
 from controller.rules.hands import CHOICES
@@ -157,14 +158,16 @@ def _naturals(g: Game, s: State) -> tuple[Effect, ...]:
 
 def _insurance(g: Game, s: State) -> tuple[Effect, ...]:
     seat = seat_asked(s)
-    choices: tuple[str, ...] = ("insure", "decline")
-    if g.options.even_money.offered and blackjack_of(s, seat.number) >= 0:
-        choices = ("insure", "even_money", "decline")
+    choices: tuple[str, ...] = ("decline",)
+    if may_take_even_money(g, s, seat.number):
+        choices = ("even_money", *choices)
+    if most_insurance(g, seat) > 0:
+        choices = ("insure", *choices)
     prompt = Prompt(
         Tell.ASK_INSURANCE,
         seat=seat.number,
         stake=seat.main,
-        amount=most_insurance(s),
+        amount=most_insurance(g, seat),
         odds=g.options.insurance.pays,
         choices=choices,
         rule=_rule(g, Tell.ASK_INSURANCE),
@@ -250,7 +253,7 @@ def _confirm(g: Game, s: State) -> tuple[Effect, ...]:
     return (prompt, _asking(hand.seat, g, "withdraw"), LOCKED)
 
 
-def payment_prompt(g: Game, due: Due, *, floor: bool) -> Prompt:
+def payment_prompt(g: Game, due: Due, *, floor: bool, tuck: bool) -> Prompt:
     """The payment that comes next, in words of the table: why, odds, amount, how in chips."""
     if floor:
         tell = Tell.FLOOR_FIRST
@@ -273,7 +276,8 @@ def payment_prompt(g: Game, due: Due, *, floor: bool) -> Prompt:
         (),
         (),
         due.cards,
-        rule=g.why_rules.get(due.why, ()),
+        warn="tuck" if tuck else "",
+        rule=g.pay_rules(due.bet, due.why, due.outcome),
     )
 
 
@@ -282,7 +286,7 @@ def _paying(g: Game, s: State) -> tuple[Effect, ...]:
     floor = due.floor and not s.approved
     won = due.returned > due.stake
     lamps = g.won_lamps(due.seat) if won else DARK
-    return (payment_prompt(g, due, floor=floor), lamps, LOCKED)
+    return (payment_prompt(g, due, floor=floor, tuck=tucks(s, due)), lamps, LOCKED)
 
 
 def _held(g: Game, s: State) -> tuple[Effect, ...]:

@@ -65,22 +65,21 @@ class Step(Enum):
     __hash__ = object.__hash__
 
 
-PASSING: Final = frozenset(
-    {
-        Step.AFTER_DEAL,
-        Step.OFFER,
-        Step.NEXT_ASKED,
-        Step.AFTER_CHECK,
-        Step.NEXT_HAND,
-        Step.EVALUATE,
-        Step.DEALER_EVALUATE,
-        Step.PAID_UP,
-        Step.NEXT_ROUND,
-        Step.RULING,
-        Step.RESUMING,
-    }
+PASSING: Final = (
+    Step.AFTER_DEAL,
+    Step.OFFER,
+    Step.NEXT_ASKED,
+    Step.AFTER_CHECK,
+    Step.NEXT_HAND,
+    Step.EVALUATE,
+    Step.DEALER_EVALUATE,
+    Step.PAID_UP,
+    Step.NEXT_ROUND,
+    Step.RULING,
+    Step.RESUMING,
 )
-WAITING: Final = frozenset(Step) - PASSING
+WAITING: Final = tuple(step for step in Step if step not in PASSING)
+"""In the order of play: rows that stand at every step are listed in it."""
 
 PlaceKind: TypeAlias = Literal["hand", "up", "hole", "dealer", "burn"]
 

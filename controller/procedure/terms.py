@@ -81,12 +81,15 @@ WHY: Final = {
     "instant6": "{count} cards, {total}",
     "surrender": "surrender",
     "against_total": "{against}",
+    "wins_21": "21 wins",
     "dealer_busts": "dealer busts",
     "dealer_22": "dealer has 22, push",
     "dealer_bust_push": "dealer's bust pushes",
     "dealer_stands": "dealer does not bust",
     "original_bets_only": "dealer has blackjack, original bet only",
     "void": "round void",
+    "dead_hand": "dead hand",
+    "asked_again": "asked again",
 }
 """Why something is paid, taken or given back. A toke has no cards of its own to count."""
 WHAT: Final = {

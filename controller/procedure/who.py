@@ -8,6 +8,7 @@ from controller.procedure import events as e
 from controller.procedure.events import Event, Role
 from controller.rules.options import Options
 
+NOBODY: Final = frozenset[Role]()
 _DEALER: Final = frozenset[Role]({"dealer"})
 _FLOOR: Final = frozenset[Role]({"floor"})
 _TABLE: Final = frozenset[Role]({"dealer", "floor"})
@@ -23,6 +24,7 @@ WHO: Final[dict[type[Event], frozenset[Role]]] = {
     e.ShuffleStarted: _ANYONE,
     e.ShuffleDone: _ANYONE,
     e.ShoeLoaded: _ANYONE,
+    e.DecksChanged: _FLOOR,
     e.CardBurned: _SHOE,
     e.CutCardSeen: _SHOE,
     e.DealerRelieved: _DEALER,
@@ -97,11 +99,9 @@ def who_may(o: Options) -> dict[type[Event], frozenset[Role]]:
     return WHO | dict.fromkeys(DECISIONS, deciders)
 
 
-def refusal(event: Event, allowed: frozenset[Role]) -> tuple[str, str]:
-    """The refusal's id and text for an event that its actor may not bring."""
-    if type(event) in DECISIONS and event.actor.role == "player":
-        return "hand_signals", "decisions are hand signals here: the dealer enters them"
-    if type(event) in DECISIONS and event.actor.role == "dealer":
-        return "buttons_only", "players decide with their buttons here"
-    who = " or ".join(sorted(allowed))
-    return "not_theirs", f"{type(event).__name__} is not for the {event.actor.role}: {who}"
+def theirs(event: Event, allowed: frozenset[Role]) -> bool:
+    """The actor's role may bring the event, and a player brings it for the own seat."""
+    actor = event.actor
+    if actor.role not in allowed:
+        return False
+    return actor.role != "player" or getattr(event, "seat", 0) in (0, actor.seat)

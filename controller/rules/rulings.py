@@ -90,7 +90,7 @@ WAYS: Final[dict[Irregularity, tuple[Way, ...]]] = {
     _I.MISDEAL: (_W.VOID, _W.RESUME),
     _I.DEVICE_LOST: (_W.DEVICE_CHECK, _W.VOID),
     _I.RESTARTED: (_W.FELT_CHECK, _W.VOID),
-    _I.PLAYER_ABSENT: (_W.STAND_HAND,),
+    _I.PLAYER_ABSENT: (_W.STAND_HAND, _W.RESUME, _W.VOID),
     _I.CANNOT_COVER: (_W.WITHDRAW,),
     _I.HOLE_MISMATCH: (_W.RESUME, _W.VOID, _W.DECKS_OUT),
     _I.UNKNOWN_CARD: (_W.DECKS_OUT, _W.ENTER_CARD, _W.DISCARD),
@@ -99,6 +99,10 @@ WAYS: Final[dict[Irregularity, tuple[Way, ...]]] = {
     _I.FLOOR_CALLED: (_W.RESUME, _W.VOID),
 }
 """The ways that can be ruled for each; FLOOR_DECIDES (of those listed) is open to all of them."""
+
+
+FIXED: Final = frozenset({_I.CANNOT_COVER, _I.LATE_WAGER, _I.WRONG_PAYMENT})
+"""Those whose one way is in the rows themselves: no hold is put, and nothing else can be ruled."""
 
 
 class Ruling(Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,7 +21,7 @@ SHOE = Actor("device", "shoe")
 
 
 def player(seat: int) -> Actor:
-    return Actor("player", f"seat-{seat}")
+    return Actor("player", f"seat-{seat}", seat)
 
 
 def default_jurisdiction() -> Jurisdiction:

@@ -281,7 +281,17 @@ def test_the_nearest_key_and_the_keys_of_its_table(write: Callable[[str | bytes]
         "blackjack.pays? in blackjack: pays, pays_diamonds, tie, ten_up, paid"
     )
     path = write(SHEET.replace("title", "titel"))
-    assert refused(path)[0].allowed == "title? name, title, source, decks_allowed"
+    keys = "name, title, source, decks_allowed, blackjack_pays"
+    assert refused(path)[0].allowed == f"title? {keys}"
+
+
+def test_the_sheet_lists_what_blackjack_may_pay() -> None:
+    with pytest.raises(UsageProblem) as refusal:
+        load_game("sf21x", {"blackjack.pays": "3:2"})
+    assert str(refusal.value) == (
+        "overrides: blackjack.pays: 3:2 is none of the odds that the sheet lists; "
+        "allowed: 5:2, 12:5, 2:1"
+    )
 
 
 def test_what_is_allowed_is_the_games_own(write: Callable[[str | bytes], Path]) -> None:
