@@ -56,16 +56,17 @@ _TOLD_TO_SURVEILLANCE = frozenset(
 def applicable(s: State, hold: Hold, way: Way) -> bool:
     """The way can be gone from where the hold was put."""
     if way is Way.ENTER_CARD:
-        # The hole card lies face down: nobody can read it from the felt.
-        return not (hold.back is Step.DEALING and s.places[s.dealt].kind == "hole")
+        # The hole card lies face down: nobody can read it from the felt. Nor may a card be known
+        # before the wagers are placed.
+        hole_next = hold.back is Step.DEALING and s.places[s.dealt].kind == "hole"
+        return not hole_next and (bool(s.seats) or hold.back is not Step.WAGERING)
+    if way is Way.VOID:
+        return bool(s.hands)
     if way is Way.USE_NEXT:
         return s.spare is None
     if way is Way.DEAL_ON:
         # Before the first two cards lie no published rule says how it is dealt on.
         return s.spare is None and hold.back in NO_CARD
-    if way is Way.RESUME and hold.what is Irregularity.HOLE_MISMATCH:
-        # Said to be a blackjack, and shown to be none before anybody has played: no way on.
-        return s.checked is False
     if way is Way.REOPEN_INSURANCE:
         return may_reopen_insurance(s, hold)
     if way in (Way.DEALER_LAST, Way.DEAD_HAND, Way.SECOND_CARD_LAST):

@@ -45,7 +45,6 @@ class LiveTable:
             auto_transitions=False,
             send_event=True,
             queued=False,
-            ignore_invalid_triggers=True,
         )
         for row in self._procedure.rows:
             self.machine.add_transition(
@@ -64,7 +63,7 @@ class LiveTable:
 
     def _pick(self, s: State, e: Event) -> Row | None:
         known = self.machine.events.get(trigger_of(type(e)))
-        if known is None:
+        if known is None or s.step.name not in known.transitions:
             return None
         model = _Model(s.step)
         known.trigger(model, s=s, e=e)

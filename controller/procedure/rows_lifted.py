@@ -18,12 +18,13 @@ from controller.procedure.events import (
 )
 from controller.procedure.felt import second_person, tally, times_seen, top
 from controller.procedure.game import Game
-from controller.procedure.holds import elsewhere
+from controller.procedure.holds import CARD_STEPS, elsewhere
 from controller.procedure.row import Refusal, Row
 from controller.procedure.rows_stop import came_back
 from controller.procedure.rows_table import burned, burned_one, last_to_burn, more_to_burn
 from controller.procedure.rows_ways import with_top
 from controller.procedure.states import WAITING, Spare, State, Step
+from controller.rules.rulings import Irregularity
 
 
 def _may_enter(g: Game, s: State, e: CardEntered) -> bool:
@@ -35,8 +36,13 @@ def _entered(g: Game, s: State, e: CardEntered) -> State:
 
 
 def _card_confirmed(g: Game, s: State, e: CardConfirmed) -> State:
-    card = top(s).card
-    return replace(s, seen=tally(s, card), spare=Spare(card=card, entered=True))
+    held = top(s)
+    on_its_place = held.back in (*CARD_STEPS, Step.WAGERING) or (
+        held.back is Step.REVEAL and held.what is Irregularity.CARD_UNREADABLE
+    )
+    # Where none was due the card lies beside the shoe, its face known to everybody.
+    spare = Spare(card=held.card, exposed=not on_its_place, entered=on_its_place)
+    return replace(s, seen=tally(s, held.card), spare=spare)
 
 
 def _agrees(g: Game, s: State, e: DeviceBack) -> bool:
@@ -45,6 +51,19 @@ def _agrees(g: Game, s: State, e: DeviceBack) -> bool:
 
 def _disagrees(g: Game, s: State, e: DeviceBack) -> bool:
     return not _agrees(g, s, e)
+
+
+def _waited_for(s: State) -> bool:
+    """Below the hold that ends, a device is waited for that is still gone."""
+    return s.holds[-2].device in s.lost
+
+
+def _device_still_gone(g: Game, s: State, e: Go) -> bool:
+    return top(s).back is Step.DEVICE and _waited_for(s)
+
+
+def _device_there_again(g: Game, s: State, e: Go) -> bool:
+    return top(s).back is Step.DEVICE and not _waited_for(s)
 
 
 def _accepts(g: Game, s: State, e: CountersAccepted) -> bool:
@@ -137,6 +156,7 @@ ROWS = (
         Step.DEVICE,
         "Another device, or its counters do not agree: the table stays stopped.",
         _disagrees,
+        came_back,
     ),
     Row(
         "accept_counters",
@@ -186,7 +206,25 @@ ROWS = (
         burned_one,
         burned,
     ),
-    *(_back_to(step) for step in WAITING if step is not Step.CLOSED),
+    *(_back_to(step) for step in WAITING if step not in (Step.CLOSED, Step.DEVICE)),
+    Row(
+        "resume_device",
+        (Step.RESUMING,),
+        Go,
+        Step.DEVICE,
+        "A device is still waited for.",
+        _device_still_gone,
+        _resumed,
+    ),
+    Row(
+        "resume_device_there",
+        (Step.RESUMING,),
+        Go,
+        Step.FELT,
+        "The device that was waited for came back meanwhile: now the felt.",
+        _device_there_again,
+        _resumed,
+    ),
     # A player who is gone is passed over: on to the next one.
     *(
         _back_to(step)

@@ -9,6 +9,7 @@ from controller.procedure.effects import Burned, Effect, RoundOver
 from controller.procedure.events import AllPaid, Cleared, Go, Paid, PaymentApproved
 from controller.procedure.game import Game
 from controller.procedure.row import Refusal, Row
+from controller.procedure.rows_table import fresh_felt
 from controller.procedure.states import WAITING, Due, State, Step
 
 # Payments
@@ -97,6 +98,7 @@ def _pay_detail(g: Game, s: State, e: Paid) -> dict[str, str]:
 _PAYING = (Step.PAYING,)
 
 _AFTER_PAYING = {
+    Step.SHUFFLE_NEEDED: "The wagers are back: other decks come.",
     Step.DEALING: "The dead hand's wagers are back: the deal goes on.",
     Step.INSURANCE: "The insurance is handed back: the seat is asked once more.",
     Step.OFFER: "What the deal itself decides is settled: insurance or the check comes next.",
@@ -104,6 +106,10 @@ _AFTER_PAYING = {
     Step.NEXT_HAND: "Nothing is due: the next hand plays.",
     Step.CLEARING: "Every wager is settled: the cards are picked up.",
 }
+
+
+def _no_wagers(g: Game, s: State, e: Go) -> State:
+    return fresh_felt(s)
 
 
 def _goes_to(step: Step) -> Row:
@@ -114,6 +120,7 @@ def _goes_to(step: Step) -> Row:
         step,
         _AFTER_PAYING[step],
         when=lambda g, s, e: s.after is step,
+        do=_no_wagers if step is Step.SHUFFLE_NEEDED else None,
     )
 
 

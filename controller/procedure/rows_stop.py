@@ -56,6 +56,8 @@ def _gone(g: Game, s: State, e: DeviceLost) -> State:
 
 
 def came_back(g: Game, s: State, e: DeviceBack) -> State:
+    if not e.agrees:
+        return s
     return replace(s, lost=tuple(device for device in s.lost if device != e.device))
 
 
@@ -69,11 +71,14 @@ def _hold_for_shoe(g: Game, s: State, e: Go) -> State:
 
 
 def touches_outcome(g: Game, s: State, e: DeviceLost) -> bool:
-    """The device that is gone has a part in what happens next."""
+    """The device that is gone, and was not before, has a part in what happens next."""
+    if e.device in s.lost:
+        return False
+    step = s.holds[0].back if s.holds else s.step
     if e.device == "shoe":
-        return s.step not in BEFORE
+        return step not in BEFORE
     if e.device == "shuffler":
-        return s.step in (*BEFORE, Step.REFILL)
+        return step in BEFORE or s.step is Step.REFILL
     return g.options.decisions.by == "buttons" and bool(s.seats)
 
 

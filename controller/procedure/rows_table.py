@@ -74,7 +74,7 @@ def _decks_changed(g: Game, s: State, e: DecksChanged) -> State:
 
 
 def _started(g: Game, s: State, e: ShuffleStarted) -> State:
-    return replace(s, shoe=Shoe(), seen=0)
+    return replace(s, shoe=Shoe(), seen=0, spare=None)
 
 
 def _complete(g: Game, s: State, e: ShuffleDone) -> bool:

@@ -108,7 +108,9 @@ def _resume(g: Game, s: State, e: Go) -> State:
     if held.card < 0 or held.back in (Step.PAYING, Step.CLEARING):
         return s
     if held.what is Irregularity.HOLE_MISMATCH:
-        return replace(s, checked=is_blackjack(s.dealer[0], held.card))
+        shown = replace(s, checked=is_blackjack(s.dealer[0], held.card))
+        # Said to be a blackjack, and none: nobody has played yet, so play begins.
+        return with_top(shown, replace(held, back=Step.AFTER_CHECK)) if s.checked else shown
     if held.what is Irregularity.DECK_SUSPECT:
         seen = tally(s, held.card) if times_seen(s, held.card) < 15 else s.seen
         return replace(s, seen=seen, spare=Spare(card=held.card, entered=True))
@@ -145,32 +147,46 @@ def _second_last(g: Game, s: State, e: Go) -> State:
     return s if places is None else laid_again(s, places)
 
 
-def _void(g: Game, s: State, e: Go) -> State:
-    """Unresolved wagers go back. A hold that lies deeper is still to be lifted before.
+_OUTLIVE_VOID = frozenset(
+    {Irregularity.DECK_SUSPECT, Irregularity.UNKNOWN_CARD, Irregularity.DEALER_RELIEVED}
+)
+"""What is still to be ruled or done when the round is void; all other holds were about the round."""
 
-    Wagers are given back without a device and whatever the felt shows: those holds end here. A
-    shoe that is gone stops the next round instead.
+
+def _ended(s: State, back: Step, outlive: frozenset[Irregularity]) -> tuple[Hold, ...]:
+    """The holds that are left, the last of them to be lifted first, then on to `back`."""
+    deeper = tuple(held for held in s.holds[:-1] if held.what in outlive)
+    first, *rest = (*deeper, top(s))
+    return (replace(first, back=back), *rest)
+
+
+def _void(g: Game, s: State, e: Go) -> State:
+    """Unresolved wagers go back, without a device and whatever the felt shows.
+
+    A shoe that is gone stops the next round instead, and one that ran out is shuffled before it.
     """
     dues = refunds(g, s, "void")
-    back = Step.PAYING if dues else Step.CLEARING
-    deeper = tuple(held for held in s.holds[:-1] if held.what not in _ENDED_BY_VOID)
-    first, *rest = (*deeper, top(s))
-    holds = (replace(first, back=back), *rest)
+    empty = any(held.what is Irregularity.SHOE_RAN_OUT for held in s.holds)
     return replace(
-        s, due=dues, after=Step.CLEARING, holds=holds, asking=0, approved=False, spare=None
+        s,
+        due=dues,
+        after=Step.CLEARING,
+        shoe=replace(s.shoe, rounds_left=0) if empty else s.shoe,
+        holds=_ended(s, Step.PAYING if dues else Step.CLEARING, _OUTLIVE_VOID),
+        asking=0,
+        approved=False,
+        spare=None,
     )
 
 
-_ENDED_BY_VOID = frozenset({Irregularity.DEVICE_LOST, Irregularity.RESTARTED})
-
-
 def _decks_out(g: Game, s: State, e: Go) -> State:
+    """With the decks goes all that was to be done with them; wagers on the felt go back."""
     shoe = replace(s.shoe, loaded=False, decks_out=True)
-    if s.seats:
-        return replace(_void(g, s, e), shoe=shoe)
-    # Between rounds nothing lies on the felt that could be given back or picked up.
-    first = replace(s.holds[0], back=Step.SHUFFLE_NEEDED)
-    return replace(s, shoe=shoe, holds=(first, *s.holds[1:]), spare=None, burn=0)
+    dues = refunds(g, s, "void")
+    after = Step.CLEARING if s.hands else Step.SHUFFLE_NEEDED
+    bare = replace(s, shoe=shoe, asking=0, approved=False, spare=None, burn=0)
+    holds = _ended(s, Step.PAYING if dues else after, frozenset())
+    return replace(bare, due=dues, after=after, holds=holds)
 
 
 def _decks_out_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:

@@ -47,7 +47,7 @@ from controller.rules.rulings import Irregularity
 
 def _too_many(g: Game, s: State, e: CardDrawn) -> bool:
     """The decks do not hold the card once more."""
-    if s.spare is not None and s.spare.card >= 0:
+    if e.spare and s.spare is not None and s.spare.card >= 0:
         return False
     return times_seen(s, e.card) >= g.decks
 
@@ -147,6 +147,10 @@ def _hole_mismatch(g: Game, s: State, e: HoleRevealed) -> bool:
     return hole_is_fresh(g, s, e) and not agrees_with_check(s, e)
 
 
+def _sealed(g: Game, s: State, e: ErrorCardDrawn) -> bool:
+    return bool(e.commitment)
+
+
 def _hidden_spare(g: Game, s: State, e: ErrorCardExposed) -> bool:
     return s.spare is not None and s.spare.card < 0 and times_seen(s, e.card) < g.decks
 
@@ -223,6 +227,8 @@ ROWS = (
         ErrorCardDrawn,
         "A card left the shoe face down when none was expected.",
         _hold_hidden,
+        _sealed,
+        "a hidden card needs its commitment",
     ),
     found(
         "error_card_exposed",
@@ -318,7 +324,19 @@ ROWS = (
 )
 
 
+def _hole_is_next(g: Game, s: State, e: CardDrawn) -> bool:
+    return s.places[s.dealt].kind == "hole" and not _too_many(g, s, e)
+
+
 REFUSALS = (
+    Refusal(
+        "hole_comes_face_down",
+        (Step.DEALING,),
+        CardDrawn,
+        "the next card is the hole card: it comes face down",
+        _hole_is_next,
+        rule=("classic.deal3",),
+    ),
     Refusal(
         "no_card_expected",
         elsewhere(*CARD_STEPS, *NO_CARD, Step.WAGERING),
