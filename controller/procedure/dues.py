@@ -99,8 +99,9 @@ def seen_by_floor(g: Game, s: State, dues: tuple[Due, ...]) -> tuple[Due, ...]:
         winnings = max(0, due.returned - due.stake)
         won += winnings
         large = from_amount is not None and winnings >= from_amount
-        beyond = cap is not None and winnings > 0 and won > cap
-        marked.append(replace(due, floor=True) if large or beyond else due)
+        beyond = cap is not None and won > cap
+        waits = winnings > 0 and (large or beyond)
+        marked.append(replace(due, floor=True) if waits else due)
     return tuple(marked)
 
 
@@ -217,12 +218,21 @@ def settlement(g: Game, s: State) -> tuple[Due, ...]:
             if original_only and not hand.natural:
                 dues += _against_unchecked_blackjack(g, s, seat, turn)
                 continue
-            outcome, odds = against_dealer(g.options, hand, total, count, blackjack=blackjack)
+            outcome, odds = _outcome(g, hand, total, count, blackjack=blackjack)
             why = _why(g, s, outcome, odds, blackjack=blackjack)
             dues += for_hand(g, s, turn, outcome, odds, why)
         if seat.buster or seat.toke_buster:
             dues += _busters(g, s, seat)
     return seen_by_floor(g, s, tuple(dues))
+
+
+def _outcome(
+    g: Game, hand: Hand, total: int, count: int, *, blackjack: bool
+) -> tuple[Outcome, Odds | None]:
+    if hand.natural and not blackjack and not g.waits_for_settlement:
+        # Paid late because nobody could check; no later card of the dealer pulls it back.
+        return "blackjack", blackjack_odds(g.options, hand.cards)
+    return against_dealer(g.options, hand, total, count, blackjack=blackjack)
 
 
 def _busters(g: Game, s: State, seat: Seat) -> list[Due]:

@@ -8,7 +8,7 @@ from controller.procedure.events import Actor, CardDrawn, Event
 from controller.procedure.game import Game
 from controller.procedure.states import Hold, Place, Seat, State, Step
 from controller.rules.cards import VALUE, Card
-from controller.rules.hands import Hand, Verdict, is_blackjack, judge, plus, with_card
+from controller.rules.hands import SURRENDER, Hand, Verdict, is_blackjack, judge, plus, with_card
 from controller.rules.payouts import could_be_blackjack
 
 # Seats and hands
@@ -87,6 +87,8 @@ def in_hand(g: Game, s: State, e: CardDrawn) -> State:
     verdict, legal = judge(g.options, hand, hands_of(s, hand.seat))
     if verdict == Verdict.PLAYS and hand.seat in s.quiet:
         verdict = Verdict.STANDS
+    if s.late:
+        legal = checked_first(s, legal)
     return replace(
         s,
         hands=put(s, s.turn, hand),
@@ -95,6 +97,11 @@ def in_hand(g: Game, s: State, e: CardDrawn) -> State:
         seen=tally_drawn(s, e),
         spare=None,
     )
+
+
+def checked_first(s: State, legal: int) -> int:
+    """Surrender is open after the check only: not to a dealer who may yet have a blackjack."""
+    return legal & ~SURRENDER if dealer_may_have_blackjack(s) else legal
 
 
 def to_dealer(s: State, e: CardDrawn) -> State:

@@ -13,7 +13,7 @@ from controller.procedure.felt import tally, times_seen, top
 from controller.procedure.game import Game
 from controller.procedure.row import Row, When
 from controller.procedure.rows_table import OPEN
-from controller.procedure.states import WAITING, Hold, State, Step
+from controller.procedure.states import WAITING, Hold, Spare, State, Step
 from controller.rules.cards import Card
 from controller.rules.rulings import WAYS, Irregularity, Way
 
@@ -103,6 +103,26 @@ def hold(g: Game, s: State, new: Hold) -> State:
         options = options or tuple(way for way in WAYS[what] if applicable(s, new, way))
     new = replace(new, chosen=chosen, options=options, two_people=ruling.two_people)
     return replace(s, holds=(*s.holds, new))
+
+
+def named(s: State, held: Hold) -> State:
+    """The state with the hold's card known for what it is, on its place or beside the shoe."""
+    hole = held.back is Step.REVEAL and held.what in (
+        Irregularity.CARD_UNREADABLE,
+        Irregularity.DECK_SUSPECT,
+    )
+    if hole:
+        return replace(s, read=held.card)
+    on_its_place = held.back in (*CARD_STEPS, Step.WAGERING)
+    # Where none was due the card lies beside the shoe, its face known to everybody.
+    return replace(s, spare=Spare(card=held.card, exposed=not on_its_place, entered=on_its_place))
+
+
+def beside(s: State) -> Spare | None:
+    """What is left beside the shoe by a round that ends: a card whose face is known is burned."""
+    if s.spare is None or not s.spare.entered:
+        return s.spare
+    return replace(s.spare, exposed=True, entered=False)
 
 
 def told(g: Game, s: State, e: Event, after: State) -> tuple[Effect, ...]:

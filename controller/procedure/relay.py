@@ -26,8 +26,8 @@ def cards_dealt(s: State) -> tuple[Card, ...]:
 
 
 def _fits(s: State, places: tuple[Place, ...]) -> tuple[Place, ...] | None:
-    """The places, if the cards dealt so far lie on them and at least one more is to come."""
-    if s.hole or s.dealt >= len(places):
+    """The places, if the cards dealt so far lie on them."""
+    if s.hole or s.dealt > len(places):
         return None
     face_up = all(place.kind != "hole" for place in places[: s.dealt])
     return places if face_up else None

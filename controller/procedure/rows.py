@@ -72,8 +72,7 @@ def _check_names(rows: tuple[Row, ...], refusals: tuple[Refusal, ...]) -> None:
         seen.add(row.id)
         if not row.text or not row.at:
             raise RowFault(f"row {row.id} says nothing, or is nowhere")
-        passing = [step for step in row.at if step in PASSING]
-        if (row.event is Go) != (len(passing) == len(row.at)):
+        if any((step in PASSING) != (row.event is Go) for step in row.at):
             raise RowFault(f"row {row.id}: Go belongs to the steps that pass, and only to those")
     for ref in refusals:
         if ref.id in seen:

@@ -21,14 +21,9 @@ def agrees_with_check(s: State, e: HoleRevealed) -> bool:
     return s.checked is None or s.checked == is_blackjack(s.dealer[0], e.card)
 
 
-def entered(s: State) -> bool:
-    """The dealer has read the card from the felt and the floor has confirmed it."""
-    return s.spare is not None and s.spare.entered
-
-
 def hole_is_fresh(g: Game, s: State, e: HoleRevealed) -> bool:
-    if s.spare is not None and s.spare.entered:
-        return e.card == s.spare.card
+    if s.read >= 0:
+        return e.card == s.read
     return times_seen(s, e.card) < g.decks
 
 
@@ -38,15 +33,14 @@ def _reveals(g: Game, s: State, e: HoleRevealed) -> bool:
 
 def _revealed(g: Game, s: State, e: HoleRevealed) -> State:
     total, soft = plus(s.dealer_total, s.dealer_soft, e.card)
-    read_from_felt = entered(s)
     return replace(
         s,
         dealer=(*s.dealer, e.card),
         dealer_total=total,
         dealer_soft=soft,
         hole="",
-        seen=s.seen if read_from_felt else s.seen + (1 << 4 * e.card),
-        spare=None if read_from_felt else s.spare,
+        seen=s.seen if s.read >= 0 else s.seen + (1 << 4 * e.card),
+        read=-1,
     )
 
 
@@ -68,8 +62,9 @@ def _late_card(g: Game, s: State, e: CardDrawn) -> State:
 
 def depends(g: Game, s: State) -> bool:
     """Some hand or Buster wager on the felt still depends on the dealer's cards."""
+    takes_blackjacks = g.can_push and g.waits_for_settlement
     for hand in s.hands:
-        if not hand.out and (g.can_push or not hand.natural):
+        if not hand.out and (takes_blackjacks or not hand.natural):
             return True
     for seat in s.seats:
         if seat.buster or seat.toke_buster:

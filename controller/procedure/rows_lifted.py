@@ -16,15 +16,21 @@ from controller.procedure.events import (
     Go,
     ShoeLoaded,
 )
-from controller.procedure.felt import second_person, tally, times_seen, top
+from controller.procedure.felt import seat_of, second_person, tally, times_seen, top
 from controller.procedure.game import Game
-from controller.procedure.holds import CARD_STEPS, elsewhere
+from controller.procedure.holds import elsewhere, named
 from controller.procedure.row import Refusal, Row
 from controller.procedure.rows_stop import came_back
-from controller.procedure.rows_table import burned, burned_one, last_to_burn, more_to_burn
+from controller.procedure.rows_table import (
+    BETWEEN,
+    burned,
+    burned_one,
+    last_to_burn,
+    more_to_burn,
+    shut,
+)
 from controller.procedure.rows_ways import with_top
-from controller.procedure.states import WAITING, Spare, State, Step
-from controller.rules.rulings import Irregularity
+from controller.procedure.states import WAITING, State, Step
 
 
 def _may_enter(g: Game, s: State, e: CardEntered) -> bool:
@@ -32,17 +38,16 @@ def _may_enter(g: Game, s: State, e: CardEntered) -> bool:
 
 
 def _entered(g: Game, s: State, e: CardEntered) -> State:
-    return with_top(s, replace(top(s), card=e.card))
+    return with_top(s, replace(top(s), card=e.card, by=e.actor.name))
+
+
+def _another_confirms(g: Game, s: State, e: CardConfirmed) -> bool:
+    return e.actor.name != top(s).by
 
 
 def _card_confirmed(g: Game, s: State, e: CardConfirmed) -> State:
     held = top(s)
-    on_its_place = held.back in (*CARD_STEPS, Step.WAGERING) or (
-        held.back is Step.REVEAL and held.what is Irregularity.CARD_UNREADABLE
-    )
-    # Where none was due the card lies beside the shoe, its face known to everybody.
-    spare = Spare(card=held.card, exposed=not on_its_place, entered=on_its_place)
-    return replace(s, seen=tally(s, held.card), spare=spare)
+    return named(replace(s, seen=tally(s, held.card)), held)
 
 
 def _agrees(g: Game, s: State, e: DeviceBack) -> bool:
@@ -86,7 +91,9 @@ def _refills(g: Game, s: State, e: ShoeLoaded) -> bool:
 def _on_felt(s: State) -> tuple[int, ...]:
     cards = list(s.dealer)
     for hand in s.hands:
-        if not hand.out:
+        seat = seat_of(s, hand.seat)
+        tucked = hand.busted and seat is not None and seat.buster > 0
+        if tucked or not hand.out:
             cards += hand.cards
     return tuple(cards)
 
@@ -102,6 +109,15 @@ def _resumed(g: Game, s: State, e: Go) -> State:
     return replace(s, holds=s.holds[:-1])
 
 
+def _closes_now(s: State) -> bool:
+    """Nothing is left but to close: no round, no wager, and the floor has asked for it."""
+    return s.closing and not s.seats and len(s.holds) == 1 and top(s).back in BETWEEN
+
+
+def _close(g: Game, s: State, e: Go) -> State:
+    return shut(s)
+
+
 def _back_to(step: Step) -> Row:
     return Row(
         f"resume_{step.value}",
@@ -109,7 +125,7 @@ def _back_to(step: Step) -> Row:
         Go,
         step,
         "The procedure goes on where it was stopped.",
-        when=lambda g, s, e: top(s).back is step,
+        when=lambda g, s, e: top(s).back is step and not _closes_now(s),
         do=_resumed,
     )
 
@@ -131,7 +147,9 @@ ROWS = (
         CardConfirmed,
         Step.RESUMING,
         "The floor has confirmed the card: it goes to its place.",
+        when=_another_confirms,
         do=_card_confirmed,
+        why="somebody else than the one who entered the card confirms it",
     ),
     Row(
         "reject_card",
@@ -207,6 +225,15 @@ ROWS = (
         burned,
     ),
     *(_back_to(step) for step in WAITING if step not in (Step.CLOSED, Step.DEVICE)),
+    Row(
+        "resume_and_close",
+        (Step.RESUMING,),
+        Go,
+        Step.CLOSED,
+        "The table was to be closed: it closes now.",
+        lambda g, s, e: _closes_now(s),
+        _close,
+    ),
     Row(
         "resume_device",
         (Step.RESUMING,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from controller.procedure.events import Go
-from controller.procedure.felt import hands_of, next_open, put
+from controller.procedure.felt import checked_first, hands_of, next_open, put
 from controller.procedure.game import Game
 from controller.procedure.row import Row
 from controller.procedure.states import State, Step
@@ -45,7 +45,8 @@ def _dealer_is_late(g: Game, s: State, e: Go) -> bool:
 def _turn_to(g: Game, s: State, e: Go) -> State:
     turn = next_open(s)
     hand = s.hands[turn]
-    return replace(s, turn=turn, legal=choices(g.options, hand, hands_of(s, hand.seat)))
+    legal = choices(g.options, hand, hands_of(s, hand.seat))
+    return replace(s, turn=turn, legal=checked_first(s, legal) if s.late else legal)
 
 
 def _stands_quietly(g: Game, s: State, e: Go) -> State:

@@ -30,6 +30,7 @@ from controller.procedure.game import Game
 from controller.procedure.holds import (
     BEFORE,
     IN_ROUND,
+    beside,
     elsewhere,
     found,
     hold,
@@ -101,7 +102,8 @@ def _void_nothing_due(g: Game, s: State, e: RoundVoided) -> bool:
 
 
 def _voided(g: Game, s: State, e: RoundVoided) -> State:
-    return replace(s, due=refunds(g, s, "void"), after=Step.CLEARING, asking=0, approved=False)
+    bare = replace(s, asking=0, approved=False, spare=beside(s), read=-1)
+    return replace(bare, due=refunds(g, s, "void"), after=Step.CLEARING)
 
 
 def _void_fact(g: Game, s: State, e: RoundVoided, after: State) -> tuple[Effect, ...]:

@@ -34,8 +34,13 @@ def _opens(g: Game, s: State, e: TableOpened) -> bool:
     return second_person(e, e.second)
 
 
+def shut(s: State) -> State:
+    """Nothing stays but what closing cannot mend: the round's number, lost devices, bad decks."""
+    return State(round=s.round, lost=s.lost, shoe=Shoe(decks_out=s.shoe.decks_out))
+
+
 def _opened(g: Game, s: State, e: TableOpened) -> State:
-    return State(round=s.round, lost=s.lost)
+    return shut(s)
 
 
 def _closes(g: Game, s: State, e: TableClosed) -> bool:
@@ -43,7 +48,7 @@ def _closes(g: Game, s: State, e: TableClosed) -> bool:
 
 
 def _closed(g: Game, s: State, e: TableClosed) -> State:
-    return State(round=s.round, lost=s.lost)
+    return shut(s)
 
 
 def _close_later(g: Game, s: State, e: TableClosed) -> bool:
@@ -173,7 +178,7 @@ def _next(g: Game, s: State, e: Go) -> State:
 
 
 def _shut(g: Game, s: State, e: Go) -> State:
-    return State(round=s.round, lost=s.lost)
+    return shut(s)
 
 
 ROWS = (

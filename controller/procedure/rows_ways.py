@@ -28,9 +28,10 @@ from controller.procedure.felt import (
     with_seat,
 )
 from controller.procedure.game import Game
-from controller.procedure.holds import applicable, elsewhere
+from controller.procedure.holds import applicable, beside, elsewhere, named
 from controller.procedure.relay import laid_again, lays_without, missed_places, second_last
 from controller.procedure.row import Refusal, Row, When
+from controller.procedure.rows_deal import mark_naturals
 from controller.procedure.states import Hold, Spare, State, Step
 from controller.rules.hands import is_blackjack
 from controller.rules.rulings import Irregularity, Way
@@ -111,9 +112,10 @@ def _resume(g: Game, s: State, e: Go) -> State:
         shown = replace(s, checked=is_blackjack(s.dealer[0], held.card))
         # Said to be a blackjack, and none: nobody has played yet, so play begins.
         return with_top(shown, replace(held, back=Step.AFTER_CHECK)) if s.checked else shown
-    if held.what is Irregularity.DECK_SUSPECT:
-        seen = tally(s, held.card) if times_seen(s, held.card) < 15 else s.seen
-        return replace(s, seen=seen, spare=Spare(card=held.card, entered=True))
+    if held.what is Irregularity.DECK_SUSPECT and s.spare is None:
+        few = times_seen(s, held.card) < 15
+        seen = tally(s, held.card) if few else s.seen
+        return named(replace(s, seen=seen), held)
     return s
 
 
@@ -122,7 +124,10 @@ def _dealer_last(g: Game, s: State, e: Go) -> State:
     places = missed_places(s, which)
     if places is None:
         return s
-    return replace(laid_again(s, places), late=3 - which)
+    again = replace(laid_again(s, places), late=3 - which)
+    if again.dealt < len(places):
+        return again
+    return with_top(mark_naturals(again), replace(top(s), back=Step.AFTER_DEAL))
 
 
 def _dead_hand(g: Game, s: State, e: Go) -> State:
@@ -150,7 +155,7 @@ def _second_last(g: Game, s: State, e: Go) -> State:
 _OUTLIVE_VOID = frozenset(
     {Irregularity.DECK_SUSPECT, Irregularity.UNKNOWN_CARD, Irregularity.DEALER_RELIEVED}
 )
-"""What is still to be ruled or done when the round is void; all other holds were about the round."""
+"""What is still to be ruled or done when the round is void; other holds were about the round."""
 
 
 def _ended(s: State, back: Step, outlive: frozenset[Irregularity]) -> tuple[Hold, ...]:
@@ -175,7 +180,7 @@ def _void(g: Game, s: State, e: Go) -> State:
         holds=_ended(s, Step.PAYING if dues else Step.CLEARING, _OUTLIVE_VOID),
         asking=0,
         approved=False,
-        spare=None,
+        spare=beside(s),
     )
 
 

@@ -37,7 +37,7 @@ from controller.procedure.holds import (
 )
 from controller.procedure.relay import lays_without, missed_places, second_last
 from controller.procedure.row import Refusal
-from controller.procedure.rows_dealer import agrees_with_check, entered, hole_is_fresh
+from controller.procedure.rows_dealer import agrees_with_check, hole_is_fresh
 from controller.procedure.rows_table import whole_shoe
 from controller.procedure.states import Hold, State, Step
 from controller.rules.rulings import Irregularity
@@ -124,7 +124,7 @@ def _wrong_load(g: Game, s: State, e: ShoeLoaded) -> bool:
 
 
 def _duplicate(g: Game, s: State, e: CardDrawn) -> bool:
-    return _too_many(g, s, e) and (s.step is not Step.WAGERING or bool(s.seats))
+    return _too_many(g, s, e)
 
 
 def _extra_card(g: Game, s: State, e: CardDrawn) -> bool:
@@ -132,7 +132,7 @@ def _extra_card(g: Game, s: State, e: CardDrawn) -> bool:
 
 
 def _no_wager(g: Game, s: State, e: CardDrawn) -> bool:
-    return not s.seats
+    return not s.seats and not _too_many(g, s, e)
 
 
 def _second_card_at_wagering(g: Game, s: State, e: CardDrawn) -> bool:
@@ -140,7 +140,7 @@ def _second_card_at_wagering(g: Game, s: State, e: CardDrawn) -> bool:
 
 
 def _hole_duplicate(g: Game, s: State, e: HoleRevealed) -> bool:
-    return not entered(s) and not hole_is_fresh(g, s, e)
+    return s.read < 0 and not hole_is_fresh(g, s, e)
 
 
 def _hole_mismatch(g: Game, s: State, e: HoleRevealed) -> bool:

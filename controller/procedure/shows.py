@@ -75,19 +75,21 @@ def bets_open(g: Game, s: State) -> tuple[str, ...]:
 def _wagering(g: Game, s: State) -> tuple[Effect, ...]:
     seats = s.seats
     playing = seats[0].number if len(seats) == 1 else tuple([seat.number for seat in seats])
-    key = (Step.WAGERING, playing, s.shoe.rounds == 0, s.shoe.rounds_left)
+    key = (Step.WAGERING, playing, s.shoe.rounds == 0, s.shoe.rounds_left, s.spare)
     shown = g.shown(key)
     if shown is None:
         armed = tuple((number, ("bet",)) for number in range(1, g.seats + 1))
         lamps: tuple[tuple[int, Lamp], ...] = tuple((seat.number, "accepted") for seat in seats)
         prompt = Prompt(
             Tell.TAKE_WAGERS,
+            place="spare" if s.spare is not None else "",
+            amount=g.options.limits.table_payout or 0,
             choices=bets_open(g, s),
             count=len(seats),
             warn="last_round" if s.shoe.rounds_left in (0, 1) else "",
             rule=_rule(g, Tell.TAKE_WAGERS),
         )
-        lock = OPEN if seats else LOCKED
+        lock = OPEN if seats and s.spare is None else LOCKED
         shown = g.keep(key, (prompt, Stations(armed, lamps), lock))
     return shown
 
@@ -104,7 +106,7 @@ def _card(g: Game, s: State) -> tuple[Effect, ...]:
         hand = s.hands[s.turn]
         key = (step, hand.seat, hand.number, len(hand.cards), s.spare)
     else:
-        key = (step, s.dealer_total, s.dealer_soft, s.spare)
+        key = (step, s.dealer_total, s.dealer_soft, len(s.dealer), s.spare)
     shown = g.shown(key)
     if shown is None:
         shown = g.keep(key, _card_prompt(g, s))

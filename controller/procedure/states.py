@@ -184,6 +184,8 @@ class Hold(Struct, frozen=True, gc=False):
     detail: str = ""
     device: str = ""
     """Which device is waited for."""
+    by: str = ""
+    """Who entered the card."""
 
 
 class State(Struct, frozen=True, gc=False):
@@ -231,6 +233,8 @@ class State(Struct, frozen=True, gc=False):
     quiet: tuple[int, ...] = ()
     """Seats that decide and draw no more this round: their hands stand."""
     spare: Spare | None = None
+    read: Card = -1
+    """The hole card as the dealer read it from the felt and the floor confirmed it."""
     holds: tuple[Hold, ...] = ()
     lost: tuple[str, ...] = ()
     """Devices that are gone now."""
