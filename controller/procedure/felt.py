@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from controller.procedure.events import Actor, CardDrawn, Event
 from controller.procedure.game import Game
-from controller.procedure.states import Hold, Place, Seat, State, Step
+from controller.procedure.states import Hold, Place, Seat, Spare, State, Step
 from controller.rules.cards import VALUE, Card
 from controller.rules.hands import SURRENDER, Hand, Verdict, is_blackjack, judge, plus, with_card
 from controller.rules.payouts import could_be_blackjack
@@ -145,6 +145,19 @@ def expected(s: State) -> Place | None:
     if step in (Step.BURNING, Step.RELIEF_BURN):
         return Place("burn")
     return None
+
+
+def hole_is_next(s: State) -> bool:
+    """The deal has come to the hole card's place."""
+    return s.step is Step.DEALING and s.places[s.dealt].kind == "hole"
+
+
+def next_spare(s: State) -> Spare | None:
+    """The card beside the shoe, where it is the next one: never a known card for the hole."""
+    spare = s.spare
+    if spare is not None and spare.card >= 0 and hole_is_next(s):
+        return None
+    return spare
 
 
 # The dealer

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from controller.procedure.effects import Effect, Told
 from controller.procedure.events import Event
-from controller.procedure.felt import tally, times_seen, top
+from controller.procedure.felt import hole_is_next, tally, times_seen, top
 from controller.procedure.game import Game
 from controller.procedure.row import Row, When
 from controller.procedure.rows_table import OPEN
@@ -105,15 +105,16 @@ def hold(g: Game, s: State, new: Hold) -> State:
     return replace(s, holds=(*s.holds, new))
 
 
+HOLE_DUPLICATE = "the hole card is a duplicate"
+
+
 def named(s: State, held: Hold) -> State:
     """The state with the hold's card known for what it is, on its place or beside the shoe."""
-    hole = held.back is Step.REVEAL and held.what in (
-        Irregularity.CARD_UNREADABLE,
-        Irregularity.DECK_SUSPECT,
-    )
-    if hole:
+    unreadable = held.what is Irregularity.CARD_UNREADABLE
+    if held.back is Step.REVEAL and (unreadable or held.detail == HOLE_DUPLICATE):
         return replace(s, read=held.card)
-    on_its_place = held.back in (*CARD_STEPS, Step.WAGERING)
+    at = replace(s, step=held.back)
+    on_its_place = held.back in (*CARD_STEPS, Step.WAGERING) and not hole_is_next(at)
     # Where none was due the card lies beside the shoe, its face known to everybody.
     return replace(s, spare=Spare(card=held.card, exposed=not on_its_place, entered=on_its_place))
 

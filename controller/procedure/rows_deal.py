@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from controller.procedure.dues import paid_with_the_deal, with_the_deal
 from controller.procedure.events import CardDrawn, Go, HoleDealt, PayDeclined, PayTaken
-from controller.procedure.felt import fresh, lay, put, tally_drawn
+from controller.procedure.felt import fresh, lay, next_spare, put, tally_drawn
 from controller.procedure.game import Game
 from controller.procedure.row import Refusal, Row
 from controller.procedure.states import WAITING, State, Step
@@ -42,7 +42,7 @@ def _dealt_out(g: Game, s: State, e: CardDrawn) -> State:
 
 
 def _hole_next(s: State, e: HoleDealt) -> bool:
-    spare = s.spare
+    spare = next_spare(s)
     right_card = e.spare is (spare is not None) and (
         spare is None or e.commitment == spare.commitment
     )
@@ -58,7 +58,8 @@ def _hole_last(g: Game, s: State, e: HoleDealt) -> bool:
 
 
 def _hole_dealt(g: Game, s: State, e: HoleDealt) -> State:
-    return replace(s, hole=e.commitment, dealt=s.dealt + 1, spare=None)
+    spare = None if e.spare else s.spare
+    return replace(s, hole=e.commitment, dealt=s.dealt + 1, spare=spare)
 
 
 def _hole_dealt_out(g: Game, s: State, e: HoleDealt) -> State:

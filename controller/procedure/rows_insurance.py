@@ -149,7 +149,7 @@ def _all_asked(g: Game, s: State, e: Go) -> bool:
 
 
 def _even_money_taken(g: Game, s: State, e: InsuranceClosed) -> bool:
-    return any(seat.answer == "even_money" for seat in s.seats)
+    return bool(even_monies(g, s))
 
 
 def _no_even_money(g: Game, s: State, e: InsuranceClosed) -> bool:

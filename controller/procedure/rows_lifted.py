@@ -85,7 +85,7 @@ def _accepted_fact(g: Game, s: State, e: CountersAccepted, after: State) -> tupl
 
 
 def _refills(g: Game, s: State, e: ShoeLoaded) -> bool:
-    return 0 < e.count <= g.decks * 52 - len(_on_felt(s))
+    return e.count == g.decks * 52 - len(_on_felt(s)) - bool(s.hole) - (s.spare is not None)
 
 
 def _on_felt(s: State) -> tuple[int, ...]:
@@ -202,7 +202,7 @@ ROWS = (
         "The shuffled discards are in the shoe; the round is finished, then all is shuffled.",
         _refills,
         _refilled,
-        why="more cards than the discards can be: count again",
+        why="the discards are all cards but those on the felt: count again",
     ),
     Row(
         "relief_burn_more",

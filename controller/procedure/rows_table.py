@@ -11,6 +11,7 @@ from controller.procedure.events import (
     DecksChanged,
     Go,
     ShoeLoaded,
+    ShoeRanOut,
     ShuffleCalled,
     ShuffleDone,
     ShuffleStarted,
@@ -120,6 +121,11 @@ def burned_one(g: Game, s: State, e: CardBurned) -> State:
 
 def burned(g: Game, s: State, e: CardBurned, after: State) -> tuple[Effect, ...]:
     return (Burned(),)
+
+
+def _ran_out(g: Game, s: State, e: ShoeRanOut) -> State:
+    # A new dealer's burn is one of the shuffled shoe's first cards anyway.
+    return replace(s, shoe=Shoe(), seen=0, burn=0, spare=None, holds=())
 
 
 # The cut card
@@ -273,6 +279,17 @@ ROWS = (
         when=last_to_burn,
         do=burned_one,
         effects=burned,
+    ),
+    *(
+        Row(
+            f"shoe_ran_out_at_{step.value}",
+            (step,),
+            ShoeRanOut,
+            Step.SHUFFLE_NEEDED,
+            "The shoe has no card left for a round: all cards are shuffled; wagers may stay.",
+            do=_ran_out,
+        )
+        for step in (Step.BURNING, Step.WAGERING, Step.RELIEF_BURN)
     ),
     Row(
         "call_shuffle",

@@ -23,10 +23,11 @@ from controller.procedure.events import (
     ShuffleDone,
     UnknownCardDrawn,
 )
-from controller.procedure.felt import times_seen
+from controller.procedure.felt import hole_is_next, times_seen
 from controller.procedure.game import Game
 from controller.procedure.holds import (
     CARD_STEPS,
+    HOLE_DUPLICATE,
     NO_CARD,
     SHOE_IN_PLAY,
     elsewhere,
@@ -53,7 +54,7 @@ def _too_many(g: Game, s: State, e: CardDrawn) -> bool:
 
 
 def _wrong_card_while_spare_waits(g: Game, s: State, e: CardDrawn) -> bool:
-    return s.spare is not None and not e.spare and not _too_many(g, s, e)
+    return s.spare is not None and not e.spare and not _too_many(g, s, e) and not hole_is_next(s)
 
 
 def _error_card(s: State) -> Irregularity:
@@ -95,7 +96,7 @@ def _hold_face_up(g: Game, s: State, e: FaceUpCardFound) -> State:
 
 
 def _hold_hole_duplicate(g: Game, s: State, e: HoleRevealed) -> State:
-    return hold(g, s, Hold(Irregularity.DECK_SUSPECT, s.step, card=e.card, detail="duplicate"))
+    return hold(g, s, Hold(Irregularity.DECK_SUSPECT, s.step, card=e.card, detail=HOLE_DUPLICATE))
 
 
 def _hold_mismatch(g: Game, s: State, e: HoleRevealed) -> State:
@@ -124,7 +125,7 @@ def _wrong_load(g: Game, s: State, e: ShoeLoaded) -> bool:
 
 
 def _duplicate(g: Game, s: State, e: CardDrawn) -> bool:
-    return _too_many(g, s, e)
+    return _too_many(g, s, e) and not hole_is_next(s)
 
 
 def _extra_card(g: Game, s: State, e: CardDrawn) -> bool:
@@ -325,7 +326,7 @@ ROWS = (
 
 
 def _hole_is_next(g: Game, s: State, e: CardDrawn) -> bool:
-    return s.places[s.dealt].kind == "hole" and not _too_many(g, s, e)
+    return hole_is_next(s)
 
 
 REFUSALS = (
@@ -365,7 +366,12 @@ REFUSALS = (
         Refusal("not_in_the_deal", elsewhere(Step.DEALING), event, "the deal is not under way")
         for event in (DealerCardMissed, SeatMissed, SeatShorted)
     ),
-    Refusal("no_card_wanted", elsewhere(*CARD_STEPS), ShoeRanOut, "no card is expected now"),
+    Refusal(
+        "no_card_wanted",
+        elsewhere(*CARD_STEPS, Step.BURNING, Step.WAGERING, Step.RELIEF_BURN),
+        ShoeRanOut,
+        "no card is expected now",
+    ),
     Refusal(
         "nothing_to_read",
         elsewhere(*CARD_STEPS, Step.WAGERING, Step.REVEAL),

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from controller.procedure.clauses import TELL_RULES, of_game
 from controller.procedure.dues import tucks
 from controller.procedure.effects import Effect, Lamp, Prompt, ShoeLock, Shuffler, Stations, Tell
-from controller.procedure.felt import expected, top
+from controller.procedure.felt import expected, next_spare, top
 from controller.procedure.game import BETS, Game
 from controller.procedure.rows_insurance import may_take_even_money, most_insurance, seat_asked
 from controller.procedure.rows_wagers import first_round
@@ -97,16 +97,17 @@ def _wagering(g: Game, s: State) -> tuple[Effect, ...]:
 def _card(g: Game, s: State) -> tuple[Effect, ...]:
     """A card is expected: where it goes, and whether it is the one beside the shoe."""
     step = s.step
+    spare = s.spare if s.spare is None else next_spare(s)
     if step is Step.DEALING:
         place = s.places[s.dealt]
         turn = place.turn
         nth = len(s.hands[turn].cards) if turn >= 0 else len(s.dealer)
-        key: object = (place.kind, place.seat, nth, s.spare)
+        key: object = (place.kind, place.seat, nth, spare)
     elif step is Step.HAND_CARD:
         hand = s.hands[s.turn]
-        key = (step, hand.seat, hand.number, len(hand.cards), s.spare)
+        key = (step, hand.seat, hand.number, len(hand.cards), spare)
     else:
-        key = (step, s.dealer_total, s.dealer_soft, len(s.dealer), s.spare)
+        key = (step, s.dealer_total, s.dealer_soft, len(s.dealer), spare)
     shown = g.shown(key)
     if shown is None:
         shown = g.keep(key, _card_prompt(g, s))
@@ -117,7 +118,11 @@ def _card_prompt(g: Game, s: State) -> tuple[Effect, ...]:
     place = expected(s)
     if place is None:
         return (DARK, LOCKED)
-    tell = Tell.DEAL if s.spare is None else Tell.LAY_SPARE
+    spare = next_spare(s)
+    tell = Tell.DEAL if spare is None else Tell.LAY_SPARE
+    warn = ""
+    if spare is not None:
+        warn = "entered" if spare.entered else "exposed" if spare.exposed else ""
     prompt = Prompt(
         tell,
         seat=place.seat,
@@ -126,10 +131,10 @@ def _card_prompt(g: Game, s: State) -> tuple[Effect, ...]:
         total=s.dealer_total if place.kind == "dealer" else 0,
         soft=place.kind == "dealer" and s.dealer_soft,
         count=_nth(s),
-        warn="exposed" if s.spare is not None and s.spare.exposed else "",
+        warn=warn,
         rule=_rule(g, tell),
     )
-    return (prompt, DARK, OPEN if s.spare is None else LOCKED)
+    return (prompt, DARK, OPEN if spare is None else LOCKED)
 
 
 def _nth(s: State) -> int:

@@ -118,7 +118,9 @@ def _burn(p: Prompt, m: Speaks, several: bool) -> str:
 def _wagers(p: Prompt, m: Speaks, several: bool) -> str:
     bets = ", ".join(BETS[bet] for bet in p.choices)
     ready = f"{counted(p.count, 'seat')} in, the first card locks them" if p.count else ""
-    return line(f"Take wagers: {bets}", WARNS[p.warn] if p.warn else "", ready)
+    cap = f"a round pays {m.amount(p.amount)} at most without the floor" if p.amount else ""
+    beside = "the first card lies beside the shoe" if p.place == "spare" else ""
+    return line(f"Take wagers: {bets}", WARNS[p.warn] if p.warn else "", cap, beside, ready)
 
 
 def _deal(p: Prompt, m: Speaks, several: bool) -> str:
@@ -129,6 +131,8 @@ def _deal(p: Prompt, m: Speaks, several: bool) -> str:
 
 
 def _spare(p: Prompt, m: Speaks, several: bool) -> str:
+    if p.warn == "entered":
+        return f"Confirm the card that was read from the felt: {_place(p, several=several)}"
     seen = f"{WARNS[p.warn]} " if p.warn else ""
     return f"Use the {seen}card beside the shoe: {_place(p, several=several)}"
 
