@@ -40,7 +40,7 @@ COMMANDS = (
         "procedure", "controller.procedure_cli:register", "a game's dealing procedure in words"
     ),
     Command("script", "controller.sim.cli:register", "run scripted rounds"),
-    Command("par", "controller.sim.cli:register", "play many rounds and report the figures"),
+    Command("par", "controller.sim.cli_par:register", "play many rounds and report the figures"),
 )
 
 EXIT_USAGE = 2

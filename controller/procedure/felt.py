@@ -172,6 +172,26 @@ def dealer_may_have_blackjack(s: State) -> bool:
     return s.checked is None and could_be_blackjack(s.up)
 
 
+# What is not on the felt
+
+
+def on_felt(s: State) -> tuple[int, ...]:
+    """The cards that lie face up on the felt, tucked ones too."""
+    cards = list(s.dealer)
+    for hand in s.hands:
+        seat = seat_of(s, hand.seat)
+        tucked = hand.busted and seat is not None and seat.buster > 0
+        if tucked or not hand.out:
+            cards += hand.cards
+    return tuple(cards)
+
+
+def discards(g: Game, s: State) -> int:
+    """How many cards can be shuffled in a round whose shoe is empty: all but those in play."""
+    beside = s.spare is not None and not s.spare.entered
+    return g.decks * 52 - len(on_felt(s)) - bool(s.hole) - beside
+
+
 # Holds and people
 
 

@@ -6,6 +6,7 @@ so that a prompt that was made once is not made again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -36,6 +37,7 @@ class Game:
         title: str = "",
         seats: int = 7,
         clauses: tuple[str, ...] = (),
+        say_amount: Callable[[Amount], str] = str,
     ) -> None:
         self.name = name
         self.title = title or name
@@ -43,6 +45,8 @@ class Game:
         self.jurisdiction = jurisdiction
         self.seats = seats
         self.clauses = clauses
+        self.say_amount = say_amount
+        """How refusals write an amount: in the table's currency, or the bare integer."""
         self.decks = options.decks
         self.money = options.money
         self.peeks = frozenset(_UP_VALUES[card] for card in options.dealer.peek)

@@ -113,6 +113,8 @@ def named(s: State, held: Hold) -> State:
     unreadable = held.what is Irregularity.CARD_UNREADABLE
     if held.back is Step.REVEAL and (unreadable or held.detail == HOLE_DUPLICATE):
         return replace(s, read=held.card)
+    if held.back is Step.WAGERING and not s.seats:
+        return s  # nobody may wager on a card that is known: it goes to the discard rack
     at = replace(s, step=held.back)
     on_its_place = held.back in (*CARD_STEPS, Step.WAGERING) and not hole_is_next(at)
     # Where none was due the card lies beside the shoe, its face known to everybody.

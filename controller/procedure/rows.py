@@ -14,6 +14,7 @@ from controller.procedure import (
     rows_lifted,
     rows_next,
     rows_pay,
+    rows_shoe,
     rows_stop,
     rows_table,
     rows_turn,
@@ -30,6 +31,7 @@ from controller.procedure.states import PASSING, WAITING, Step
 _PARTS: Final = (
     rows_who,
     rows_table,
+    rows_shoe,
     rows_wagers,
     rows_deal,
     rows_insurance,

@@ -164,8 +164,8 @@ def _insurance_detail(g: Game, s: State, e: Insure) -> dict[str, str]:
     return {
         "seat": str(e.seat),
         "asked": str(seat_asked(s).number),
-        "most": str(most_insurance(g, seat_asked(s))),
-        "unit": str(g.money.unit),
+        "most": g.say_amount(most_insurance(g, seat_asked(s))),
+        "unit": g.say_amount(g.money.unit),
     }
 
 

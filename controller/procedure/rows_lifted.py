@@ -16,19 +16,13 @@ from controller.procedure.events import (
     Go,
     ShoeLoaded,
 )
-from controller.procedure.felt import seat_of, second_person, tally, times_seen, top
+from controller.procedure.felt import discards, on_felt, second_person, tally, times_seen, top
 from controller.procedure.game import Game
 from controller.procedure.holds import elsewhere, named
 from controller.procedure.row import Refusal, Row
+from controller.procedure.rows_shoe import burned, burned_one, last_to_burn, more_to_burn
 from controller.procedure.rows_stop import came_back
-from controller.procedure.rows_table import (
-    BETWEEN,
-    burned,
-    burned_one,
-    last_to_burn,
-    more_to_burn,
-    shut,
-)
+from controller.procedure.rows_table import BETWEEN, shut
 from controller.procedure.rows_ways import with_top
 from controller.procedure.states import WAITING, State, Step
 
@@ -85,22 +79,12 @@ def _accepted_fact(g: Game, s: State, e: CountersAccepted, after: State) -> tupl
 
 
 def _refills(g: Game, s: State, e: ShoeLoaded) -> bool:
-    return e.count == g.decks * 52 - len(_on_felt(s)) - bool(s.hole) - (s.spare is not None)
-
-
-def _on_felt(s: State) -> tuple[int, ...]:
-    cards = list(s.dealer)
-    for hand in s.hands:
-        seat = seat_of(s, hand.seat)
-        tucked = hand.busted and seat is not None and seat.buster > 0
-        if tucked or not hand.out:
-            cards += hand.cards
-    return tuple(cards)
+    return e.count == discards(g, s)
 
 
 def _refilled(g: Game, s: State, e: ShoeLoaded) -> State:
     seen = 0
-    for card in _on_felt(s):
+    for card in on_felt(s):
         seen += 1 << 4 * card
     return replace(s, seen=seen, shoe=replace(s.shoe, rounds_left=0))
 
@@ -226,7 +210,7 @@ ROWS = (
     ),
     *(_back_to(step) for step in WAITING if step not in (Step.CLOSED, Step.DEVICE)),
     Row(
-        "resume_and_close",
+        "close_when_lifted",
         (Step.RESUMING,),
         Go,
         Step.CLOSED,
@@ -235,7 +219,7 @@ ROWS = (
         _close,
     ),
     Row(
-        "resume_device",
+        "device_still_gone",
         (Step.RESUMING,),
         Go,
         Step.DEVICE,
@@ -244,7 +228,7 @@ ROWS = (
         _resumed,
     ),
     Row(
-        "resume_device_there",
+        "device_there_again",
         (Step.RESUMING,),
         Go,
         Step.FELT,

@@ -90,8 +90,8 @@ def _pay_detail(g: Game, s: State, e: Paid) -> dict[str, str]:
     due: Due = s.due[0]
     return {
         "seat": str(due.seat),
-        "amount": str(due.moves),
-        "declared": "nothing" if e.amount is None else str(e.amount),
+        "amount": g.say_amount(due.moves),
+        "declared": "nothing" if e.amount is None else g.say_amount(e.amount),
     }
 
 

@@ -121,7 +121,7 @@ def _decision_detail(g: Game, s: State, e: Decision) -> dict[str, str]:
         "turn_seat": str(hand.seat),
         "turn_hand": str(hand.number + 1),
         "legal": ", ".join(legal) if s.step is Step.TURN else "no decision",
-        "wager": str(hand.wager),
+        "wager": g.say_amount(hand.wager),
     }
 
 

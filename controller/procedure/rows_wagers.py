@@ -12,6 +12,7 @@ from controller.procedure.row import Refusal, Row
 from controller.procedure.states import WAITING, Seat, State, Step
 from controller.rules.hands import Hand
 from controller.rules.money import Amount
+from controller.rules.options import Limit
 
 _SIDE_BETS = BETS[1:]
 
@@ -146,15 +147,15 @@ def _lock_facts(g: Game, s: State, e: CardDrawn, after: State) -> tuple[Effect, 
 
 
 def _amount_detail(g: Game, s: State, e: WagerPlaced) -> dict[str, str]:
-    limit = g.limits.get(e.bet)
+    limit = g.limits.get(e.bet, Limit())
     return {
         "seat": str(e.seat),
         "bet": e.bet,
-        "amount": str(e.amount),
-        "min": str(limit.min if limit else None),
-        "max": str(limit.max if limit else None),
-        "step": str(limit.step if limit else None),
-        "chip": str(g.money.unit),
+        "amount": g.say_amount(e.amount),
+        "min": g.say_amount(limit.min or 0),
+        "max": g.say_amount(limit.max or 0),
+        "step": g.say_amount(limit.step or 0),
+        "chip": g.say_amount(g.money.unit),
         "seats": str(g.seats),
         "offered": ", ".join(bet for bet in BETS if bet in g.offered),
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from controller.procedure.dues import given_back, refunds, refunds_of
+from controller.procedure.dues import given_back, refunds_of
 from controller.procedure.effects import (
     Burned,
     DecksOut,
@@ -28,11 +28,12 @@ from controller.procedure.felt import (
     with_seat,
 )
 from controller.procedure.game import Game
-from controller.procedure.holds import applicable, beside, elsewhere, named
+from controller.procedure.holds import applicable, elsewhere, named
 from controller.procedure.relay import laid_again, lays_without, missed_places, second_last
 from controller.procedure.row import Refusal, Row, When
 from controller.procedure.rows_deal import mark_naturals
 from controller.procedure.states import Hold, Spare, State, Step
+from controller.procedure.voids import decks_out, void_round
 from controller.rules.hands import is_blackjack
 from controller.rules.rulings import Irregularity, Way
 
@@ -150,48 +151,6 @@ def _dead_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
 def _second_last(g: Game, s: State, e: Go) -> State:
     places = second_last(s, top(s).seat)
     return s if places is None else laid_again(s, places)
-
-
-_OUTLIVE_VOID = frozenset(
-    {Irregularity.DECK_SUSPECT, Irregularity.UNKNOWN_CARD, Irregularity.DEALER_RELIEVED}
-)
-"""What is still to be ruled or done when the round is void; other holds were about the round."""
-
-
-def _ended(s: State, back: Step, outlive: frozenset[Irregularity]) -> tuple[Hold, ...]:
-    """The holds that are left, the last of them to be lifted first, then on to `back`."""
-    deeper = tuple(held for held in s.holds[:-1] if held.what in outlive)
-    first, *rest = (*deeper, top(s))
-    return (replace(first, back=back), *rest)
-
-
-def _void(g: Game, s: State, e: Go) -> State:
-    """Unresolved wagers go back, without a device and whatever the felt shows.
-
-    A shoe that is gone stops the next round instead, and one that ran out is shuffled before it.
-    """
-    dues = refunds(g, s, "void")
-    empty = any(held.what is Irregularity.SHOE_RAN_OUT for held in s.holds)
-    return replace(
-        s,
-        due=dues,
-        after=Step.CLEARING,
-        shoe=replace(s.shoe, rounds_left=0) if empty else s.shoe,
-        holds=_ended(s, Step.PAYING if dues else Step.CLEARING, _OUTLIVE_VOID),
-        asking=0,
-        approved=False,
-        spare=beside(s),
-    )
-
-
-def _decks_out(g: Game, s: State, e: Go) -> State:
-    """With the decks goes all that was to be done with them; wagers on the felt go back."""
-    shoe = replace(s.shoe, loaded=False, decks_out=True)
-    dues = refunds(g, s, "void")
-    after = Step.CLEARING if s.hands else Step.SHUFFLE_NEEDED
-    bare = replace(s, shoe=shoe, asking=0, approved=False, spare=None, burn=0)
-    holds = _ended(s, Step.PAYING if dues else after, frozenset())
-    return replace(bare, due=dues, after=after, holds=holds)
 
 
 def _decks_out_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
@@ -349,7 +308,7 @@ ROWS = (
         Way.DECKS_OUT,
         Step.RESUMING,
         "The decks are out of play; every unresolved wager goes back.",
-        _decks_out,
+        decks_out,
         _decks_out_fact,
     ),
     _way(
@@ -364,7 +323,7 @@ ROWS = (
         Way.VOID,
         Step.RESUMING,
         "The round is void: every unresolved wager goes back.",
-        _void,
+        void_round,
     ),
     _way(
         "stand_hand",

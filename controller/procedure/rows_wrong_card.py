@@ -39,7 +39,7 @@ from controller.procedure.holds import (
 from controller.procedure.relay import lays_without, missed_places, second_last
 from controller.procedure.row import Refusal
 from controller.procedure.rows_dealer import agrees_with_check, hole_is_fresh
-from controller.procedure.rows_table import whole_shoe
+from controller.procedure.rows_shoe import whole_shoe
 from controller.procedure.states import Hold, State, Step
 from controller.rules.rulings import Irregularity
 
@@ -86,11 +86,16 @@ def _hold_hidden(g: Game, s: State, e: ErrorCardDrawn) -> State:
 
 
 def _hold_exposed_spare(g: Game, s: State, e: ErrorCardExposed) -> State:
+    if times_seen(s, e.card) >= g.decks:
+        duplicate = Hold(Irregularity.DECK_SUSPECT, s.step, detail="duplicate")
+        return hold(g, replace(s, spare=None), duplicate)
     bare = replace(s, spare=None, seen=seen_once_more(s, e.card))
     return hold(g, bare, Hold(_exposed(s), bare.step, card=e.card))
 
 
 def _hold_face_up(g: Game, s: State, e: FaceUpCardFound) -> State:
+    if times_seen(s, e.card) >= g.decks:
+        return hold(g, s, Hold(Irregularity.DECK_SUSPECT, s.step, detail="duplicate"))
     held = hold(g, s, Hold(Irregularity.FACE_UP_CARD, s.step, card=e.card))
     return replace(held, seen=seen_once_more(s, e.card))
 
@@ -153,7 +158,7 @@ def _sealed(g: Game, s: State, e: ErrorCardDrawn) -> bool:
 
 
 def _hidden_spare(g: Game, s: State, e: ErrorCardExposed) -> bool:
-    return s.spare is not None and s.spare.card < 0 and times_seen(s, e.card) < g.decks
+    return s.spare is not None and s.spare.card < 0
 
 
 def _card_seat(s: State, seat: int) -> bool:
@@ -238,7 +243,7 @@ ROWS = (
         "The card that lay beside the shoe was seen after all.",
         _hold_exposed_spare,
         _hidden_spare,
-        "no hidden card lies beside the shoe, or the decks do not hold that one any more",
+        "no hidden card lies beside the shoe",
     ),
     found(
         "dealer_card_missed",

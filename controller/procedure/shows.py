@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from msgspec.structs import replace
+
 from controller.procedure.clauses import TELL_RULES, of_game
 from controller.procedure.dues import tucks
 from controller.procedure.effects import Effect, Lamp, Prompt, ShoeLock, Shuffler, Stations, Tell
-from controller.procedure.felt import expected, next_spare, top
+from controller.procedure.felt import discards, expected, next_spare, top
 from controller.procedure.game import BETS, Game
 from controller.procedure.rows_insurance import may_take_even_money, most_insurance, seat_asked
 from controller.procedure.rows_wagers import first_round
 from controller.procedure.states import Due, State, Step
-from controller.rules.hands import CHOICES
+from controller.rules.hands import CHOICES, plus
 from controller.rules.rulings import Way
 
 Shows: TypeAlias = Callable[[Game, State], tuple[Effect, ...]]
@@ -196,6 +198,10 @@ def _insurance_confirm(g: Game, s: State) -> tuple[Effect, ...]:
     return (prompt, _asking(seat.number, g, "withdraw"), LOCKED)
 
 
+_ONE_OF_EACH: Final = tuple(range(10))
+"""A card of each value: the ace to the ten of one suit."""
+
+
 def bonuses_near(g: Game, s: State) -> tuple[str, ...]:
     """The instant winners that one card more could make of the hand in turn."""
     hand = s.hands[s.turn]
@@ -203,10 +209,11 @@ def bonuses_near(g: Game, s: State) -> tuple[str, ...]:
     if hand.doubles or (hand.split and not pays.on_split) or hand.total >= 21:
         return ()
     count = len(hand.cards) + 1
+    totals = {plus(hand.total, hand.soft, card)[0] for card in _ONE_OF_EACH}
     near = []
-    if pays.cards_21 is not None and count >= pays.cards_21:
+    if pays.cards_21 is not None and count >= pays.cards_21 and 21 in totals:
         near.append("instant21")
-    if pays.cards_count is not None and count >= pays.cards_count:
+    if pays.cards_count is not None and count >= pays.cards_count and min(totals) < 21:
         near.append("instant6")
     return tuple(near)
 
@@ -346,7 +353,9 @@ def _relief_burning(g: Game, s: State) -> tuple[Effect, ...]:
 
 
 def _refill(g: Game, s: State) -> tuple[Effect, ...]:
-    return (*_stopped(Tell.REFILL)(g, s), Shuffler(g.decks))
+    prompt, *others = _stopped(Tell.REFILL)(g, s)
+    assert isinstance(prompt, Prompt)
+    return (replace(prompt, count=discards(g, s)), *others, Shuffler(g.decks))
 
 
 SHOWS: Final[dict[Step, Shows]] = {

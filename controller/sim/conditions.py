@@ -4,42 +4,48 @@ from __future__ import annotations
 
 from typing import Final
 
-_FLOOR_AND_SECOND: Final = "the floor does it, with another person as second"
+_SECOND: Final = "another person stands in as second"
 _IN_TURN: Final = "the hand is the one in turn, and may {}"
+_SAYS_WHY: Final = "a reason is given, and another person stands in where the house asks for it"
 _BURN_MORE: Final = "more than one card is still to be burned"
 _BURN_LAST: Final = "one card is still to be burned"
 _HIDDEN: Final = "the card that lies beside the shoe, where one does, is the one that is dealt"
+_WHOLE: Final = "the shoe is connected and holds as many cards as the decks"
 _DEAL_PAID: Final = "nothing that the deal decides is left to ask or to pay"
 
 CONDITIONS: Final[dict[str, str]] = {
     # opening, shuffle and closing
-    "open_table": _FLOOR_AND_SECOND,
-    "close_table": f"{_FLOOR_AND_SECOND}, and no wager lies on the felt",
+    "open_table": _SECOND,
+    "close_table": f"{_SECOND}, and no wager lies on the felt",
+    "start_shuffle": "no decks are out of play",
+    "change_decks": f"decks are out of play, and {_SECOND}",
     "shuffle_done": "no card is missing and none is too many",
-    "load_and_burn": "the shoe holds as many cards as the decks, and the house burns after a shuffle",
-    "load": "the shoe holds as many cards as the decks, and the house burns none",
+    "load_and_burn": f"{_WHOLE}, and the house burns after a shuffle",
+    "load": f"{_WHOLE}, and the house burns none",
     "burn_more": _BURN_MORE,
     "burn_last": _BURN_LAST,
     "call_shuffle": "no wager lies on the felt",
     "cut_card_at_*": "the cut card of this shoe was not seen before",
-    "close_after_round_at_*": _FLOOR_AND_SECOND,
+    "close_after_round_at_*": _SECOND,
     "close_now": "the table is to close",
     "shuffle_now": (
         "the table is not to close; no round is left after the cut card, or shuffle.max_rounds are "
-        "dealt, or the shoe is out of play"
+        "dealt, or no shoe is in play"
     ),
-    "next_round": "the table is not to close, and the shoe in play has a round left",
+    "next_round": (
+        "the table is not to close, and the shoe in play has a round left and is connected"
+    ),
     # wagers
     "place_wager": (
         "the seat is one of the table's; the game has the bet and it is open on this round; it is "
         "the main wager or lies beside one; the amount is made of whole money.unit and keeps to "
         "the limits; no card of the round was seen"
     ),
-    "remove_wager": "such a wager lies there",
+    "remove_wager": "such a wager lies there, and no card of the round was seen",
     "first_card": "a wager lies on the felt, and the card may be used",
     # the deal
-    "deal_card": "the next place takes its card face up, another place follows, the card may be used",
-    "deal_last_card": "the last place of the deal takes its card face up, and the card may be used",
+    "deal_card": "the next place is for a card face up, another one follows; the card may be used",
+    "deal_last_card": "the next place is for a card face up, and the last; the card may be used",
     "deal_hole": f"the next place is the hole card's, and the last of the deal; {_HIDDEN}",
     "deal_hole_early": f"the next place is the hole card's, and another one follows; {_HIDDEN}",
     # blackjacks, insurance and the check
@@ -68,6 +74,8 @@ CONDITIONS: Final[dict[str, str]] = {
         "the seat is the one that is asked; the amount is made of whole money.unit and is at most "
         "half of its main wager"
     ),
+    "insurance_withdrawn": "a player takes back the own insurance only",
+    "withdrawn": "a player takes back the own double or split only",
     "even_money": "the seat is the one that is asked, and has a blackjack that is not paid",
     "decline": "the seat is the one that is asked",
     "ask_next": "a seat has not answered yet",
@@ -120,7 +128,7 @@ CONDITIONS: Final[dict[str, str]] = {
     "late_last_card": "one missed card is left, and the card may be used",
     "dealer_must_draw": (
         "the total is 16 or less, or a soft 17 with dealer.soft_17 = hit; and a hand on the felt "
-        "depends on it (a blackjack does only where a dealer's bust can push it) or a Buster wager"
+        "depends on it (a blackjack does only when it is paid at settlement and a bust can push it) or a Buster wager"
     ),
     "dealer_card": "the card may be used",
     "settle": "the dealer draws no more, and a wager is not settled yet",
@@ -135,23 +143,26 @@ CONDITIONS: Final[dict[str, str]] = {
         "one where one is declared, and one is declared where the house wants it"
     ),
     "pay_all": "no payment is to be declared, and none still waits for the floor",
-    "approve_payment": "the floor does it, and the first payment due waits for that",
+    "approve_payment": "the first payment due waits for the floor",
     "paid_up_to_offer": "it was the deal that was paid",
     "paid_up_to_check": "it was even money that was paid",
     "paid_up_to_next_hand": "it was the check, or the hand in turn, that was paid or collected",
     "paid_up_to_clearing": "it was the settlement, or a void round, that was paid",
+    "paid_up_to_dealing": "it was a dead hand's wagers that went back",
+    "paid_up_to_insurance": "it was an insurance to be asked again that went back",
+    "paid_up_to_shuffle_needed": "it was wagers on decks out of play that went back",
     # when things go wrong
     "duplicate_card": (
-        "the card was seen as often as the decks hold it; with wagers open only when one lies on "
-        "the felt"
+        "the card was seen as often as the decks hold it, and the hole card is not the next one"
     ),
     "card_while_spare_waits": "a card lies beside the shoe and this one is another",
     "card_not_expected": "the decks hold the card",
-    "card_without_wagers": "no wager lies on the felt",
+    "card_without_wagers": "no wager lies on the felt, and the decks hold the card",
     "second_card_at_wagering": (
         "a wager lies on the felt; a card lies beside the shoe and this one is another"
     ),
-    "error_card_exposed": "a card that nobody saw lies beside the shoe, and the decks hold this one",
+    "error_card": "the card comes with its commitment",
+    "error_card_exposed": "a card that nobody saw lies beside the shoe",
     "dealer_card_missed": "the deal is not over, and its cards can lie as if that place came last",
     "seat_missed": "the deal is not over, and its cards can lie as if the seat were not in",
     "seat_shorted": "the deal is not over, and its cards can lie as if that place came last",
@@ -160,49 +171,39 @@ CONDITIONS: Final[dict[str, str]] = {
     "hole_duplicate": "the floor has confirmed no card there, and the decks hold this one no more",
     "hole_mismatch": "the card is not what the check said",
     "device_lost": (
-        "it is the shoe while one is in play, the shuffler while cards are shuffled, or a station "
-        "with wagers on the felt where decisions come by buttons only"
+        "it was not gone before, and it is the shoe while one is in play, the shuffler while cards "
+        "are shuffled, or a station with wagers on the felt where decisions come by buttons only"
     ),
     "device_lost_aside_at_*": "the device has no part in what happens next",
+    "shoe_still_lost": (
+        "the table is not to close, and the shoe in play has a round left and is not connected"
+    ),
     "dealer_relieved_and_burn": (
-        "a dealer does it, the house burns for a new dealer, and no card lies beside the shoe"
+        "the house burns for a new dealer, and no card lies beside the shoe"
     ),
-    "dealer_relieved_at_*": "a dealer does it; with wagers open only when no card is to be burned",
-    "void_round": (
-        "the floor does it and says why, with another person where the house asks for one; a wager "
-        "is unresolved"
-    ),
-    "void_round_nothing_due": (
-        "the floor does it and says why, with another person where the house asks for one; no "
-        "wager is unresolved"
-    ),
-    "correct_payment_at_*": (
-        f"{_FLOOR_AND_SECOND}; the round was dealt, and the two amounts differ"
-    ),
-    "player_left_in_turn": "the hand in turn is that player's",
-    "player_left_at_turn": "the player has a hand, which is not in turn, and was not known to be gone",
-    "player_left_at_dealing": "the player has a hand, and was not known to be gone",
-    "player_left_at_insurance": (
-        "the player has a hand, is not the one asked, and was not known to be gone"
-    ),
-    "player_left_when_asked": "the seat is the one that is asked",
+    "dealer_relieved_at_*": "with wagers open only when no card is to be burned",
+    "void_round": f"{_SAYS_WHY}; a wager is unresolved",
+    "void_round_nothing_due": f"{_SAYS_WHY}; no wager is unresolved",
+    "correct_payment_at_*": f"{_SECOND}; the round was dealt, and the two amounts differ",
+    "player_absent": "the player has a hand, and was not known to be gone",
     # rulings and ways on
     "floor_decides": "the jurisdiction leaves it to the floor, or its way cannot be gone from here",
     "floor_rules": (
-        "the floor does it and names one of the ways that are open, with another person as second "
-        "where the house asks for one"
+        "the way is one of those that are open, and another person stands in as second where the "
+        "house asks for it"
     ),
     "way_burn": "the way on is burn, and it is not that a dealer was relieved",
     "way_relief_burn": "the way on is burn, and a dealer was relieved",
     "resume_*": "that is where it was stopped, or where the ruling leads",
-    "enter_card": "the dealer does it, and the decks hold the card",
-    "confirm_card": "the floor does it",
-    "reject_card": "the floor does it",
+    "enter_card": "the decks hold the card",
     "device_agrees": "it is the device that was lost, the same one, and its counters agree",
     "device_disagrees": "it is another device, or its identity or counters do not agree",
-    "accept_counters": _FLOOR_AND_SECOND,
-    "confirm_felt": "the dealer does it",
-    "refill": "there is a card, and no more of them than the decks hold beyond the felt",
+    "accept_counters": _SECOND,
+    "refill": "there are as many cards as the decks hold beyond the felt",
+    "close_when_lifted": "the table is to close, and no round is on",
+    "device_still_gone": "below the hold that ends a device is waited for, and it is still gone",
+    "device_there_again": "below the hold that ends a device is waited for, and it is back",
+    "confirm_card": "somebody else than the one who entered the card confirms it",
     "relief_burn_more": _BURN_MORE,
     "relief_burn_last": _BURN_LAST,
 }

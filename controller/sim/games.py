@@ -11,6 +11,7 @@ from controller.config.loader import GameSheet, TableConfig, load_game, load_jur
 from controller.procedure.events import Actor
 from controller.procedure.game import Game
 from controller.procedure.states import Shoe, State, Step
+from controller.procedure.terms import Currency
 from controller.rules.options import Burn
 from controller.rules.rulings import Jurisdiction
 
@@ -34,7 +35,12 @@ def game_of(sheet: GameSheet, jurisdiction: Jurisdiction, seats: int = 7) -> Gam
 
 
 def game_of_table(table: TableConfig) -> Game:
-    return game_of(table.sheet, table.jurisdiction, table.seats)
+    money = table.currency
+    said = Currency(money.symbol, money.minor_digits)
+    sheet = table.sheet
+    clauses = tuple(sheet.clauses)
+    rulings, seats = table.jurisdiction, table.seats
+    return Game(sheet.name, sheet.options, rulings, sheet.title, seats, clauses, said.amount)
 
 
 def unburned_game(name: str | Path, overrides: Mapping[str, object], source: str) -> Game:

@@ -125,7 +125,7 @@ class Play:
         numbers = range(1, setup.seats + 1)
         self._wagers_first = _wagers(setup.stakes.first_round, numbers)
         self._wagers_later = _wagers(setup.stakes.later, numbers)
-        self._voices = tuple(_voice(game, seat) for seat in range(setup.seats + 1))
+        self._voices = tuple(voice(game, seat) for seat in range(setup.seats + 1))
         self._decisions = tuple(
             tuple(_decisions(actor, seat, hand) for hand in range(game.options.split.max_hands))
             for seat, actor in enumerate(self._voices)
@@ -136,10 +136,10 @@ class Play:
             Step.HAND_CARD: self._draw,
             Step.DEALER_CARD: self._draw,
             Step.TURN: self._decide,
-            Step.PAYING: self._pay,
+            Step.PAYING: pay,
             Step.CLEARING: lambda s: CLEARED,
             Step.REVEAL: lambda s: _REVEALED[self.hole],
-            Step.CHECK: self._check,
+            Step.CHECK: lambda s: _CHECKED[is_blackjack(s.dealer[0], self.hole)],
             Step.DOUBLE_CONFIRM: lambda s: _CONFIRMED,
             Step.SPLIT_CONFIRM: lambda s: _CONFIRMED,
             Step.INSURANCE: self._answer,
@@ -156,6 +156,7 @@ class Play:
         """Plays a round, and gives the state just before the felt is cleared."""
         acts, step, record = self._acts, self._step, self.record
         record.clear()
+        keep = record.append
         self._placed = 0
         self._rounds += 1
         s = self._state
@@ -164,7 +165,7 @@ class Play:
             answer = step(s, event)
             if isinstance(answer, Refused):
                 raise Stuck(f"{type(event).__name__} at {s.step.value}: {answer.why}")
-            record.append((event, answer.rows, answer.effects))
+            keep((event, answer.rows, answer.effects))
             if event is CLEARED:
                 if self._cut:
                     self._state = answer.state
@@ -250,21 +251,18 @@ class Play:
         seat = s.hands[s.turn].seat
         return PayTaken(self._voices[seat], seat)
 
-    # The dealer's part
 
-    def _check(self, s: State) -> Event:
-        return _CHECKED[is_blackjack(s.dealer[0], self.hole)]
-
-    def _pay(self, s: State) -> Event:
-        for due in s.due:
-            if due.floor:
-                return _PAID if s.approved or not s.due[0].floor else _APPROVED
-        return ALL_PAID
-
-
-def _voice(game: Game, seat: int) -> Actor:
+def voice(game: Game, seat: int) -> Actor:
     """Who brings a player's decisions: with hand signals the dealer, who sees them."""
     return DEALER if game.options.decisions.by == "signals" else player(seat)
+
+
+def pay(s: State) -> Event:
+    """All that is due at once, unless something of it waits for the floor."""
+    for due in s.due:
+        if due.floor:
+            return _PAID if s.approved or not s.due[0].floor else _APPROVED
+    return ALL_PAID
 
 
 def _waiting_blackjack(s: State, seat: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -82,6 +83,7 @@ def _side(fact: Settled) -> SideBetResult:
 
 def result_of(
     name: str,
+    seats: Iterable[int],
     state: State,
     settled: Iterable[Settled],
     rejected_bets: list[RejectedBet],
@@ -93,9 +95,9 @@ def result_of(
     sides = sorted(
         (f for f in facts if f.hand < 0), key=lambda f: (f.seat, _SIDE_ORDER.index(f.bet))
     )
-    net = {str(seat.number): 0 for seat in state.seats}
+    net = {str(seat): 0 for seat in sorted(seats)}
     for fact in facts:
-        net[str(fact.seat)] = net.get(str(fact.seat), 0) + fact.returned - fact.stake
+        net[str(fact.seat)] += fact.returned - fact.stake
     return RoundResult(
         name,
         not failures,
@@ -116,16 +118,23 @@ def differences(expected: object, got: object, at: str = "") -> list[str]:
         for key, value in expected.items():
             path = f"{at}.{key}" if at else str(key)
             if key not in got:
-                found.append(f"{path}: expected {value!r}, got nothing")
+                found.append(f"{path}: expected {_quoted(value)}, got nothing")
             else:
                 found += differences(value, got[key], path)
         return found
     if isinstance(expected, list) and isinstance(got, list):
         if len(expected) != len(got):
-            return [f"{at}: expected {len(expected)} of them, got {len(got)}: {got!r}"]
+            return [f"{at}: expected {len(expected)} of them, got {len(got)}: {_quoted(got)}"]
         return [
             text
             for index, (one, other) in enumerate(zip(expected, got, strict=True))
             for text in differences(one, other, f"{at}[{index}]")
         ]
-    return [] if expected == got else [f"{at}: expected {expected!r}, got {got!r}"]
+    if expected == got:
+        return []
+    return [f"{at}: expected {_quoted(expected)}, got {_quoted(got)}"]
+
+
+def _quoted(value: object) -> str:
+    """As the script would write it."""
+    return json.dumps(value)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 
-from controller.procedure.effects import Effect, Settled
+from controller.procedure.effects import Effect, Prompt, Settled
 from controller.procedure.engine import Procedure
 from controller.procedure.events import (
     Actor,
@@ -38,6 +38,7 @@ from controller.procedure.felt import top
 from controller.procedure.game import BETS, Game
 from controller.procedure.row import Decision, Refused
 from controller.procedure.states import State, Step
+from controller.procedure.words import Currency, say
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import is_blackjack
 from controller.sim.games import DEALER, FLOOR, SHOE, player, unburned_game, wagering
@@ -92,6 +93,11 @@ class _Round:
         self.next = 0
         self.settled: list[Settled] = []
         self.failures: list[str] = []
+        self.stopped = False
+        self.stood: set[tuple[int, int]] = set()
+        """Hands that stood by themselves, by seat and index."""
+        self.decided: set[tuple[int, int]] = set()
+        """Hands that the script itself ended."""
         self.rejected_bets: list[RejectedBet] = []
         self.rejected_actions: list[int] = []
 
@@ -108,6 +114,9 @@ class _Round:
 
     def _note(self, effects: tuple[Effect, ...]) -> None:
         self.settled += [effect for effect in effects if type(effect) is Settled]
+        for hand in self.state.hands:
+            if hand.done and not hand.out:
+                self.stood.add((hand.seat, hand.number))
 
     def must(self, event: Event) -> None:
         """An event of the dealer's part, which no script can have refused."""
@@ -115,8 +124,9 @@ class _Round:
         if isinstance(answer, Refused):
             self.stop(f"{type(event).__name__} refused at {self.state.step.value}: {answer.why}")
 
-    def stop(self, why: str) -> None:
+    def stop(self, why: str) -> NoReturn:
         self.failures.append(why)
+        self.stopped = True
         raise _Stopped
 
     # Wagers
@@ -136,10 +146,15 @@ class _Round:
 
     def draw(self) -> Card:
         if self.drawn >= len(self.cards):
-            self.stop(f"the shoe has no card for {self.state.step.value}: one too few")
+            self.stop(f"shoe: one too few: {self._wanted()}")
         card = self.cards[self.drawn]
         self.drawn += 1
         return card
+
+    def _wanted(self) -> str:
+        """What the missing card was for."""
+        prompts = [e for e in self.procedure.shows(self.state) if type(e) is Prompt]
+        return say(prompts[0], Currency()) if prompts else self.state.step.value
 
     def deal(self) -> None:
         s = self.state
@@ -165,19 +180,26 @@ class _Round:
         return None
 
     def _skips(self, action: Action) -> bool:
-        """A stand, or whatever is marked implicit, for a hand that already ended by itself."""
-        if action.phase != "play" or not (action.do == "stand" or action.implicit):
+        """A stand for a hand that stood by itself; if marked implicit, anything for one that ended.
+
+        What the script itself has ended did not end by itself.
+        """
+        if action.phase != "play":
             return False
-        return any(
-            hand.seat == action.seat and hand.number == action.hand and hand.done
-            for hand in self.state.hands
-        )
+        hand = (action.seat, action.hand or 0)
+        if hand in self.decided:
+            return False
+        if action.implicit:
+            return any((h.seat, h.number) == hand and h.done for h in self.state.hands)
+        return action.do == "stand" and hand in self.stood
 
     def take(self, action: Action) -> None:
         """Hands the action in, and holds the answer against its mark."""
         index = self.next
         self.next += 1
         answer = self.hand_in(decision_for(action, self.decider(action.seat)))
+        if isinstance(answer, Decision) and action.do in ("stand", "surrender"):
+            self.decided.add((action.seat, action.hand or 0))
         if isinstance(answer, Refused):
             self.rejected_actions.append(index)
             if not action.rejected:
@@ -193,12 +215,17 @@ class _Round:
     def answer_insurance(self) -> None:
         asked = self.state.seats[self.state.asked].number
         action = self.waiting()
-        if action is not None and (
-            action.rejected or (action.phase == "insurance" and action.seat <= asked)
-        ):
+        if action is not None and self._is_for_insurance(action, asked):
             self.take(action)
         else:
             self.must(Decline(self.decider(asked), asked))
+
+    def _is_for_insurance(self, action: Action, asked: int) -> bool:
+        """A decision of play waits for play, but for one to be refused amid the insurance's own."""
+        if action.phase == "insurance":
+            return action.rejected or action.seat <= asked
+        later = self.script.actions[self.next + 1 :]
+        return action.rejected and any(each.phase == "insurance" for each in later)
 
     def answer_natural(self) -> None:
         """A blackjack is kept unless the script doubles it when its turn comes."""
@@ -219,10 +246,10 @@ class _Round:
         elif hand.total == 21:
             self.must(Stand(self.decider(hand.seat), hand.seat, hand.number))
         else:
-            wanted = "none is left" if action is None else f"the next is for seat {action.seat}"
+            rest = f"the next, actions[{self.next}], is for another hand" if action else "none left"
             self.stop(
-                f"seat {hand.seat} hand {hand.number} waits for a decision with {hand.total}; "
-                + wanted
+                f"actions: seat {hand.seat} hand {hand.number} waits for a decision "
+                f"with {hand.total}; {rest}"
             )
 
     def leftover_actions(self) -> None:
@@ -282,7 +309,7 @@ class _Round:
         except _Stopped:
             self.over = self.state
         left = len(self.cards) - self.drawn
-        if left and not self.failures:
+        if left and not self.stopped:
             unused = ", ".join(NAMES[card] for card in self.cards[self.drawn :])
             self.failures.append(f"shoe: {left} left over: {unused}")
         return self._result()
@@ -298,6 +325,7 @@ class _Round:
     def _result(self) -> RoundResult:
         made = result_of(
             self.script.id,
+            [seat.seat for seat in self.script.seats],
             self.over,
             self.settled,
             self.rejected_bets,
@@ -315,9 +343,25 @@ def commitment_of(card: Card) -> str:
     return sha256(b"script" + bytes([card])).hexdigest()
 
 
-def play_script(scripted: ScriptRound, watch: Watch | None = None) -> RoundResult:
-    """Plays one scripted round. A config that no game can have is a UsageProblem."""
+def procedure_for(scripted: ScriptRound, known: dict[bytes, Procedure] | None = None) -> Procedure:
+    """The procedure that plays the round; those in `known` are not made again.
+
+    A config that no game can have, or a shoe that its decks cannot hold, is a UsageProblem.
+    """
     script = scripted.script
-    game = unburned_game(script.game, script.config, f"{scripted.where}: config")
-    check_copies(scripted.cards, game.decks, scripted.where)
-    return _Round(Procedure(game), scripted, watch).play()
+    key = msgspec.json.encode((script.game, script.config))
+    procedure = None if known is None else known.get(key)
+    if procedure is None:
+        game = unburned_game(script.game, script.config, f"{scripted.where}: config")
+        procedure = Procedure(game)
+        if known is not None:
+            known[key] = procedure
+    check_copies(scripted.cards, procedure.game.decks, scripted.where)
+    return procedure
+
+
+def play_script(
+    scripted: ScriptRound, watch: Watch | None = None, procedure: Procedure | None = None
+) -> RoundResult:
+    """Plays one scripted round, with the procedure that `procedure_for` gives where none is."""
+    return _Round(procedure or procedure_for(scripted), scripted, watch).play()

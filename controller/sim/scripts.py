@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Struct
 
+from controller.config.problems import printable, shown
 from controller.procedure.game import BETS
 from controller.rules.cards import NAMES, Card, parse_card
 from controller.rules.problem import UsageProblem
 
 SCHEMA: Final = 1
-GAMES: Final = ("maxtime", "sf21x", "classic", "mega")
 _MOST_BYTES: Final = 64 * 1024 * 1024
 
+GameName = Literal["maxtime", "sf21x", "classic", "mega"]
+Phase = Literal["insurance", "play"]
 Do = Literal["insure", "decline", "even_money", "hit", "stand", "double", "split", "surrender"]
 _IN_PHASE: Final[dict[str, tuple[str, ...]]] = {
     "insurance": ("insure", "decline", "even_money"),
@@ -30,7 +34,7 @@ class ScriptSeat(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Action(Struct, frozen=True, forbid_unknown_fields=True):
-    phase: Literal["insurance", "play"]
+    phase: Phase
     seat: int
     do: Do
     hand: int | None = None
@@ -85,7 +89,7 @@ class Expected(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
 
 class Script(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
-    game: Literal["maxtime", "sf21x", "classic", "mega"]
+    game: GameName
     seats: list[ScriptSeat]
     shoe: list[str]
     title: str = ""
@@ -93,7 +97,8 @@ class Script(Struct, frozen=True, forbid_unknown_fields=True):
     first_round_of_shuffle: bool = True
     actions: list[Action] = []
     expect: Expected = Expected()
-    decided_by: str = ""
+    decided_by: Any = None
+    """Whatever its author wants to say of it; carried, not judged."""
 
 
 class ScriptRound(Struct, frozen=True):
@@ -104,51 +109,125 @@ class ScriptRound(Struct, frozen=True):
     where: str
 
 
+# What a field at this path may hold, indices left out.
+_SHAPES: Final[dict[str, type[Struct]]] = {
+    "": Script,
+    "seats": ScriptSeat,
+    "actions": Action,
+    "expect": Expected,
+    "expect.hands": HandExpected,
+    "expect.side_bets": SideBetExpected,
+    "expect.rejected_bets": RejectedExpected,
+}
+_WORDS: Final[dict[str, tuple[str, ...]]] = {
+    "game": get_args(GameName),
+    "actions.phase": get_args(Phase),
+    "actions.do": get_args(Do),
+    "actions.expect": ("rejected",),
+}
+_KINDS: Final = {
+    "int": "a whole number",
+    "float": "a number with a point",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+_INDEX: Final = re.compile(r"\[[^]]*\]")
+_STEP: Final = re.compile(r"([a-z_]+)|\[(\d+)\]")
+_FIELD: Final = re.compile(r"Object (contains unknown|missing required) field `(.*)`", re.DOTALL)
+_TYPES: Final = re.compile(r"Expected `(.*)`, got `(.*)`")
+
+
 def read_scripts(path: Path) -> list[ScriptRound]:
     """The rounds of a script file; UsageProblem says what is wrong, and where."""
-    file = str(path)
+    file = printable(path)
     raw = _read_json(path, file)
     if not isinstance(raw, dict):
         raise UsageProblem(file, "not a script file", '{"schema": 1, "rounds": [...]}')
     for key in raw:
         if key not in ("schema", "rounds"):
-            raise UsageProblem(f"{file}: {key}", "unknown field", "schema, rounds")
-    if raw.get("schema") != SCHEMA or isinstance(raw.get("schema"), bool):
-        raise UsageProblem(f"{file}: schema", f"{raw.get('schema')!r} is not known", "1")
-    rounds = raw.get("rounds")
+            raise UsageProblem(f"{file}: {printable(key)}", "unknown field", "schema, rounds")
+    schema, rounds = raw.get("schema"), raw.get("rounds")
+    if type(schema) is not int or schema != SCHEMA:
+        raise UsageProblem(f"{file}: schema", f"{shown(schema)} is not known", str(SCHEMA))
     if not isinstance(rounds, list):
         raise UsageProblem(f"{file}: rounds", "not a list", "a list of rounds")
-    read = [_read_round(each, file, number) for number, each in enumerate(rounds)]
+    read = [_read_round(each, _where(file, each, index)) for index, each in enumerate(rounds)]
     twice = [name for name, n in Counter(each.script.id for each in read).items() if n > 1]
     if twice:
-        raise UsageProblem(f"{file}: round {twice[0]}: id", "stands twice", "one round an id")
+        where = f"{file}: round {printable(twice[0])}: id"
+        raise UsageProblem(where, "stands twice", "one round an id")
     return read
+
+
+def _where(file: str, raw: object, index: int) -> str:
+    """The file and the round: by its id, or where it has none by its place, from 1."""
+    name = raw.get("id") if isinstance(raw, dict) else None
+    return f"{file}: round {printable(name) if isinstance(name, str) else f'#{index + 1}'}"
 
 
 def _read_json(path: Path, file: str) -> object:
     try:
-        if path.is_file() and path.stat().st_size > _MOST_BYTES:
-            raise UsageProblem(file, "too large for a script file", "64 MiB at most")
-        text = path.read_bytes()
+        with path.open("rb") as stream:
+            text = stream.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         raise UsageProblem(file, "no such file") from None
-    except OSError as error:
-        raise UsageProblem(file, f"cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageProblem(file, f"cannot be read: {why}", "a file") from None
+    if len(text) > _MOST_BYTES:
+        raise UsageProblem(file, "too large for a script file", "64 MiB at most")
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageProblem(file, f"not JSON: {error}") from None
+        raw: object = msgspec.json.decode(text)
+        twice = _twice(json.loads(text, object_pairs_hook=_Pairs), ())
+    except UnicodeDecodeError:
+        raise UsageProblem(file, "not UTF-8", "JSON in UTF-8") from None
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise UsageProblem(file, f"not JSON: {error}", "JSON in UTF-8") from None
+    if twice:
+        raise UsageProblem(_at_path(file, raw, twice), "stands twice", "once")
+    return raw
 
 
-def _read_round(raw: object, file: str, number: int) -> ScriptRound:
-    name = raw.get("id") if isinstance(raw, dict) else None
-    where = f"{file}: round {name if isinstance(name, str) else f'#{number + 1}'}"
+class _Pairs(list[tuple[str, object]]):
+    """A JSON object with all its pairs, those included that a dict would lose."""
+
+
+def _twice(value: object, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The way down to the first field that stands twice in its object, if there is one."""
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for key, _ in value:
+            if key in seen:
+                return (*path, key)
+            seen.add(key)
+        below: list[tuple[str | int, object]] = list(value)
+    else:
+        below = list(enumerate(value)) if isinstance(value, list) else []
+    for step, each in below:
+        found = _twice(each, (*path, step))
+        if found:
+            return found
+    return ()
+
+
+def _at_path(file: str, raw: object, path: tuple[str | int, ...]) -> str:
+    where = file
+    rounds = raw.get("rounds") if isinstance(raw, dict) else None
+    if len(path) > 2 and path[0] == "rounds" and isinstance(rounds, list):
+        index = int(path[1])
+        where, path = _where(file, rounds[index], index), path[2:]
+    steps = [f"[{step}]" if isinstance(step, int) else f".{printable(step)}" for step in path]
+    return f"{where}: {''.join(steps).removeprefix('.')}"
+
+
+def _read_round(raw: object, where: str) -> ScriptRound:
     try:
         script = msgspec.convert(raw, Script)
     except (msgspec.ValidationError, RecursionError) as error:
-        what, _, at = str(error).partition(" - at ")
-        field = at.strip("`").removeprefix("$.") or "round"
-        raise UsageProblem(f"{where}: {field}", what) from None
+        raise _unfit(str(error), raw, where) from None
     _check_seats(script, where)
     _check_actions(script, where)
     cards = tuple(
@@ -156,6 +235,40 @@ def _read_round(raw: object, file: str, number: int) -> ScriptRound:
     )
     _check_expected_cards(script, where)
     return ScriptRound(script, cards, where)
+
+
+def _unfit(message: str, raw: object, where: str) -> UsageProblem:
+    """What the decoder found wrong with a round, in the words of this page."""
+    what, _, at = message.partition(" - at ")
+    path = _named(at.strip("`").removeprefix("$").removeprefix("."), raw)
+    kind = _INDEX.sub("", path)
+    field = _FIELD.fullmatch(what)
+    types = _TYPES.fullmatch(what)
+    if field:
+        known = ", ".join(_SHAPES[kind].__struct_fields__) if kind in _SHAPES else None
+        path = f"{path}.{printable(field[2])}".removeprefix(".")
+        if field[1] == "missing required":
+            return UsageProblem(f"{where}: {path}", "missing")
+        return UsageProblem(f"{where}: {path}", "unknown field", known)
+    at_field = f"{where}: {path}" if path else where
+    if types:
+        wanted = " or ".join(_KINDS.get(name, name) for name in types[1].split(" | "))
+        return UsageProblem(at_field, f"{_KINDS.get(types[2], types[2])} cannot stand here", wanted)
+    if kind in _WORDS:
+        return UsageProblem(at_field, printable(what), ", ".join(_WORDS[kind]))
+    return UsageProblem(at_field, printable(what))
+
+
+def _named(path: str, raw: object) -> str:
+    """`seats[0].bets[...]` with the name of the bet that is no whole number."""
+    at: Any = raw
+    head, unnamed, _ = path.partition("[...]")
+    if not unnamed:
+        return path
+    for name, index in _STEP.findall(head):
+        at = at[name] if name else at[int(index)]
+    wrong = next(key for key, value in at.items() if type(value) is not int)
+    return f"{head}.{printable(wrong)}"
 
 
 def _check_seats(script: Script, where: str) -> None:
@@ -171,7 +284,8 @@ def _check_seats(script: Script, where: str) -> None:
         numbers.add(seat.seat)
         for bet in seat.bets:
             if bet not in BETS:
-                raise UsageProblem(f"{at}.bets.{bet}", "unknown bet", ", ".join(BETS))
+                where_bet = f"{at}.bets.{printable(bet)}"
+                raise UsageProblem(where_bet, "unknown field", ", ".join(BETS))
 
 
 def _check_actions(script: Script, where: str) -> None:

@@ -107,11 +107,6 @@ def _line(cell: Cell) -> Line:
     return tuple(play(legal) for legal in range(32))
 
 
-def _over(upper: Rows, lower: Rows) -> Rows:
-    """The rows of `upper`, and those of `lower` where it has none."""
-    return {**lower, **upper}
-
-
 def _chart(rows: Rows, size: int) -> Chart:
     return tuple(
         tuple(_line(rows.get(row, {}).get(up, ())) for up in range(11)) for row in range(size)
@@ -119,12 +114,12 @@ def _chart(rows: Rows, size: int) -> Chart:
 
 
 def _plain(charts: Mapping[str, Rows], split: bool, kind: str, count: int) -> Rows:
-    rows = _over(charts.get(f"{kind}-{count}", {}), charts[kind])
-    return _over(charts.get(f"split-{kind}", {}), rows) if split else rows
+    rows = {**charts[kind], **charts.get(f"{kind}-{count}", {})}
+    return {**rows, **charts.get(f"split-{kind}", {})} if split else rows
 
 
 def _doubled(charts: Mapping[str, Rows], kind: str, times: int) -> Rows:
-    return _over(charts.get(f"doubled-{kind}-{times}", {}), charts.get(f"doubled-{kind}", {}))
+    return {**charts.get(f"doubled-{kind}", {}), **charts.get(f"doubled-{kind}-{times}", {})}
 
 
 def _paired(charts: Mapping[str, Rows], split: bool) -> Rows:
@@ -140,6 +135,14 @@ def _paired(charts: Mapping[str, Rows], split: bool) -> Rows:
     }
 
 
+def _counts(charts: Mapping[str, Rows], split: bool, kind: str) -> tuple[Chart, ...]:
+    wide = _chart(_plain(charts, split, kind, 0), 32)
+    return tuple(
+        _chart(_plain(charts, split, kind, count), 32) if f"{kind}-{count}" in charts else wide
+        for count in range(32)
+    )
+
+
 def _compile(
     name: str, note: str, charts: Mapping[str, Rows], insurance: bool, even_money: bool
 ) -> Strategy:
@@ -150,13 +153,7 @@ def _compile(
         note=note,
         insurance=insurance,
         even_money=even_money,
-        plain=tuple(
-            tuple(
-                tuple(_chart(_plain(charts, split, kind, count), 32) for count in range(32))
-                for kind in kinds
-            )
-            for split in both
-        ),
+        plain=tuple(tuple(_counts(charts, split, kind) for kind in kinds) for split in both),
         doubled=tuple(
             tuple(_chart(_doubled(charts, kind, times), 32) for times in range(8)) for kind in kinds
         ),
@@ -227,18 +224,14 @@ def _rows(where: str, section: str, table: object) -> Rows:
 
 
 def _complete(where: str, charts: Mapping[str, Rows]) -> None:
-    wanted = {
-        **{kind: {str(total): total for total in totals} for kind, totals in _TOTALS.items()},
-        "pairs": _PAIRS,
-    }
-    for section, keys in wanted.items():
+    hard, soft = ({str(total): total for total in totals} for totals in _TOTALS.values())
+    for section, keys in (("hard", hard), ("soft", soft), ("pairs", _PAIRS)):
         if section not in charts:
             raise UsageProblem(f"{where}: {section}", "missing chart", f"a table [{section}]")
         for key, row in keys.items():
             if row not in charts[section]:
-                raise UsageProblem(
-                    f"{where}: {section}.{key}", "missing row", f"every row of {', '.join(keys)}"
-                )
+                needed = f"every row of {', '.join(keys)}"
+                raise UsageProblem(f"{where}: {section}.{key}", "missing row", needed)
 
 
 def parse(text: str, where: str) -> Strategy:
@@ -288,22 +281,17 @@ def basic(game: str) -> Strategy:
 # --- policies without a file ----------------------------------------------------------------
 
 
-def _draws_to(hard: int, soft: int) -> Mapping[str, Rows]:
+def _draws_to(name: str, note: str, **last: int) -> Strategy:
     """Hits up to these totals, stands above, and does nothing else."""
-
-    def rows(kind: str, last: int) -> Rows:
-        hit = dict.fromkeys(_UPS, (HIT,))
-        return {total: hit for total in _TOTALS[kind] if total <= last} | {
-            total: dict.fromkeys(_UPS, (STAND,)) for total in _TOTALS[kind] if total > last
-        }
-
-    pairs = {value: dict.fromkeys(_UPS, ()) for value in _PAIRS.values()}
-    return {"hard": rows("hard", hard), "soft": rows("soft", soft), "pairs": pairs}
+    charts: dict[str, Rows] = {
+        kind: {row: dict.fromkeys(_UPS, (HIT if row <= last[kind] else STAND,)) for row in totals}
+        for kind, totals in _TOTALS.items()
+    }
+    charts["pairs"] = {value: dict.fromkeys(_UPS, ()) for value in _PAIRS.values()}
+    return _compile(name, note, charts, False, False)
 
 
 POLICIES: Final[Mapping[str, Strategy]] = {
-    "stand": _compile("stand", "stands on everything", _draws_to(0, 0), False, False),
-    "mimic": _compile(
-        "mimic", "draws like a dealer who hits soft 17", _draws_to(16, 17), False, False
-    ),
+    "stand": _draws_to("stand", "stands on everything", hard=0, soft=0),
+    "mimic": _draws_to("mimic", "draws like a dealer who hits soft 17", hard=16, soft=17),
 }

@@ -12,7 +12,7 @@ from controller.procedure.effects import Settled
 from controller.procedure.events import Paid
 from controller.procedure.game import Game
 from controller.procedure.states import State
-from controller.rules.cards import ACE, VALUE, Card
+from controller.rules.cards import ACE, Card
 from controller.rules.payouts import in_diamonds, wins_insurance
 from controller.sim.play import ALL_PAID, Record
 
@@ -104,9 +104,11 @@ def empty() -> Tally:
 class Watch:
     """Counts what the record of each round says, and what its last state shows."""
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: Game, *, completes: bool) -> None:
         self.tally = empty()
         self._insures = game.insures
+        self._completes = completes
+        """The dealer always completes the hand: a Buster wager lies there in every round."""
 
     def note(self, s: State, record: Record, hole: Card) -> None:
         """A round: its state before the felt is cleared, its record, and the hole card."""
@@ -137,5 +139,6 @@ class Watch:
                 tally.diamonds.note(hand.natural and in_diamonds(hand.cards))
         if s.up == ACE and self._insures:
             tally.insurance.note(wins_insurance(s.dealer[0], hole))
-        if s.dealer_total > 21 and s.seats[0].buster:
-            pass
+        if self._completes and s.dealer_total > 21:
+            tally.busts[len(s.dealer)] += 1
+            tally.total_22 += s.dealer_total == 22

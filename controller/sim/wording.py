@@ -1,4 +1,4 @@
-"""The words of the published procedure: for its parts, the table's steps, and what happens there."""
+"""The words of the published procedure: its parts, the table's steps, what happens at them."""
 
 from __future__ import annotations
 
@@ -81,6 +81,7 @@ EVENTS: Final[dict[str, str]] = {
     "ShuffleStarted": "the shuffle begins",
     "ShuffleDone": "the shuffle is done",
     "ShoeLoaded": "the shoe is loaded",
+    "DecksChanged": "other decks are on the table",
     "CardBurned": "a card is burned",
     "CutCardSeen": "the cut card comes out",
     "DealerRelieved": "another dealer takes the table over",
@@ -141,10 +142,12 @@ EVENTS: Final[dict[str, str]] = {
 _PART_OF_EVENT: Final = {
     "CutCardSeen": Part.OPENING,
     "TableClosed": Part.OPENING,
+    "ShuffleCalled": Part.OPENING,
     "DealerRelieved": Part.IRREGULAR,
     "SpareRefused": Part.IRREGULAR,
     "PlayerAbsent": Part.IRREGULAR,
     "DeviceLost": Part.IRREGULAR,
+    "DeviceBack": Part.IRREGULAR,
     "RoundVoided": Part.IRREGULAR,
     "PaymentCorrected": Part.IRREGULAR,
 }
@@ -169,17 +172,17 @@ def event_words(event: type[Event]) -> str:
 
 
 def part_of(row: Row) -> Part:
-    if row.event.__name__ == "DeviceBack":
-        return Part.RULINGS
+    own = STEPS[row.at[0]].part
+    if own is Part.RULINGS and len(row.at) == 1:
+        return own
     if row.event.__name__ in _PART_OF_EVENT:
         return _PART_OF_EVENT[row.event.__name__]
-    if row.to is Step.RULING and row.at != (Step.HELD,):
-        return Part.IRREGULAR
-    return Part.IRREGULAR if row.id in AFTER_RULINGS else STEPS[row.at[0]].part
+    return Part.IRREGULAR if row.to is Step.RULING or row.id in AFTER_RULINGS else own
 
 
 # --- sets of steps ----------------------------------------------------------------------------
 
+_ORDER: Final = {step: place for place, step in enumerate(STEPS)}
 _AMID: Final = (Part.DEAL, Part.CHECK, Part.TURNS, Part.DEALER, Part.SETTLEMENT)
 
 
@@ -218,4 +221,9 @@ def steps_words(steps: Iterable[Step], known: frozenset[Step]) -> str:
 
 
 def _listed(steps: frozenset[Step]) -> str:
-    return ", ".join(words.words for step, words in STEPS.items() if step in steps)
+    return ", ".join(STEPS[step].words for step in in_order(steps))
+
+
+def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """Each step once, in the order of play."""
+    return tuple(sorted(frozenset(steps), key=_ORDER.__getitem__))

@@ -1,0 +1,1 @@
+"""The procedure: its rows, its life at the table, its laws."""

@@ -1,0 +1,34 @@
+"""A way to run scripted rounds through the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from controller import cli
+
+
+class Run(Protocol):
+    """Runs rounds out of one file: the exit code, stdout, and stderr with FILE for its name."""
+
+    def __call__(
+        self, *rounds: dict[str, Any], raw: bytes | None = None, options: tuple[str, ...] = ()
+    ) -> tuple[int, str, str]: ...
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    def play(
+        *rounds: dict[str, Any], raw: bytes | None = None, options: tuple[str, ...] = ()
+    ) -> tuple[int, str, str]:
+        file = tmp_path / "file.json"
+        document = {"schema": 1, "rounds": rounds}
+        file.write_bytes(json.dumps(document).encode() if raw is None else raw)
+        code = cli.main(["script", "run", str(file), *options])
+        out, err = capsys.readouterr()
+        return code, out, err.replace(str(file), "FILE")
+
+    return play

@@ -1,0 +1,206 @@
+"""`holecard par`: what it prints, that a seed is kept on any number of jobs, what it refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller import cli
+from controller.sim import par
+from controller.sim.report import OUTCOMES
+
+GAMES = ("maxtime", "sf21x", "classic", "mega")
+
+
+def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert cli.main(["par", *arguments, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    answer: dict[str, Any] = json.loads(out)
+    return answer
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_json(game: str, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = found(capsys, game, "--policy", "mimic", "--rounds", "300", "--seed", "3")
+    assert list(answer) == ["game", "policy", "decks", "rounds", "seed", "main", "side"]
+    assert (answer["game"], answer["policy"]) == (game, "mimic")
+    assert (answer["rounds"], answer["seed"]) == (300, 3)
+    main = answer["main"]
+    assert list(main) == ["ev", "se", "house_edge", "outcomes"]
+    assert main["house_edge"] == -main["ev"]
+    assert 0.03 < main["se"] < 0.12
+    assert list(main["outcomes"]) == list(OUTCOMES)
+    assert sum(main["outcomes"].values()) == pytest.approx(1)
+    assert answer["side"]["blackjack_dealt"]["exact"] == pytest.approx(0.0475, abs=0.001)
+    assert ("buster" in answer["side"]) == (game == "mega")
+    assert ("diamond" in answer["side"]) == (game in {"maxtime", "sf21x"})
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_basic_says_that_it_is_not_proven_optimal(
+    game: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["par", game, "--rounds", "300"]) == 0
+    out = capsys.readouterr().out
+    assert "policy basic" in out
+    assert "not proven optimal" in out
+    assert "house edge" in out
+    assert "32/663" in out or "192/4043" in out
+
+
+def test_text_of_other_policies_does_not_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["par", "mega", "--policy", "stand", "--rounds", "50", "--no-side"]) == 0
+    out = capsys.readouterr().out
+    assert "not proven" not in out
+    assert "50 rounds, seed 1, a fresh shuffle every round" in out
+
+
+def test_a_seed_gives_the_same_answer_on_any_number_of_jobs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("mega", "--policy", "mimic", "--rounds", "12000", "--seed", "9")
+    one = found(capsys, *arguments, "--jobs", "1")
+    assert found(capsys, *arguments, "--jobs", "2") == one
+    other = found(capsys, "mega", "--policy", "mimic", "--rounds", "2000", "--seed", "10")
+    assert other["main"] != one["main"]
+
+
+def test_a_shoe_to_the_cut_card_keeps_its_seed_too(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("classic", "--policy", "mimic", "--rounds", "600", "--seats", "5", "--cut")
+    one = found(capsys, *arguments)
+    assert found(capsys, *arguments) == one
+    assert one["main"]["se"] > 0
+    # Exact figures are those of a fresh shuffle.
+    assert one["side"]["blackjack_dealt"]["exact"] is None
+    assert "dealer_bust" not in one["side"]
+
+
+def test_side_bets_change_nothing_of_the_main_wager(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("sf21x", "--policy", "mimic", "--rounds", "2000")
+    with_side = found(capsys, *arguments)
+    without = found(capsys, *arguments, "--no-side")
+    assert with_side["main"] == without["main"]
+    assert with_side["side"]["diamond"]["ev"] is not None
+    assert without["side"]["diamond"]["ev"] is None
+    assert without["side"]["diamond"]["exact"] == pytest.approx(-1031 / 4043)
+
+
+def test_options_and_decks(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("sf21x", "--policy", "stand", "--rounds", "2000")
+    answer = found(capsys, *arguments, "--decks", "8", "--set", "blackjack.pays=2:1")
+    assert answer["decks"] == 8
+    assert answer["main"]["ev"] < found(capsys, *arguments)["main"]["ev"]
+
+
+def test_a_strategy_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.toml"
+    cells = " ".join("S" * 10)
+    pairs = "".join(f'{key} = "{" ".join("-" * 10)}"\n' for key in "23456789TA")
+    file.write_text(
+        'name = "mine"\nnote = "my own"\ninsurance = "never"\neven_money = "never"\n'
+        f'[hard]\n4-21 = "{cells}"\n[soft]\n12-21 = "{cells}"\n[pairs]\n{pairs}'
+    )
+    mine = found(capsys, "classic", "--policy", str(file), "--rounds", "500")
+    assert mine["policy"] == str(file)
+    assert mine["main"] == found(capsys, "classic", "--policy", "stand", "--rounds", "500")["main"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["poker"], "there is no game 'poker'"),
+        (["classic", "--policy", "lucky"], "--policy: 'lucky' is no policy and no file"),
+        (["classic", "--policy", "{folder}"], "is no policy and no file"),
+        (["classic", "--policy", "{broken}"], "not TOML"),
+        (["classic", "--set", "split.hands=9"], "--set: split.hands: is no option"),
+        (["classic", "--set", "split"], "--set: 'split' sets nothing"),
+        (["classic", "--set", "split.max_hands=9"], "--set: split.max_hands"),
+        (["classic", "--decks", "3"], "decks"),
+        (["maxtime", "--decks", "6"], "decks"),
+        (["classic", "--decks", "6", "--set", "decks=6"], "--decks: stands beside --set decks"),
+        (["classic", "--seats", "0"], "--seats: 0 seats; allowed: 1 to 7"),
+        (["classic", "--seats", "8"], "--seats: 8 seats; allowed: 1 to 7"),
+        (["classic", "--rounds", "0"], "--rounds: 0 rounds; allowed: 1 or more"),
+        (["classic", "--jobs", "0"], "--jobs: 0 jobs; allowed: 1 or more"),
+        (["classic", "--exact", "--policy", "mimic"], "--exact does not enumerate 'mimic'"),
+        (["classic", "--exact", "--cut"], "--cut: does not go with --exact"),
+        (["classic", "--exact", "--seats", "2"], "--seats: does not go with --exact"),
+        (
+            ["classic", "--policy", "stand", "--set", "limits.main.max=1"],
+            "limits.main: no wager from 1 to 1",
+        ),
+    ],
+)
+def test_mistakes(
+    arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "broken.toml"
+    broken.write_text("name = ")
+    filled = [each.format(folder=tmp_path, broken=broken) for each in arguments]
+    assert cli.main(["par", *filled]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert words in err
+
+
+@pytest.mark.parametrize("flag", ["--rounds", "--seats", "--jobs", "--seed", "--decks"])
+def test_no_numbers(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["par", "classic", flag, "many"]) == 2
+    assert "invalid int value: 'many'" in capsys.readouterr().err
+
+
+def test_blocks_do_not_share_their_cards() -> None:
+    seeds = {par.seed_of(seed, block) for seed in range(20) for block in range(20)}
+    assert len(seeds) == 400
+
+
+def test_an_interrupt_ends_it_with_all_its_processes() -> None:
+    command = [sys.executable, "-m", "controller.cli", "par", "classic", "--policy", "mimic"]
+    process = subprocess.Popen(
+        [*command, "--rounds", "50000000", "--jobs", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        children = _wait_for_children(process.pid, 2)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 130
+    assert out == ""
+    assert err == ""
+    deadline = time.monotonic() + 5  # the tracker ends when it notices that its parent has
+    while any(map(_runs, children)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not list(filter(_runs, children))
+
+
+def _runs(pid: str) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def _wait_for_children(pid: int, wanted: int) -> list[str]:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        tasks = Path(f"/proc/{pid}/task").glob("*/children")
+        children = [child for task in tasks for child in task.read_text().split()]
+        if len(children) > wanted:  # with them runs the tracker of what they share
+            return children
+        time.sleep(0.02)
+    raise AssertionError("no processes were started")

@@ -1,0 +1,286 @@
+"""How simulated rounds are played: shoes, cut cards, insurance, payments that wait."""
+
+from collections import Counter
+from collections.abc import Iterable
+from random import Random
+
+import pytest
+
+from controller.procedure.effects import Settled
+from controller.procedure.engine import Procedure
+from controller.procedure.events import (
+    CardDrawn,
+    Cleared,
+    CutCardSeen,
+    HoleDealt,
+    HoleRevealed,
+    PaymentApproved,
+    ShoeLoaded,
+    ShoeRanOut,
+    WagerPlaced,
+)
+from controller.procedure.states import Step
+from controller.rules.cards import DECK, Card
+from controller.rules.problem import UsageProblem
+from controller.sim.games import DEALER
+from controller.sim.par import game_for
+from controller.sim.play import Play, Record, Setup, Stuck
+from controller.sim.shoes import Shoe
+from controller.sim.stakes import stakes_for
+from controller.sim.strategy import POLICIES, Strategy, parse
+
+
+def plays(
+    name: str,
+    policy: Strategy = POLICIES["mimic"],
+    *,
+    seats: int = 1,
+    cut: bool = False,
+    side: bool = True,
+    **settings: object,
+) -> Play:
+    game = game_for(name, {path.replace("__", "."): value for path, value in settings.items()})
+    setup = Setup(seats, stakes_for(game, side=side), cut)
+    return Play(Procedure(game), policy, setup, Random(7).random)
+
+
+def records(play: Play, rounds: int) -> list[Record]:
+    kept = []
+    for _ in range(rounds):
+        play.round()
+        kept.append(list(play.record))
+    return kept
+
+
+def names(record: Record) -> list[str]:
+    return [type(event).__name__ for event, _, _ in record]
+
+
+# Shoes
+
+
+def test_a_shoe_deals_every_card_once() -> None:
+    shoe = Shoe(2, Random(1).random)
+    for _ in range(3):
+        assert shoe.left == 104
+        drawn = [shoe.draw() for _ in range(104)]
+        assert Counter(drawn) == Counter(DECK * 2)
+        assert shoe.left == 0
+        shoe.shuffle()
+
+
+def test_a_shoe_is_well_shuffled() -> None:
+    """Every card comes first, and second, about as often as any other."""
+    shoe = Shoe(1, Random(2).random)
+    rounds = 52_000
+    first: Counter[int] = Counter()
+    second: Counter[int] = Counter()
+    for _ in range(rounds):
+        shoe.shuffle()
+        first[shoe.draw()] += 1
+        second[shoe.draw()] += 1
+    for seen in (first, second):
+        chi = sum((seen[card] - 1000) ** 2 / 1000 for card in DECK)
+        assert chi < 51 + 4 * (2 * 51) ** 0.5
+
+
+def test_a_refilled_shoe_has_all_but_what_lies_on_the_felt() -> None:
+    shoe = Shoe(1, Random(3).random)
+    felt = [shoe.draw() for _ in range(20)][:8]
+    shoe.refill(felt)
+    assert shoe.left == 44
+    assert Counter(shoe.draw() for _ in range(44)) == Counter(set(DECK) - set(felt))
+    shoe.shuffle()
+    assert Counter(shoe.draw() for _ in range(52)) == Counter(DECK)
+
+
+# Rounds from a fresh shuffle
+
+
+def test_a_round_is_kept_from_its_wager_to_the_clear_felt() -> None:
+    play = plays("classic")
+    for record in records(play, 50):
+        told = names(record)
+        assert told[0] == "WagerPlaced"
+        assert told[-1] == "Cleared"
+        assert told.count("HoleDealt") == 1
+        assert told.count("HoleRevealed") == 1
+        assert all(rows for _, rows, _ in record)
+        settled = [effect for _, _, effects in record for effect in effects]
+        assert any(isinstance(effect, Settled) for effect in settled)
+
+
+def test_every_round_is_the_first_of_a_shuffle() -> None:
+    play = plays("maxtime")
+    for record in records(play, 20):
+        bets = [event.bet for event, _, _ in record if isinstance(event, WagerPlaced)]
+        assert bets == ["main", "diamond"]
+
+
+def test_the_commitment_tells_nothing() -> None:
+    """The same words whatever the hole card is, and none of them twice in a block."""
+    told = []
+    for seed in (1, 2):
+        game = game_for("classic", {})
+        setup = Setup(1, stakes_for(game, side=False))
+        play = Play(Procedure(game), POLICIES["stand"], setup, Random(seed).random)
+        kept = records(play, 30)
+        told.append(
+            [e.commitment for record in kept for e, _, _ in record if isinstance(e, HoleDealt)]
+        )
+    assert told[0] == told[1]
+    assert len(set(told[0])) == 30
+
+
+# A shoe dealt to the cut card
+
+
+@pytest.mark.parametrize("name", ["classic", "maxtime", "sf21x", "mega"])
+def test_a_shoe_is_dealt_to_the_cut_card(name: str) -> None:
+    play = plays(name, seats=3, cut=True)
+    game = game_for(name, {})
+    drawn: list[int] = []
+    cut = rounds = shoes = 0
+    for record in records(play, 120):
+        for event, _, _ in record:
+            if isinstance(event, ShoeLoaded):
+                assert cut <= 1
+                # Every shoe is dealt to the cut card, or to the most rounds that it may feed.
+                most = game.options.shuffle.max_rounds
+                assert cut == 1 or rounds == most
+                assert all(count <= game.decks for count in Counter(drawn).values())
+                drawn, cut, rounds, shoes = [], 0, 0, shoes + 1
+            elif isinstance(event, CardDrawn | HoleRevealed):
+                drawn.append(event.card)
+            elif isinstance(event, CutCardSeen):
+                behind = game.decks * 52 - game.options.cut_behind
+                # A hole card that is face down has left the shoe and is not counted yet.
+                assert len(drawn) in {behind, behind - 1}
+                cut += 1
+            elif isinstance(event, Cleared):
+                rounds += 1
+    assert shoes > 1
+
+
+def test_a_bonus_of_the_first_round_is_wagered_on_no_other() -> None:
+    play = plays("maxtime", cut=True)
+    for number, record in enumerate(records(play, 9)):
+        bets = [event.bet for event, _, _ in record if isinstance(event, WagerPlaced)]
+        assert bets == (["main"] if number % 3 else ["main", "diamond"])
+
+
+def test_a_shoe_that_runs_out_is_filled_with_the_discards() -> None:
+    play = plays(
+        "maxtime", seats=7, cut=True, shuffle__cut_cards_behind=13, shuffle__max_rounds=None
+    )
+    kept = records(play, 40)
+    ran_out = [record for record in kept if "ShoeRanOut" in names(record)]
+    assert ran_out
+    for record in ran_out:
+        after = names(record)[names(record).index(ShoeRanOut.__name__) + 1]
+        assert after == "ShoeLoaded"
+
+
+class _NoDiscards(Shoe):
+    """Whatever ran out lies on the felt."""
+
+    def refill(self, on_felt: Iterable[Card]) -> None:
+        self.left = 0
+
+
+def test_cards_that_all_lie_on_the_felt_are_told() -> None:
+    play = plays("maxtime")
+    play._shoe = _NoDiscards(1, Random(1).random)
+    play._shoe.left = 4
+    with pytest.raises(UsageProblem, match="all the cards lie on the felt") as refused:
+        records(play, 10)
+    assert refused.value.where == "--seats"
+
+
+# Decisions beside the play of the hand
+
+INSURES = """
+name = "insures"
+note = "insures whatever may be insured"
+insurance = "always"
+even_money = "always"
+"""
+
+
+def insuring() -> Strategy:
+    charts = ""
+    for section, keys in (("hard", "4-21"), ("soft", "12-21")):
+        charts += f'[{section}]\n{keys} = "{" ".join("S" * 10)}"\n'
+    charts += "[pairs]\n" + "".join(f'{key} = "{" ".join("-" * 10)}"\n' for key in "23456789TA")
+    return parse(INSURES + charts, "insures")
+
+
+def test_a_strategy_may_insure_and_take_even_money() -> None:
+    play = plays("mega", insuring(), side=False)
+    taken: Counter[str] = Counter()
+    for record in records(play, 1_500):
+        taken.update(names(record))
+        for _, _, effects in record:
+            taken.update(f"{e.bet} {e.outcome}" for e in effects if isinstance(e, Settled))
+    assert taken["Insure"] > 50
+    assert taken["EvenMoney"] > 0
+    assert taken["main even_money"] == taken["EvenMoney"]
+    assert taken["insurance win"] + taken["insurance lose"] == taken["Insure"]
+
+
+def test_payments_that_wait_for_the_floor_are_approved() -> None:
+    play = plays("sf21x", payout__floor_from=1)
+    kept = records(play, 200)
+    assert any(isinstance(event, PaymentApproved) for record in kept for event, _, _ in record)
+
+
+def test_a_blackjack_that_may_be_doubled_is_paid() -> None:
+    play = plays("sf21x", double__natural=True, side=False)
+    assert any("PayTaken" in names(record) for record in records(play, 200))
+
+
+def test_players_who_decide_by_buttons() -> None:
+    kept = records(plays("classic", decisions__by="buttons"), 20)
+    assert {event.actor.role for record in kept for event, _, _ in record} >= {"player", "dealer"}
+
+
+def test_a_table_that_is_stuck_says_where() -> None:
+    play = plays("classic")
+    play._acts[Step.TURN] = lambda s: Cleared(DEALER)
+    with pytest.raises(Stuck, match="Cleared at turn"):
+        records(play, 50)
+
+
+# Stakes
+
+
+def test_stakes_come_out_even() -> None:
+    for name in ("maxtime", "sf21x", "classic", "mega"):
+        options = game_for(name, {}).options
+        stake = stakes_for(game_for(name, {}), side=True).main
+        pays = options.blackjack.pays
+        assert stake * pays.pays % pays.on == 0
+        assert stake % 2 == 0
+    twelve_to_five = game_for("sf21x", {"blackjack.pays": "12:5"})
+    assert stakes_for(twelve_to_five, side=False).main % 5 == 0
+
+
+def test_stakes_keep_the_limits() -> None:
+    settings = {
+        "money.unit": 5,
+        "limits.main.min": 105,
+        "limits.main.step": 15,
+        "limits.buster.max": 20,
+    }
+    stakes = stakes_for(game_for("mega", settings), side=True)
+    assert stakes.main >= 105
+    assert stakes.main % 60 == 0
+    assert stakes.of("buster") == 20
+    assert dict(stakes.later) == dict(stakes.first_round)
+
+
+def test_limits_without_an_even_stake_are_refused() -> None:
+    game = game_for("classic", {"limits.main.min": 5, "limits.main.max": 7})
+    with pytest.raises(UsageProblem) as refused:
+        stakes_for(game, side=False)
+    assert refused.value.where == "limits.main"
