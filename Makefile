@@ -13,7 +13,7 @@ PYTHON ?=
 PYTEST_ARGS ?=
 
 # Debian and Ubuntu packages that a full run needs beyond Python, git and make.
-APT_PACKAGES :=
+APT_PACKAGES := gcc g++
 
 .PHONY: help setup demo test lint format fresh bench certify wheel deps-full clean
 

@@ -1,0 +1,390 @@
+"""Enums and flags of the wire. Generated from messages.toml by firmware_protocol.generate. Not to
+be edited."""
+
+from enum import IntEnum, IntFlag
+
+
+class FrameKind(IntEnum):
+    """Low half of a frame's first byte."""
+
+    HELLO = 0
+    """Host introduces itself, in clear."""
+    HELLO_RSP = 1
+    """Device introduces itself, in clear."""
+    HS1 = 2
+    """First message of the session handshake."""
+    HS2 = 3
+    """Second message of the session handshake."""
+    PAIR1 = 4
+    """First message of pairing."""
+    PAIR2 = 5
+    """Second message of pairing."""
+    PAIR3 = 6
+    """Third message of pairing."""
+    DATA = 8
+    """A sealed plaintext of a session."""
+    ALERT = 15
+    """A hint in clear: shown, never acted on."""
+
+
+class PlaintextType(IntEnum):
+    """First byte of a DATA frame's plaintext."""
+
+    EVENT = 1
+    """A record of the device's ring."""
+    COMMAND = 2
+    """Something the host wants done or known."""
+    REPLY = 3
+    """The answer to a command."""
+    CONTROL = 4
+    """Acknowledgements, heartbeats, time."""
+
+
+class DeviceClass(IntEnum):
+    """What a device is."""
+
+    ANY = 0
+    """In HELLO only: the host takes what comes."""
+    SHOE = 1
+    """Card-reading shoe."""
+    SHUFFLER = 2
+    """Batch shuffler."""
+    STATION = 3
+    """Buttons and lamps of one seat or several."""
+
+
+class FrameLimit(IntEnum):
+    """Longest decoded frame that a side takes."""
+
+    MEDIUM = 148
+    """Plaintexts of 56 and 120 bytes."""
+    LARGE = 254
+    """Plaintexts of 226 bytes too."""
+
+
+class AlertCode(IntEnum):
+    """What an ALERT hints at."""
+
+    NO_SESSION = 1
+    """DATA came for a session that the device does not have."""
+    HANDSHAKE_REFUSED = 2
+    """HS1 was not authentic: another host, or a changed HELLO."""
+    NOT_PAIRED = 3
+    """HS1 came, but no host is paired yet."""
+    PAIRING_OFF = 4
+    """PAIR1 or PAIR3 came while the service switch is off."""
+    PAIRING_REFUSED = 5
+    """PAIR3 was not authentic: most likely a wrong label code."""
+    NO_VERSION = 6
+    """HS1 or PAIR1 came in a version that is not the highest common one."""
+    DEFECT = 7
+    """The device cannot work; arg is the fault code."""
+
+
+class PowerCause(IntEnum):
+    """Why the device started."""
+
+    POWER_ON = 1
+    """Power came on."""
+    BROWN_OUT = 2
+    """The supply dipped."""
+    WATCHDOG = 3
+    """The watchdog bit."""
+    RESET_PIN = 4
+    """The reset line or button."""
+    SOFTWARE = 5
+    """The firmware restarted itself."""
+    POWER_LOSS = 6
+    """The start found a torn record: power went while it was written, and this event stands in its
+    place."""
+    OTHER = 15
+    """None of the above, or not known."""
+
+
+class TamperSource(IntEnum):
+    """What was tampered with."""
+
+    CASE = 1
+    """The housing."""
+    SEAL = 2
+    """A seal."""
+    SERVICE_SWITCH = 3
+    """The service switch, which allows pairing."""
+    READER = 4
+    """The reader is covered, blinded or moved."""
+    MAGNET = 5
+    """A magnetic field."""
+    DEBUG_PORT = 6
+    """A debugger."""
+    KEYS = 7
+    """The key store was touched or damaged."""
+    CABLE = 8
+    """An internal cable."""
+    PAIRING_CODE = 9
+    """Pairing was tried with a wrong label code."""
+
+
+class FaultCode(IntEnum):
+    """What does not work."""
+
+    NONE = 0
+    """Nothing is wrong; in a SELFTEST_REPLY only."""
+    READER = 1
+    """Card reader."""
+    MOTOR = 2
+    """Motor or its driver; arg: which."""
+    SENSOR = 3
+    """A sensor; arg: which."""
+    GATE = 4
+    """The gate or lock does not do what it is told."""
+    LAMPS = 5
+    """Lamp driver."""
+    RING = 6
+    """The ring cannot be written, or a record in it is damaged; arg: its seq."""
+    CLOCK = 7
+    """Clock."""
+    RANDOM = 8
+    """Random number generator."""
+    TEMPERATURE = 9
+    """Too hot or too cold; arg: kelvin."""
+    SUPPLY = 10
+    """Supply voltage; arg: millivolts."""
+    MEMORY = 11
+    """Memory check."""
+    ABORTED = 12
+    """A shuffle was ended by ABORT; arg: its shuffle number."""
+    MAKER = 255
+    """Maker's own; arg: the maker's number."""
+
+
+class Refusal(IntEnum):
+    """Why a command is not carried out."""
+
+    UNKNOWN = 1
+    """No command of this class in this version."""
+    MALFORMED = 2
+    """Wrong length, padding or flags, or a field out of its range; arg: offset of the first such
+    field in the body, 0 for anything else."""
+    NOT_NOW = 3
+    """The device's state does not allow it; arg: the state flags."""
+    BUSY = 4
+    """A former command is still being carried out."""
+    STALE = 5
+    """The command id is older than what the device remembers."""
+    NOT_RESUMED = 6
+    """RESUME has not been answered with OK in this session."""
+    NOT_KEPT = 7
+    """REREAD: no such record, or no longer."""
+    UNSUPPORTED = 8
+    """This model cannot do it."""
+    FAILED = 9
+    """It was tried and did not work; arg: fault code."""
+
+
+class ResumeMode(IntEnum):
+    """How the host goes on with a ring."""
+
+    CHECK = 0
+    """Only if the device's ring continues the host's record."""
+    ADOPT = 1
+    """Two people have accepted the ring as it is."""
+
+
+class Verdict(IntEnum):
+    """What a RESUME amounts to."""
+
+    OK = 0
+    """The ring continues the host's record; events flow from `next`."""
+    GAP = 1
+    """Records that the host has not got are no longer in the ring."""
+    FORK = 2
+    """Ring and host disagree about a record: rolled back, or not the same device."""
+    NEW_EPOCH = 3
+    """Another ring than the one that the host knows."""
+
+
+class NakWhy(IntEnum):
+    """Why the host wants records again."""
+
+    GAP = 1
+    """A later record came first."""
+    AGAIN = 2
+    """The host could not keep what it was sent."""
+
+
+class LockState(IntEnum):
+    """State of the shoe's gate."""
+
+    OPEN = 0
+    """Cards may be drawn."""
+    LOCKED = 1
+    """No card comes out."""
+
+
+class ReadWhy(IntEnum):
+    """Why a card was not read."""
+
+    UNREADABLE = 1
+    """An index was seen, but not recognised."""
+    NO_INDEX = 2
+    """No index was seen."""
+    TOO_FAST = 3
+    """The card was pulled too fast."""
+    FOREIGN = 4
+    """Not a card of the expected kind."""
+    READER = 5
+    """The reader failed."""
+    DOUBLE = 6
+    """Two cards were pulled together and neither could be read."""
+
+
+class JamCode(IntEnum):
+    """Where cards are stuck."""
+
+    CLEARED = 0
+    """The jam is over."""
+    STUCK = 1
+    """A card is stuck on its way."""
+    DOUBLE_FEED = 2
+    """Two cards were taken at once."""
+    NO_FEED = 3
+    """No card was taken though there are some."""
+    EXIT_BLOCKED = 4
+    """The exit is blocked."""
+    MOTOR = 5
+    """A motor stalled."""
+    LEFT_INSIDE = 6
+    """Cards were left inside."""
+    OTHER = 255
+    """None of the above."""
+
+
+class WhichButton(IntEnum):
+    """Buttons of a seat; also the bit number in a mask of buttons."""
+
+    HIT = 0
+    """Draw a card."""
+    STAND = 1
+    """Draw no more."""
+    DOUBLE = 2
+    """Double down."""
+    SPLIT = 3
+    """Split."""
+    SURRENDER = 4
+    """Surrender."""
+    YES = 5
+    """Take what is offered: insurance, even money, pay."""
+    NO = 6
+    """Decline what is offered."""
+    BET = 7
+    """Place the seat's standing wager."""
+    CALL = 8
+    """Call the floor."""
+
+
+class Edge(IntEnum):
+    """Which way a button went."""
+
+    DOWN = 1
+    """Pressed."""
+    UP = 2
+    """Let go."""
+
+
+class LampPattern(IntEnum):
+    """What a seat's lamps do."""
+
+    OFF = 0
+    """Dark, which is the safe state."""
+    STEADY = 1
+    """Lit."""
+    BLINK = 2
+    """Half of the period lit, half dark."""
+    PULSE = 3
+    """Swells and fades once a period."""
+    CHASE = 4
+    """One lamp after the other, round once a period."""
+
+
+class BuzzPattern(IntEnum):
+    """What the buzzer plays."""
+
+    OFF = 0
+    """Ends what plays."""
+    TICK = 1
+    """One short tone."""
+    TURN = 2
+    """Two short tones: it is this seat's turn."""
+    REFUSED = 3
+    """One low tone: the press did not count."""
+    ALARM = 4
+    """Three long tones."""
+
+
+class Capabilities(IntFlag):
+    """What a device can do."""
+
+    GATE = 0x1
+    """Shoe: holds a card back until its record is committed."""
+    LOCK = 0x2
+    """Shoe: has a lock."""
+    BACKS = 0x4
+    """Shoe: recognises card backs."""
+    ORIENTATION = 0x8
+    """Shoe: sees reversed cards."""
+    DECK_CHECK = 0x100
+    """Shuffler: recognises cards, so that missing and extra ones are counted."""
+    EJECT = 0x200
+    """Shuffler: can eject."""
+    COLOUR = 0x10000
+    """Station: coloured lamps."""
+    BUZZER = 0x20000
+    """Station: has a buzzer."""
+    LAMP_CHECK = 0x40000
+    """Station: notices a broken lamp."""
+
+
+class DeviceState(IntFlag):
+    """How a device is."""
+
+    PAIRED = 0x1
+    """A host is paired."""
+    SERVICE = 0x2
+    """The service switch is on."""
+    LOCKED = 0x4
+    """The shoe is locked, the shuffler refuses to start, the station is disarmed."""
+    OPEN = 0x8
+    """Cover or door is open."""
+    JAMMED = 0x10
+    """Cards are stuck."""
+    FULL = 0x20
+    """The ring is full up to its spare slots."""
+    FAULTY = 0x40
+    """A fault has been reported and is not over."""
+    RUNNING = 0x80
+    """The shuffler shuffles; no other class sets it."""
+
+
+class CardFlags(IntFlag):
+    """What was odd about a card."""
+
+    DUPLICATE = 0x1
+    """The shoe saw this card more often than its decks hold it."""
+    DOUBLE_FEED = 0x2
+    """Two cards came out together; this is the one that was read."""
+    REVERSED = 0x4
+    """The card lay the wrong way round."""
+
+
+class ButtonMask(IntFlag):
+    """A set of buttons."""
+
+    HIT = 0x1
+    STAND = 0x2
+    DOUBLE = 0x4
+    SPLIT = 0x8
+    SURRENDER = 0x10
+    YES = 0x20
+    NO = 0x40
+    BET = 0x80
+    CALL = 0x100

@@ -1,0 +1,76 @@
+"""Constants and times of the protocol. Generated from messages.toml by firmware_protocol.generate.
+Not to be edited."""
+
+from typing import Final
+
+VERSION: Final = 1
+"""The newest version of the protocol."""
+SCHEMA_HASHES: Final = {
+    1: bytes.fromhex("7acd67958ee0c04e"),
+}
+"""By version; names the catalogue that a side was built from."""
+MAX_DECODED: Final = 254
+"""Bytes of the longest frame before COBS."""
+MAX_ENCODED: Final = 255
+"""Bytes of the longest frame after COBS, without its 0x00."""
+HEADER_SIZE: Final = 8
+"""Bytes of a frame's header, which are the associated data of DATA."""
+CRC_SIZE: Final = 4
+"""Bytes of the CRC-32C that ends a frame."""
+TAG_SIZE: Final = 16
+"""Bytes of the Poly1305 tag that ends a ciphertext."""
+MAX_FRAMES: Final = 0x80000000
+"""A session's counters stay below this, in each direction."""
+REKEY_FRAMES: Final = 0x7FFF0000
+"""The host starts a new handshake when a counter reaches this."""
+WINDOW: Final = 8
+"""Most records that are on their way without an acknowledgement."""
+RESULTS_KEPT: Final = 8
+"""Replies to commands that a device remembers."""
+RING_LEAST: Final = 128
+"""Records that a device's ring holds at least."""
+RING_SPARE: Final = 8
+"""Last free slots of the ring, kept for POWER, TAMPER, FAULT and LOG_PRESSURE."""
+REREAD_DEPTH: Final = 64
+"""Last records that a shoe keeps readable, acknowledged or not."""
+PRESSURE_PERCENT: Final = 75
+"""LOG_PRESSURE when this share of the ring is not acknowledged."""
+CARDS: Final = 52
+"""Cards are 0 to 51: suit x 13 + rank; suits clubs, diamonds, hearts, spades; ranks A 2 .. 10 J Q
+K."""
+CARD_CUT: Final = 64
+"""The cut card."""
+CARD_UNREAD: Final = 254
+"""No card was recognised."""
+MAX_SEAT: Final = 15
+"""Seats are 1 to this."""
+HELLO_WAIT_MS: Final = 500
+"""Host: no HELLO_RSP by then, begin again with a new session id."""
+HANDSHAKE_WAIT_MS: Final = 3000
+"""Host: no HS2, or no first valid DATA, by then: begin again with HELLO."""
+PAIR_WAIT_MS: Final = 5000
+"""Host: no PAIR2, or no PAIR_DONE, by then: the pairing failed."""
+PENDING_LIFE_MS: Final = 10000
+"""Device: a handshake that has not become a session by then is forgotten."""
+HEARTBEAT_MS: Final = 250
+"""Both: a heartbeat at each multiple of this since the session began, whatever else is sent."""
+DEAD_MS: Final = 1000
+"""Both: no valid DATA for so long and the session is over."""
+RESEND_FIRST_MS: Final = 150
+"""Device: first wait for an acknowledgement before records are sent again."""
+RESEND_MOST_MS: Final = 1000
+"""Device: the wait doubles up to this."""
+NAK_GAP_MS: Final = 100
+"""Host: least time between two EVT_NAK with the same `next`."""
+COMMAND_REPEAT_MS: Final = 200
+"""Host: an idempotent command without a reply is sent again after this, until its deadline."""
+TIME_EVERY_MS: Final = 10000
+"""Host: longest time between two TIME_ASK."""
+SESSION_LIFE_S: Final = 43200
+"""Host: a session as old as this is replaced by a new handshake."""
+ALERT_GAP_MS: Final = 1000
+"""Device: least time between two ALERT."""
+DEBOUNCE_MS: Final = 20
+"""Station: a button's contact is stable for so long before an edge counts."""
+STUCK_AFTER_MS: Final = 10000
+"""Station: a button held as long as this is stuck."""

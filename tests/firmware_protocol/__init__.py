@@ -1,0 +1,1 @@
+"""The wire contract: every byte of it, from here and from elsewhere."""
