@@ -201,9 +201,10 @@ def settlement(g: Game, s: State) -> tuple[Due, ...]:
     """Everything that still lies on the felt, against the dealer's completed hand."""
     total, count = s.dealer_total, len(s.dealer)
     blackjack = dealer_has_blackjack(s)
-    original_only = (
-        blackjack and s.checked is None and g.options.dealer.no_peek_takes == "original_bets"
-    )
+    # A check that the dealer's own mistake left out costs no player more than the original bet.
+    left_out = s.up in g.peeks
+    unchecked = blackjack and s.checked is None
+    original_only = unchecked and (left_out or g.options.dealer.no_peek_takes == "original_bets")
     dues: list[Due] = []
     if blackjack and g.insures:
         odds = g.options.insurance.pays

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from controller.procedure.effects import Effect
 from controller.procedure.events import Actor, Event, Go
@@ -16,7 +16,7 @@ from controller.procedure.row import Decision, Do, Makes, Refusal, Refused, Row,
 from controller.procedure.rows import REFUSALS, ROWS, RowFault
 from controller.procedure.shows import SHOWS
 from controller.procedure.states import PASSING, State, Step
-from controller.procedure.who import NOBODY, theirs
+from controller.procedure.who import NOBODY, own_seat
 
 GO: Final = Go(Actor("device", "controller"))
 MOST_PASSED: Final = 64
@@ -28,10 +28,19 @@ def rows_of(game: Game) -> tuple[Row, ...]:
     return tuple(row for row in ROWS if row.needs is None or row.needs(game.options))
 
 
+def moved(s: State, new: State, to: Step) -> State:
+    """`new` at the step `to`. A state that an act has just made is nobody else's yet, so that its
+    step is set in place: a copy more for every row was a seventh of all the time."""
+    if new is s:
+        return replace(s, step=to)
+    force_setattr(new, "step", to)
+    return new
+
+
 def apply(g: Game, row: Row, s: State, e: Event) -> tuple[State, tuple[Effect, ...]]:
     """The new state and the row's own effects."""
     do = row.do
-    new = replace(s if do is None else do(g, s, e), step=row.to)
+    new = moved(s, s if do is None else do(g, s, e), row.to)
     makes = row.effects
     return new, () if makes is None else makes(g, s, e, new)
 
@@ -69,14 +78,15 @@ class Procedure:
         """The rows that the event sets off, up to a step that waits; or why nothing happens."""
         g = self.game
         kind = type(e)
-        if not theirs(e, g.who.get(kind, NOBODY)):
+        role = e.actor.role
+        if role not in g.who.get(kind, NOBODY) or (role == "player" and not own_seat(e)):
             return self.refuse(s, e)
         for when, do, to, makes, fired in self._at[s.step].get(kind, ()):
             if when is None or when(g, s, e):
                 break
         else:
             return self.refuse(s, e)
-        new = replace(s, step=to) if do is None else replace(do(g, s, e), step=to)
+        new = moved(s, s if do is None else do(g, s, e), to)
         effects = () if makes is None else makes(g, s, e, new)
         go = self._go
         while (onward := go.get(to)) is not None:
@@ -86,7 +96,7 @@ class Procedure:
             else:
                 raise RowFault(f"nothing goes on from {to.value}")
             before = new
-            new = replace(before, step=to) if do is None else replace(do(g, before, GO), step=to)
+            new = moved(before, before if do is None else do(g, before, GO), to)
             if makes is not None:
                 effects += makes(g, before, GO, new)
             fired += row

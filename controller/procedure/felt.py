@@ -188,8 +188,7 @@ def on_felt(s: State) -> tuple[int, ...]:
 
 def discards(g: Game, s: State) -> int:
     """How many cards can be shuffled in a round whose shoe is empty: all but those in play."""
-    beside = s.spare is not None and not s.spare.entered
-    return g.decks * 52 - len(on_felt(s)) - bool(s.hole) - beside
+    return g.decks * 52 - len(on_felt(s)) - bool(s.hole) - (s.spare is not None)
 
 
 # Holds and people

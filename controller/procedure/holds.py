@@ -41,6 +41,8 @@ IN_ROUND = tuple(
 )
 
 
+STOPPED = (Step.HELD, Step.CARD_ENTRY, Step.CARD_CONFIRM, Step.DEVICE, Step.FELT)
+"""Steps at which the table stands still. A card that leaves the shoe all the same is out."""
 NO_CARD = tuple(step for step in IN_ROUND if step not in CARD_STEPS)
 """Steps of a round in which no card may come."""
 
@@ -66,7 +68,7 @@ def applicable(s: State, hold: Hold, way: Way) -> bool:
         return s.spare is None
     if way is Way.DEAL_ON:
         # Before the first two cards lie no published rule says how it is dealt on.
-        return s.spare is None and hold.back in NO_CARD
+        return s.spare is None and hold.back in (*NO_CARD, *CARD_STEPS[1:])
     if way is Way.REOPEN_INSURANCE:
         return may_reopen_insurance(s, hold)
     if way in (Way.DEALER_LAST, Way.DEAD_HAND, Way.SECOND_CARD_LAST):
@@ -113,10 +115,10 @@ def named(s: State, held: Hold) -> State:
     unreadable = held.what is Irregularity.CARD_UNREADABLE
     if held.back is Step.REVEAL and (unreadable or held.detail == HOLE_DUPLICATE):
         return replace(s, read=held.card)
-    if held.back is Step.WAGERING and not s.seats:
-        return s  # nobody may wager on a card that is known: it goes to the discard rack
     at = replace(s, step=held.back)
     on_its_place = held.back in (*CARD_STEPS, Step.WAGERING) and not hole_is_next(at)
+    if not s.hands and not (on_its_place and s.seats):
+        return s  # nobody may wager on a card that is known: it goes to the discard rack
     # Where none was due the card lies beside the shoe, its face known to everybody.
     return replace(s, spare=Spare(card=held.card, exposed=not on_its_place, entered=on_its_place))
 

@@ -117,7 +117,7 @@ def _check_answers(rows: tuple[Row, ...], refusals: tuple[Refusal, ...]) -> None
             answered = (
                 any(row.when is None or row.why for row in here)
                 or any(ref.when is None for ref in said)
-                or len(here) > 1
+                or len(here) > 1  # two guards that share all there is between them
             )
             if not answered:
                 silent.append(f"{event.__name__} at {step.value}")

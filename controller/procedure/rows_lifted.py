@@ -15,12 +15,14 @@ from controller.procedure.events import (
     FeltConfirmed,
     Go,
     ShoeLoaded,
+    ShuffleDone,
+    ShuffleStarted,
 )
 from controller.procedure.felt import discards, on_felt, second_person, tally, times_seen, top
 from controller.procedure.game import Game
 from controller.procedure.holds import elsewhere, named
 from controller.procedure.row import Refusal, Row
-from controller.procedure.rows_shoe import burned, burned_one, last_to_burn, more_to_burn
+from controller.procedure.rows_shoe import burned, burned_one, complete, last_to_burn, more_to_burn
 from controller.procedure.rows_stop import came_back
 from controller.procedure.rows_table import BETWEEN, shut
 from controller.procedure.rows_ways import with_top
@@ -84,7 +86,8 @@ def _refills(g: Game, s: State, e: ShoeLoaded) -> bool:
 
 def _refilled(g: Game, s: State, e: ShoeLoaded) -> State:
     seen = 0
-    for card in on_felt(s):
+    known = () if s.spare is None or s.spare.card < 0 else (s.spare.card,)
+    for card in (*on_felt(s), *known):
         seen += 1 << 4 * card
     return replace(s, seen=seen, shoe=replace(s.shoe, rounds_left=0))
 
@@ -187,6 +190,21 @@ ROWS = (
         _refills,
         _refilled,
         why="the discards are all cards but those on the felt: count again",
+    ),
+    Row(
+        "refill_shuffle",
+        (Step.REFILL,),
+        ShuffleStarted,
+        Step.REFILL,
+        "The discards are being shuffled.",
+    ),
+    Row(
+        "refill_shuffled",
+        (Step.REFILL,),
+        ShuffleDone,
+        Step.REFILL,
+        "The discards are shuffled, none is missing or too many: cut and load them.",
+        complete,
     ),
     Row(
         "relief_burn_more",

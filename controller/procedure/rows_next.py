@@ -26,12 +26,20 @@ def _next_is_quiet(g: Game, s: State, e: Go) -> bool:
     if turn < 0:
         return False
     hand = s.hands[turn]
-    return len(hand.cards) > 1 and hand.seat in s.quiet
+    return hand.seat in s.quiet and (len(hand.cards) > 1 or _spare_refused(s))
+
+
+def _spare_refused(s: State) -> bool:
+    """The card that would come is the one that the seat refused: its hands get none."""
+    return s.spare is not None and s.spare.exposed
 
 
 def _next_needs_card(g: Game, s: State, e: Go) -> bool:
     turn = next_open(s)
-    return turn >= 0 and len(s.hands[turn].cards) < 2
+    if turn < 0:
+        return False
+    hand = s.hands[turn]
+    return len(hand.cards) < 2 and not (hand.seat in s.quiet and _spare_refused(s))
 
 
 def _players_done(g: Game, s: State, e: Go) -> bool:

@@ -42,7 +42,7 @@ def _started(g: Game, s: State, e: ShuffleStarted) -> State:
     return replace(s, shoe=Shoe(), seen=0, spare=None)
 
 
-def _complete(g: Game, s: State, e: ShuffleDone) -> bool:
+def complete(g: Game, s: State, e: ShuffleDone) -> bool:
     return e.missing == 0 and e.extra == 0
 
 
@@ -124,7 +124,7 @@ ROWS = (
         ShuffleDone,
         Step.LOADING,
         "The shuffle is complete and no card is missing or too many: cut and load the shoe.",
-        when=_complete,
+        when=complete,
     ),
     Row(
         "load_and_burn",
@@ -176,7 +176,8 @@ ROWS = (
             (step,),
             ShoeRanOut,
             Step.SHUFFLE_NEEDED,
-            "The shoe has no card left for a round: all cards are shuffled; wagers may stay.",
+            "The shoe has no card left for a round: all cards are shuffled. Wagers stay, or go "
+            "back.",
             do=_ran_out,
         )
         for step in (Step.BURNING, Step.WAGERING, Step.RELIEF_BURN)
@@ -199,7 +200,7 @@ ROWS = (
             "The cut card came out: after this round only the rounds that the house allows.",
             when=_first_sight,
             do=_cut,
-            why="the cut card of this shoe was seen before",
+            why="the last rounds of this shoe are counted already",
         )
         for step in OPEN
         if step not in (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING)
@@ -210,7 +211,7 @@ ROWS = (
 REFUSALS = (
     Refusal(
         "not_shuffling",
-        tuple(step for step in WAITING if step is not Step.SHUFFLE_NEEDED),
+        tuple(step for step in WAITING if step not in (Step.SHUFFLE_NEEDED, Step.REFILL)),
         ShuffleStarted,
         "no shuffle is wanted now",
     ),
@@ -222,7 +223,7 @@ REFUSALS = (
     ),
     Refusal(
         "no_shuffle_to_end",
-        tuple(step for step in WAITING if step is not Step.SHUFFLING),
+        tuple(step for step in WAITING if step not in (Step.SHUFFLING, Step.REFILL)),
         ShuffleDone,
         "no shuffle is under way",
     ),

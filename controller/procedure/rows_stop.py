@@ -26,7 +26,7 @@ from controller.procedure.events import (
     RoundVoided,
 )
 from controller.procedure.felt import second_person
-from controller.procedure.game import Game
+from controller.procedure.game import BETS, Game
 from controller.procedure.holds import (
     BEFORE,
     IN_ROUND,
@@ -76,6 +76,8 @@ def touches_outcome(g: Game, s: State, e: DeviceLost) -> bool:
     if e.device in s.lost:
         return False
     step = s.holds[0].back if s.holds else s.step
+    if step is Step.CLOSED:
+        return False
     if e.device == "shoe":
         return step not in BEFORE
     if e.device == "shuffler":
@@ -115,6 +117,7 @@ def _may_correct(g: Game, s: State, e: PaymentCorrected) -> bool:
     return (
         second_person(e, e.second)
         and 0 < e.round <= s.round
+        and e.bet in (*BETS, "insurance")
         and e.paid != e.due
         and min(e.paid, e.due) >= 0
     )
@@ -276,8 +279,9 @@ ROWS = (
             _aside,
             _gone,
             _lost_aside,
+            why="the device is in use, or was gone before",
         )
-        for step in OPEN
+        for step in WAITING
     ),
     *(
         Row(
@@ -348,6 +352,6 @@ REFUSALS = (
     Refusal("no_round_to_void", elsewhere(*IN_ROUND), RoundVoided, "no round to void now"),
     *(
         Refusal("table_is_closed", (Step.CLOSED,), event, "the table is closed")
-        for event in (DeckSuspect, FloorCalled, DeviceLost, ControllerRestarted, DealerRelieved)
+        for event in (DeckSuspect, FloorCalled, ControllerRestarted, DealerRelieved)
     ),
 )

@@ -162,6 +162,7 @@ def _amount_detail(g: Game, s: State, e: WagerPlaced) -> dict[str, str]:
 
 
 _AT = (Step.WAGERING,)
+_BEFORE = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.BURNING)
 _OPEN_LATER = tuple(step for step in WAITING if step is not Step.WAGERING)
 
 ROWS = (
@@ -194,6 +195,19 @@ ROWS = (
         do=_removed,
         why="no such wager lies there",
         rule=("classic.locked1",),
+    ),
+    *(
+        Row(
+            f"remove_wager_at_{step.value}",
+            (step,),
+            WagerRemoved,
+            step,
+            "A wager that waits for a shuffle may be taken back.",
+            when=_lies_there,
+            do=_removed,
+            why="no such wager lies there",
+        )
+        for step in _BEFORE
     ),
     Row(
         "first_card",
@@ -310,7 +324,7 @@ REFUSALS = (
     Refusal("closed_no_wagers", (Step.CLOSED,), WagerPlaced, "the table is closed"),
     Refusal(
         "wagers_locked",
-        _OPEN_LATER,
+        tuple(step for step in _OPEN_LATER if step not in _BEFORE),
         WagerRemoved,
         "wagers are locked until the hand is over",
         rule=("classic.locked1",),

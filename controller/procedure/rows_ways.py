@@ -141,7 +141,10 @@ def _dead_hand(g: Game, s: State, e: Go) -> State:
     again = laid_again(s, places)
     hands = tuple(replace(hand, done=True) if hand.seat == number else hand for hand in again.hands)
     dead = with_top(replace(again, hands=hands), replace(top(s), back=Step.PAYING))
-    return replace(dead, due=refunds_of(g, dead, seat, "dead_hand"), after=Step.DEALING)
+    dues = refunds_of(g, dead, seat, "dead_hand")
+    if dead.dealt < len(places):
+        return replace(dead, due=dues, after=Step.DEALING)
+    return replace(mark_naturals(dead), due=dues, after=Step.AFTER_DEAL)
 
 
 def _dead_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:

@@ -30,6 +30,7 @@ from controller.procedure.holds import (
     HOLE_DUPLICATE,
     NO_CARD,
     SHOE_IN_PLAY,
+    STOPPED,
     elsewhere,
     found,
     hold,
@@ -187,7 +188,7 @@ ROWS = (
     ),
     found(
         "duplicate_card",
-        (*CARD_STEPS, *NO_CARD, Step.WAGERING),
+        (*CARD_STEPS, *NO_CARD, *STOPPED, Step.WAGERING),
         CardDrawn,
         "The card was seen as often as the decks hold it already.",
         _hold_duplicate,
@@ -204,7 +205,7 @@ ROWS = (
     ),
     found(
         "card_not_expected",
-        NO_CARD,
+        (*NO_CARD, *STOPPED),
         CardDrawn,
         "A card came face up when none was expected.",
         _hold_extra,
@@ -229,7 +230,7 @@ ROWS = (
     ),
     found(
         "error_card",
-        (*NO_CARD, Step.WAGERING),
+        (*NO_CARD, *STOPPED, Step.WAGERING),
         ErrorCardDrawn,
         "A card left the shoe face down when none was expected.",
         _hold_hidden,
@@ -288,7 +289,7 @@ ROWS = (
     ),
     found(
         "shuffle_short_or_long",
-        (Step.SHUFFLING,),
+        (Step.SHUFFLING, Step.REFILL),
         ShuffleDone,
         "The shuffler counted a card missing or too many.",
         _hold_count,
@@ -304,7 +305,7 @@ ROWS = (
     ),
     found(
         "unknown_card",
-        (*CARD_STEPS, *NO_CARD, Step.WAGERING),
+        (*CARD_STEPS, *NO_CARD, *STOPPED, Step.WAGERING),
         UnknownCardDrawn,
         "A joker, or a card that is none of the 52.",
         holds_for(Irregularity.UNKNOWN_CARD),
@@ -345,7 +346,7 @@ REFUSALS = (
     ),
     Refusal(
         "no_card_expected",
-        elsewhere(*CARD_STEPS, *NO_CARD, Step.WAGERING),
+        elsewhere(*CARD_STEPS, *NO_CARD, *STOPPED, Step.WAGERING),
         CardDrawn,
         "no card may leave the shoe now",
     ),
@@ -357,7 +358,7 @@ REFUSALS = (
     ),
     Refusal(
         "no_error_card",
-        elsewhere(*NO_CARD, Step.WAGERING),
+        elsewhere(*NO_CARD, *STOPPED, Step.WAGERING),
         ErrorCardDrawn,
         "a card is expected, or no shoe is in play",
     ),
@@ -385,7 +386,7 @@ REFUSALS = (
     ),
     Refusal(
         "no_unknown_card",
-        elsewhere(*CARD_STEPS, *NO_CARD, Step.WAGERING),
+        elsewhere(*CARD_STEPS, *NO_CARD, *STOPPED, Step.WAGERING),
         UnknownCardDrawn,
         "no card may leave the shoe now",
     ),

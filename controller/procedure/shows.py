@@ -16,6 +16,7 @@ from controller.procedure.dues import tucks
 from controller.procedure.effects import Effect, Lamp, Prompt, ShoeLock, Shuffler, Stations, Tell
 from controller.procedure.felt import discards, expected, next_spare, top
 from controller.procedure.game import BETS, Game
+from controller.procedure.holds import applicable
 from controller.procedure.rows_insurance import may_take_even_money, most_insurance, seat_asked
 from controller.procedure.rows_wagers import first_round
 from controller.procedure.states import Due, State, Step
@@ -74,10 +75,17 @@ def bets_open(g: Game, s: State) -> tuple[str, ...]:
     return tuple(bet for bet in BETS if bet in g.offered and bet != closed)
 
 
+def is_last_round(g: Game, s: State) -> bool:
+    """The round that wagers are taken for is the last of its shoe."""
+    most = g.options.shuffle.max_rounds
+    return s.shoe.rounds_left in (0, 1) or (most is not None and s.shoe.rounds + 1 >= most)
+
+
 def _wagering(g: Game, s: State) -> tuple[Effect, ...]:
     seats = s.seats
     playing = seats[0].number if len(seats) == 1 else tuple([seat.number for seat in seats])
-    key = (Step.WAGERING, playing, s.shoe.rounds == 0, s.shoe.rounds_left, s.spare)
+    last = is_last_round(g, s)
+    key = (Step.WAGERING, playing, s.shoe.rounds == 0, last, s.spare)
     shown = g.shown(key)
     if shown is None:
         armed = tuple((number, ("bet",)) for number in range(1, g.seats + 1))
@@ -88,7 +96,7 @@ def _wagering(g: Game, s: State) -> tuple[Effect, ...]:
             amount=g.options.limits.table_payout or 0,
             choices=bets_open(g, s),
             count=len(seats),
-            warn="last_round" if s.shoe.rounds_left in (0, 1) else "",
+            warn="last_round" if last else "",
             rule=_rule(g, Tell.TAKE_WAGERS),
         )
         lock = OPEN if seats and s.spare is None else LOCKED
@@ -311,7 +319,7 @@ def _held(g: Game, s: State) -> tuple[Effect, ...]:
         seat=held.seat,
         why=held.what.value,
         place=held.detail,
-        choices=tuple(way.value for way in held.options),
+        choices=tuple(way.value for way in held.options if applicable(s, held, way)),
         cards=(held.card,) if held.card >= 0 else (),
         warn="two_people" if _two(g, held.options, s) else "",
         rule=_rule(g, Tell.RULE),

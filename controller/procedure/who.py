@@ -101,7 +101,10 @@ def who_may(o: Options) -> dict[type[Event], frozenset[Role]]:
 
 def theirs(event: Event, allowed: frozenset[Role]) -> bool:
     """The actor's role may bring the event, and a player brings it for the own seat."""
-    actor = event.actor
-    if actor.role not in allowed:
-        return False
-    return actor.role != "player" or getattr(event, "seat", 0) in (0, actor.seat)
+    role = event.actor.role
+    return role in allowed and (role != "player" or own_seat(event))
+
+
+def own_seat(event: Event) -> bool:
+    """A player's station acts for the own seat."""
+    return getattr(event, "seat", 0) in (0, event.actor.seat)

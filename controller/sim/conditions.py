@@ -42,6 +42,7 @@ CONDITIONS: Final[dict[str, str]] = {
         "the limits; no card of the round was seen"
     ),
     "remove_wager": "such a wager lies there, and no card of the round was seen",
+    "remove_wager_at_*": "such a wager lies there",
     "first_card": "a wager lies on the felt, and the card may be used",
     # the deal
     "deal_card": "the next place is for a card face up, another one follows; the card may be used",
@@ -128,7 +129,8 @@ CONDITIONS: Final[dict[str, str]] = {
     "late_last_card": "one missed card is left, and the card may be used",
     "dealer_must_draw": (
         "the total is 16 or less, or a soft 17 with dealer.soft_17 = hit; and a hand on the felt "
-        "depends on it (a blackjack does only when it is paid at settlement and a bust can push it) or a Buster wager"
+        "depends on it (a blackjack does only when it is paid at settlement and a bust can push "
+        "it) or a Buster wager"
     ),
     "dealer_card": "the card may be used",
     "settle": "the dealer draws no more, and a wager is not settled yet",
@@ -148,6 +150,8 @@ CONDITIONS: Final[dict[str, str]] = {
     "paid_up_to_check": "it was even money that was paid",
     "paid_up_to_next_hand": "it was the check, or the hand in turn, that was paid or collected",
     "paid_up_to_clearing": "it was the settlement, or a void round, that was paid",
+    "paid_up_to_after_deal": "it was a dead hand's wagers that went back, and the deal is over",
+    "refill_shuffled": "no card is missing and none is too many",
     "paid_up_to_dealing": "it was a dead hand's wagers that went back",
     "paid_up_to_insurance": "it was an insurance to be asked again that went back",
     "paid_up_to_shuffle_needed": "it was wagers on decks out of play that went back",

@@ -6,14 +6,17 @@ counted in whole numbers and added up in their order.
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from random import Random
 from typing import Final
 
@@ -31,7 +34,7 @@ from controller.sim.tallies import Tally, Watch, empty
 
 BLOCK: Final = 10_000
 """Rounds in a block. Part of what a seed means: another size would give other cards."""
-_WAITING_PER_JOB: Final = 3
+_WAITING_PER_JOB: Final = 2
 """Blocks handed out ahead, so that no job waits for the next one."""
 
 
@@ -152,7 +155,16 @@ _plan: Plan | None = None
 def _begin(plan: Plan) -> None:
     global _plan  # noqa: PLW0603 - an initializer has no other way to leave something behind
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _plan = plan
+
+
+def _end_with_parent() -> None:
+    """A parent that is killed tells its workers nothing: they would wait for blocks for ever."""
+    parent = parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
 
 
 def _ready() -> None:
