@@ -15,7 +15,7 @@ PYTEST_ARGS ?=
 # Debian and Ubuntu packages that a full run needs beyond Python, git and make.
 APT_PACKAGES := gcc g++
 
-.PHONY: help setup demo test lint format fresh bench certify wheel deps-full clean
+.PHONY: help setup demo test lint format fresh bench certify campaign wheel deps-full clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
@@ -54,8 +54,10 @@ format: setup ## put the code in the form that lint wants
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-fresh: setup ## check that the published procedure is the one that runs
+fresh: setup ## check that what is generated is that of the code that runs
 	$(BIN)/holecard procedure --check
+	$(BIN)/python -m firmware_protocol.generate --check
+	$(BIN)/python -m firmware_protocol.vectors.make
 
 bench: setup ## measure the speed
 	$(BIN)/holecard bench
@@ -63,6 +65,10 @@ bench: setup ## measure the speed
 # By its own name, for `make test` leaves it out; without a time limit per test.
 certify: setup ## check the published figures (long)
 	$(BIN)/python -m pytest -q -s --timeout 0 tests/certify $(PYTEST_ARGS)
+
+# The differential test in full: both engines over all the rows, on both cores.
+campaign: setup ## play both engines against each other at length (long)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --timeout 0 tests/campaigns $(PYTEST_ARGS)
 
 # Built from a clean slate: setuptools would pack what an older build left behind.
 wheel: setup ## build the wheel into dist/

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.rules.problem import UsageProblem
+from hil.bench_jobs import JOBS
 from hil.bench_lines import Line, Section
 from hil.bench_peer import PEER
-from hil.bench_rows import JOBS, ROWS, TRANSITIONS
+from hil.bench_rows import ROWS, TRANSITIONS
 from hil.contest import Pace
 
 SECTIONS: Final[tuple[Section, ...]] = (ROWS, TRANSITIONS, PEER, JOBS)

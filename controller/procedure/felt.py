@@ -116,11 +116,12 @@ def to_dealer(s: State, e: CardDrawn) -> State:
     )
 
 
-def lay(s: State, place: Place, card: Card) -> State:
+def lay(s: State, place: Place, card: Card, seen: int, spare: Spare | None) -> State:
     """A card of the deal laid on its place; nothing is judged before the deal is over."""
+    dealt = s.dealt + 1
     if place.turn >= 0:
-        hand = with_card(s.hands[place.turn], card)
-        return replace(s, hands=put(s, place.turn, hand), dealt=s.dealt + 1)
+        hands = put(s, place.turn, with_card(s.hands[place.turn], card))
+        return replace(s, hands=hands, dealt=dealt, seen=seen, spare=spare)
     total, soft = plus(s.dealer_total, s.dealer_soft, card)
     return replace(
         s,
@@ -128,7 +129,9 @@ def lay(s: State, place: Place, card: Card) -> State:
         dealer_total=total,
         dealer_soft=soft,
         up=VALUE[card] if place.kind == "up" else s.up,
-        dealt=s.dealt + 1,
+        dealt=dealt,
+        seen=seen,
+        spare=spare,
     )
 
 

@@ -77,5 +77,5 @@ def laid_again(s: State, places: tuple[Place, ...]) -> State:
         ),
     )
     for place, card in zip(places, cards, strict=False):
-        bare = lay(bare, place, card)
+        bare = lay(bare, place, card, s.seen, s.spare)
     return bare

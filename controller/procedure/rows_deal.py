@@ -33,8 +33,7 @@ def _deals_last(g: Game, s: State, e: CardDrawn) -> bool:
 
 
 def _dealt(g: Game, s: State, e: CardDrawn) -> State:
-    drawn = replace(s, seen=tally_drawn(s, e), spare=None)
-    return lay(drawn, s.places[s.dealt], e.card)
+    return lay(s, s.places[s.dealt], e.card, tally_drawn(s, e), None)
 
 
 def _dealt_out(g: Game, s: State, e: CardDrawn) -> State:

@@ -178,6 +178,14 @@ _OFFERING = (Step.AFTER_DEAL, Step.OFFER)
 
 ROWS = (
     Row(
+        "no_check",
+        _OFFERING,
+        Go,
+        Step.NEXT_HAND,
+        "No check of the hole card is called for: the players play.",
+        when=_no_check,
+    ),
+    Row(
         "open_insurance",
         _OFFERING,
         Go,
@@ -207,14 +215,6 @@ ROWS = (
             "maxtime.4d",
             "mega.8",
         ),
-    ),
-    Row(
-        "no_check",
-        _OFFERING,
-        Go,
-        Step.NEXT_HAND,
-        "No check of the hole card is called for: the players play.",
-        when=_no_check,
     ),
     Row(
         "insure",

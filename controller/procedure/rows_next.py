@@ -85,6 +85,15 @@ ROWS = (
         ),
     ),
     Row(
+        "players_done",
+        (Step.NEXT_HAND,),
+        Go,
+        Step.REVEAL,
+        "The last hand has been played: the dealer turns the hole card over.",
+        when=_players_done,
+        rule=("classic.deal4", "classic.dealer1"),
+    ),
+    Row(
         "second_card_for_split",
         (Step.NEXT_HAND,),
         Go,
@@ -102,15 +111,6 @@ ROWS = (
         "The hand of a player who left, or draws no more, stands.",
         when=_next_is_quiet,
         do=_stands_quietly,
-    ),
-    Row(
-        "players_done",
-        (Step.NEXT_HAND,),
-        Go,
-        Step.REVEAL,
-        "The last hand has been played: the dealer turns the hole card over.",
-        when=_players_done,
-        rule=("classic.deal4", "classic.dealer1"),
     ),
     Row(
         "players_done_dealer_late",

@@ -98,14 +98,14 @@ def _pay_detail(g: Game, s: State, e: Paid) -> dict[str, str]:
 _PAYING = (Step.PAYING,)
 
 _AFTER_PAYING = {
+    Step.CLEARING: "Every wager is settled: the cards are picked up.",
+    Step.NEXT_HAND: "Nothing is due: the next hand plays.",
     Step.SHUFFLE_NEEDED: "The wagers are back: the cards are shuffled, or other decks come.",
     Step.DEALING: "The dead hand's wagers are back: the deal goes on.",
     Step.AFTER_DEAL: "The dead hand's wagers are back, and no card of the deal is missing.",
     Step.INSURANCE: "The insurance is handed back: the seat is asked once more.",
     Step.OFFER: "What the deal itself decides is settled: insurance or the check comes next.",
     Step.CHECK: "Even money is paid: the hole card is checked.",
-    Step.NEXT_HAND: "Nothing is due: the next hand plays.",
-    Step.CLEARING: "Every wager is settled: the cards are picked up.",
 }
 
 

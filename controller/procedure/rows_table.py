@@ -129,6 +129,15 @@ ROWS = (
         if step not in BETWEEN
     ),
     Row(
+        "next_round",
+        (Step.NEXT_ROUND,),
+        Go,
+        Step.WAGERING,
+        "Wagers may be placed for the next round.",
+        when=_another_round,
+        do=_next,
+    ),
+    Row(
         "close_now",
         (Step.NEXT_ROUND,),
         Go,
@@ -144,15 +153,6 @@ ROWS = (
         Step.SHUFFLE_NEEDED,
         "The shoe has dealt its last round: shuffle.",
         when=_must_shuffle,
-        do=_next,
-    ),
-    Row(
-        "next_round",
-        (Step.NEXT_ROUND,),
-        Go,
-        Step.WAGERING,
-        "Wagers may be placed for the next round.",
-        when=_another_round,
         do=_next,
     ),
 )

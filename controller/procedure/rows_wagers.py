@@ -131,10 +131,8 @@ def _locked(g: Game, s: State, e: CardDrawn) -> State:
         shoe=shoe,
         hands=hands,
         places=places,
-        seen=tally_drawn(s, e),
-        spare=None,
     )
-    return lay(begun, places[0], e.card)
+    return lay(begun, places[0], e.card, tally_drawn(s, e), None)
 
 
 def _total(seat: Seat) -> Amount:

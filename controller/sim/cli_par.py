@@ -77,8 +77,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--cut", action="store_true",
         help="deal a shoe to the cut card, not from a fresh shuffle every round")  # fmt: skip
     add("--side", action=argparse.BooleanOptionalAction, default=True,
-        help="wager on diamonds and Buster too where they are offered; the main wager's figures "
-        "stay the same, for these bets decide nothing (default yes)")  # fmt: skip
+        help="wager on diamonds and Buster too where they are offered; what the main wager earns "
+        "on average does not hang on them (default yes)")  # fmt: skip
     add("--exact", action="store_true",
         help="enumerate every round of the policy stand instead of playing: one seat, a fresh "
         "shuffle; --rounds, --seed and --jobs then mean nothing")  # fmt: skip

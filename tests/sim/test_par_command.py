@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,12 @@ def test_blocks_do_not_share_their_cards() -> None:
     assert len(seeds) == 400
 
 
-def test_an_interrupt_ends_it_with_all_its_processes() -> None:
+@pytest.mark.parametrize(
+    ("to_group", "number", "code"), [(True, signal.SIGINT, 130), (False, signal.SIGKILL, -9)]
+)
+def test_no_process_outlives_an_interrupt_or_its_parent(
+    to_group: bool, number: signal.Signals, code: int
+) -> None:
     command = [sys.executable, "-m", "controller.cli", "par", "classic", "--policy", "mimic"]
     process = subprocess.Popen(
         [*command, "--rounds", "50000000", "--jobs", "2"],
@@ -171,20 +177,22 @@ def test_an_interrupt_ends_it_with_all_its_processes() -> None:
         text=True,
         start_new_session=True,
     )
+    children: list[str] = []
     try:
         children = _wait_for_children(process.pid, 2)
-        os.killpg(process.pid, signal.SIGINT)
+        (os.killpg if to_group else os.kill)(process.pid, number)
         out, err = process.communicate(timeout=30)
+        # The tracker of what they share ends when it notices that its parent has.
+        deadline = time.monotonic() + 10
+        while any(map(_runs, children)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not list(filter(_runs, children))
     finally:
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    assert process.returncode == 130
-    assert out == ""
-    assert err == ""
-    deadline = time.monotonic() + 5  # the tracker ends when it notices that its parent has
-    while any(map(_runs, children)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not list(filter(_runs, children))
+    assert (process.returncode, out) == (code, "")
+    assert err == "" or number is signal.SIGKILL
 
 
 def _runs(pid: str) -> bool:

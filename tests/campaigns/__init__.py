@@ -1,0 +1,1 @@
+"""Long runs with a target of their own: `make campaign`."""

@@ -1,0 +1,1 @@
+"""Tests of the bench and of what stands in for hardware."""

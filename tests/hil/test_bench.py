@@ -1,0 +1,85 @@
+"""`holecard bench`: contests by turns, and what it prints."""
+
+import argparse
+import json
+
+import pytest
+
+from hil import bench
+from hil.bench_lines import Line, ratio
+from hil.bench_peer import peer
+from hil.bench_rows import rounds_of, through_rows, through_transitions
+from hil.contest import Pace, contest
+
+
+def run(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    bench.register(parser.add_subparsers())
+    parsed = parser.parse_args(["bench", *arguments])
+    code: int = parsed.func(parsed)
+    return code
+
+
+class _Clock:
+    """Time that only passes when somebody works."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_contestants_run_by_turns_and_slow_slices_do_not_count() -> None:
+    clock = _Clock()
+    turns: list[str] = []
+
+    def works(name: str, a_round: float) -> None:
+        turns.append(name)
+        clock.now += a_round
+
+    def fast(rounds: int) -> None:
+        slow = 50 if turns.count("fast") == 6 else 1  # the machine is busy for one slice
+        works("fast", rounds * 0.001 * slow)
+
+    def slow(rounds: int) -> None:
+        works("slow", rounds * 0.004)
+
+    rates = contest({"fast": fast, "slow": slow}, Pace(slices=5, seconds=1), clock)
+    assert rates.rate("fast") == pytest.approx(1000)
+    assert rates.rate("slow") == pytest.approx(250)
+    assert rates.ratio("slow", "fast") == pytest.approx(0.25)
+    assert turns[-10:] == ["fast", "slow"] * 5
+
+
+def test_a_ratio_below_its_aim_is_missed() -> None:
+    assert ratio("a", "a", 0.39, 0.4).missed
+    assert not ratio("a", "a", 0.4, 0.4).missed
+    assert not Line("a", "a", None, "", 0.4, "not installed").missed
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--section", "rows", "--quick", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    rows = found["sections"]["rows"]
+    assert [line["name"] for line in rows] == ["maxtime", "sf21x", "classic", "mega"]
+    assert all(line["value"] > 100 for line in rows)
+
+
+def test_every_contestant_plays() -> None:
+    rounds_of("mega", through_rows)(50)
+    rounds_of("maxtime", through_transitions)(20)
+
+
+def test_the_peer_plays(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("blackjack21")
+    peer()(200)
+    assert run("--section", "peer", "--quick") == 0
+    assert "holecard beside blackjack21" in capsys.readouterr().out
+
+
+def test_an_unknown_section_is_refused() -> None:
+    from controller.rules.problem import UsageProblem
+
+    with pytest.raises(UsageProblem, match="there is no speed"):
+        run("--section", "speed")

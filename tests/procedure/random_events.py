@@ -1,0 +1,234 @@
+"""Any event at all: well typed, and otherwise as wrong as can be.
+
+An event is made field by field from what its class declares, so that a new event is fuzzed as soon
+as it exists, and a field of a new name is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final, Literal, TypeAlias, get_args, get_origin, get_type_hints
+
+from msgspec.structs import fields
+
+from controller.procedure.events import Actor, Device, Event, Role
+from controller.procedure.game import Game
+from controller.procedure.rows import EVENTS
+from controller.procedure.states import State, Step
+from controller.rules.rulings import Way
+from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player
+
+Make: TypeAlias = Callable[[Random, State], Any]
+
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+_DEVICES: Final[tuple[Device, ...]] = get_args(Device)
+_WAYS: Final = tuple(Way)
+_FAR_OUT: Final = (0, -1, 1, 2, 3, 49, 50, 51, 52, 53, 10**9, -(10**9), 2**63, 10**30, -(10**30))
+_NEAR: Final = (1, 2, 5, 10, 25, 50, 100, 150, 500, 1000, 2500)
+_TEXTS: Final = ("", "because", "{seat}", "{}", "shoe", "% s", "\N{SNOWMAN}", "x" * 300)
+_BETS: Final = ("main", "insurance", "diamond", "buster", "toke_main", "")
+_STOPPED: Final = frozenset(
+    {
+        Step.HELD,
+        Step.CARD_ENTRY,
+        Step.CARD_CONFIRM,
+        Step.DEVICE,
+        Step.FELT,
+        Step.REFILL,
+        Step.RELIEF_BURN,
+    }
+)
+
+
+def _seat(rng: Random, s: State) -> int:
+    if s.hands and rng.random() < 0.5:
+        return s.hands[min(s.turn, len(s.hands) - 1)].seat
+    if s.seats and rng.random() < 0.7:
+        return rng.choice(s.seats).number
+    return rng.choice((0, 8, -1, 1, 2, 3, 4, 5, 6, 7, 10**12))
+
+
+def _hand(rng: Random, s: State) -> int:
+    if s.hands and rng.random() < 0.7:
+        return s.hands[min(s.turn, len(s.hands) - 1)].number
+    return rng.choice((0, 1, 2, 3, 4, -1, -5, 10**12))
+
+
+def _amount(rng: Random, s: State) -> int:
+    if s.due and rng.random() < 0.4:
+        return s.due[0].moves
+    if s.hands and rng.random() < 0.4:
+        return s.hands[min(s.turn, len(s.hands) - 1)].wager
+    if s.seats and rng.random() < 0.4:
+        return rng.choice(s.seats).main // 2
+    return rng.choice(_NEAR if rng.random() < 0.7 else _FAR_OUT)
+
+
+def _card(rng: Random, s: State) -> int:
+    if rng.random() < 0.3:
+        if s.spare is not None and s.spare.card >= 0:
+            return s.spare.card
+        if s.holds and s.holds[-1].card >= 0:
+            return s.holds[-1].card
+        if s.dealer:
+            return rng.choice(s.dealer)
+    return rng.randrange(52)
+
+
+def _commitment(rng: Random, s: State) -> str:
+    if s.spare is not None and rng.random() < 0.7:
+        return s.spare.commitment
+    return rng.choice(("", "made-up", "another"))
+
+
+def _way(rng: Random, s: State) -> Way:
+    if s.holds and s.holds[-1].options and rng.random() < 0.8:
+        return rng.choice(s.holds[-1].options)
+    return rng.choice(_WAYS)
+
+
+def _second(rng: Random, s: State) -> Actor | None:
+    draw = rng.random()
+    if draw < 0.6:
+        return SECOND
+    return None if draw < 0.8 else rng.choice((FLOOR, DEALER, Actor("surveillance", "")))
+
+
+def _text(rng: Random, s: State) -> str:
+    return rng.choice(_TEXTS)
+
+
+def _round(rng: Random, s: State) -> int:
+    return rng.choice((s.round, s.round, 1, *_FAR_OUT))
+
+
+def _count(rng: Random, s: State) -> int:
+    return rng.choice((52, 104, 312, 416, 20, 40, *_FAR_OUT))
+
+
+# By the field's name, and else by its type.
+_BY_NAME: Final[dict[str, Make]] = {
+    "seat": _seat,
+    "hand": _hand,
+    "amount": _amount,
+    "paid": _amount,
+    "due": _amount,
+    "float_count": _amount,
+    "count": _count,
+    "missing": lambda rng, s: rng.choice((0, 0, 0, *_FAR_OUT)),
+    "extra": lambda rng, s: rng.choice((0, 0, 0, *_FAR_OUT)),
+    "round": _round,
+    "card": _card,
+    "commitment": _commitment,
+    "opening": _text,
+    "reason": _text,
+    "why": _text,
+    "bet": lambda rng, s: rng.choice(_BETS),
+    "second": _second,
+}
+_BY_TYPE: Final[dict[object, Make]] = {
+    bool: lambda rng, s: rng.random() < 0.5,
+    Way: _way,
+}
+
+
+def _among(values: tuple[Any, ...]) -> Make:
+    return lambda rng, s: rng.choice(values)
+
+
+def _maker(event: type[Event], name: str, hint: object) -> Make:
+    if get_origin(hint) is Literal:
+        return _among(get_args(hint))
+    make = _BY_NAME.get(name) or _BY_TYPE.get(hint)
+    if make is None:
+        raise TypeError(f"nobody knows how to make up {event.__name__}.{name}: {hint}")
+    return make
+
+
+def _recipe(event: type[Event]) -> tuple[Make, ...]:
+    hints = get_type_hints(event)
+    return tuple(
+        _maker(event, field.name, hints[field.name])
+        for field in fields(event)
+        if field.name != "actor"
+    )
+
+
+_RECIPES: Final = {event: _recipe(event) for event in EVENTS}
+_OPTIONAL: Final = {
+    event: frozenset(
+        index
+        for index, field in enumerate(fields(event)[1:])
+        if type(None) in get_args(get_type_hints(event)[field.name])
+    )
+    for event in EVENTS
+}
+
+# What ends a round before its time comes up less often, so that rounds are also played out.
+_STOPS_A_ROUND: Final = frozenset(
+    {
+        "DeckSuspect",
+        "FloorCalled",
+        "HoleExposed",
+        "HoleUnchecked",
+        "PlayedOutOfTurn",
+        "InsuranceDisputed",
+        "MisdealCalled",
+        "RoundVoided",
+        "UnknownCardDrawn",
+        "PlayerAbsent",
+        "ControllerRestarted",
+        "DeviceLost",
+        "CardDrawn",
+        "FaceUpCardFound",
+        "ErrorCardDrawn",
+        "CardUnreadable",
+        "ShoeRanOut",
+        "ShuffleCalled",
+        "TableClosed",
+    }
+)
+_SELDOM: Final = tuple(kind for kind in EVENTS if kind.__name__ in _STOPS_A_ROUND)
+_OFTEN: Final = tuple(kind for kind in EVENTS if kind.__name__ not in _STOPS_A_ROUND)
+_ACTORS: Final = (
+    DEALER,
+    FLOOR,
+    SHOE,
+    SECOND,
+    Actor("surveillance", "eye"),
+    Actor("technician", "bench"),
+)
+
+
+def _kind(rng: Random, s: State) -> type[Event]:
+    # A stopped table shows little of itself in a round: everything is tried on it evenly.
+    if s.step in _STOPPED:
+        return rng.choice(EVENTS)
+    return rng.choice(_SELDOM if rng.random() < 0.12 else _OFTEN)
+
+
+def _actor(rng: Random, game: Game, s: State, kind: type[Event]) -> Actor:
+    if rng.random() < 0.85:
+        return _by_role(rng, s, rng.choice(tuple(sorted(game.who[kind]))))
+    return _by_role(rng, s, rng.choice(ROLES))
+
+
+def _by_role(rng: Random, s: State, role: Role) -> Actor:
+    """Somebody in that role; a player mostly of the seat that is in turn."""
+    if role == "player":
+        return player(_seat(rng, s))
+    for actor in _ACTORS:
+        if actor.role == role:
+            return actor
+    raise AssertionError(role)
+
+
+def any_event(rng: Random, game: Game, s: State, kind: type[Event] | None = None) -> Event:
+    """A well-typed event, of this kind if one is named, by somebody who may bring it or not."""
+    kind = kind or _kind(rng, s)
+    values: list[Any] = []
+    for index, make in enumerate(_RECIPES[kind]):
+        absent = index in _OPTIONAL[kind] and rng.random() < 0.3
+        values.append(None if absent else make(rng, s))
+    return kind(_actor(rng, game, s, kind), *values)

@@ -1,0 +1,178 @@
+"""The check of the row table, made at import, finds what it is for."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from controller.procedure import shows
+from controller.procedure.effects import Effect
+from controller.procedure.events import Event, Go, Hit, Paid, Stand
+from controller.procedure.game import Game
+from controller.procedure.row import Refusal, Row
+from controller.procedure.rows import EVENTS, REFUSALS, ROWS, RowFault, check
+from controller.procedure.states import PASSING, WAITING, State, Step
+
+
+def row_of(name: str) -> Row:
+    return next(row for row in ROWS if row.id == name)
+
+
+def row_between(at: Step, to: Step) -> Row:
+    return Row(f"to_{to.value}", (at,), Paid, to, "On.")
+
+
+def changed(name: str, **fields: object) -> tuple[Row, ...]:
+    return tuple(replace(row, **fields) if row.id == name else row for row in ROWS)
+
+
+def for_paid(g: Game, s: State, e: Paid) -> bool:
+    return True
+
+
+def act_for_paid(g: Game, s: State, e: Paid) -> State:
+    return s
+
+
+def facts_for_paid(g: Game, s: State, e: Paid, after: State) -> tuple[Effect, ...]:
+    return ()
+
+
+def for_hit_or_stand(g: Game, s: State, e: Hit | Stand) -> bool:
+    return True
+
+
+def for_paid_or_stand(g: Game, s: State, e: Paid | Stand) -> bool:
+    return True
+
+
+def for_any(g: Game, s: State, e: Event) -> bool:
+    return True
+
+
+def untyped(g: Game, s: State, e) -> bool:  # type: ignore[no-untyped-def]
+    return True
+
+
+def test_the_table_is_sound() -> None:
+    check()
+    check(ROWS, REFUSALS)
+
+
+def test_every_event_of_the_outside_is_known_and_no_kind_above_it() -> None:
+    assert Go not in EVENTS
+    assert Event not in EVENTS
+    assert len(set(EVENTS)) == len(EVENTS)
+    assert all(not event.__subclasses__() for event in EVENTS)
+    assert {row.event for row in ROWS} <= {*EVENTS, Go}
+    assert {ref.event for ref in REFUSALS} <= set(EVENTS)
+
+
+@pytest.mark.parametrize("name", ["hit", "deal_card", "floor_rules", "settle"])
+def test_an_id_that_stands_twice(name: str) -> None:
+    with pytest.raises(RowFault, match=f"row {name} stands twice"):
+        check((*ROWS, row_of(name)), REFUSALS)
+
+
+def test_a_refusal_that_is_named_like_a_row() -> None:
+    with pytest.raises(RowFault, match="refusal hit is named like a row"):
+        check(ROWS, (*REFUSALS, Refusal("hit", (Step.CLOSED,), Hit, "no")))
+
+
+def test_a_row_that_says_nothing_or_is_nowhere() -> None:
+    for fields in ({"text": ""}, {"at": ()}):
+        with pytest.raises(RowFault, match="row hit says nothing, or is nowhere"):
+            check(changed("hit", **fields), REFUSALS)
+
+
+@pytest.mark.parametrize("step", [Step.WAGERING, Step.NATURALS, Step.REFILL, Step.RESUMING])
+def test_a_state_that_nothing_leads_to(step: Step) -> None:
+    with pytest.raises(RowFault, match=f"no row leads to.*'{step.value}'"):
+        check(tuple(row for row in ROWS if row.to is not step), REFUSALS)
+
+
+def test_a_state_that_leads_only_to_itself_is_not_reached() -> None:
+    left = tuple(row for row in ROWS if row.to is not Step.NATURALS or Step.NATURALS in row.at)
+    island = replace(row_of("hit"), id="island", at=(Step.NATURALS,), to=Step.NATURALS)
+    with pytest.raises(RowFault, match=r"no row leads to.*'naturals'"):
+        check((*left, island), REFUSALS)
+
+
+def test_every_event_that_nothing_answers_is_named_with_its_step() -> None:
+    """Only the way from step to step is left, and it is Go alone that goes it."""
+    step_to_step = tuple(
+        Row(f"to_{to.value}", (at,), Go, to, "On.") if at in PASSING else row_between(at, to)
+        for at, to in zip(Step, (*tuple(Step)[1:], Step.CLOSED), strict=True)
+    )
+    with pytest.raises(RowFault, match="no answer to") as caught:
+        check(step_to_step, ())
+    silent = set(str(caught.value).removeprefix("no answer to ").split(", "))
+    events = [event.__name__ for event in EVENTS if event is not Paid]
+    assert silent == {f"{event} at {step.value}" for event in events for step in WAITING}
+
+
+def test_an_event_that_one_step_leaves_without_an_answer() -> None:
+    only_guarded = Refusal("sometimes", (Step.TURN,), Paid, "no", for_any)
+    said = tuple(
+        replace(ref, at=tuple(step for step in ref.at if step is not Step.TURN))
+        if ref.event is Paid
+        else ref
+        for ref in REFUSALS
+    )
+    for refusals in (said, (*said, only_guarded)):
+        with pytest.raises(RowFault, match="no answer to Paid at turn"):
+            check(ROWS, refusals)
+    check(ROWS, (*said, replace(only_guarded, when=None)))
+
+
+def test_a_guarded_row_alone_is_no_answer() -> None:
+    said = tuple(ref for ref in REFUSALS if ref.event is not Paid or Step.TURN not in ref.at)
+    here = Row("paid_early", (Step.TURN,), Paid, Step.TURN, "Paid early.", for_paid)
+    with pytest.raises(RowFault, match="Paid at turn"):
+        check((*ROWS, here), said)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"when": for_paid},
+        {"when": for_paid_or_stand},
+        {"when": untyped},
+        {"do": act_for_paid},
+        {"effects": facts_for_paid},
+    ],
+    ids=["guard", "guard of two", "guard of nothing", "act", "effects"],
+)
+def test_a_guard_or_act_of_another_event(fields: dict[str, object]) -> None:
+    with pytest.raises(RowFault, match=r"row hit: .* does not take Hit"):
+        check(changed("hit", **fields), REFUSALS)
+
+
+@pytest.mark.parametrize("guard", [for_hit_or_stand, for_any])
+def test_a_guard_may_take_more_than_the_rows_event(guard: object) -> None:
+    check(changed("hit", when=guard), REFUSALS)
+
+
+def test_go_at_a_step_that_waits() -> None:
+    for at in ((Step.TURN,), (Step.TURN, Step.EVALUATE)):
+        with pytest.raises(RowFault, match="row plays_on: Go belongs"):
+            check(changed("plays_on", at=at), REFUSALS)
+
+
+def test_an_event_from_outside_at_a_step_that_passes() -> None:
+    for at in ((Step.EVALUATE,), (Step.TURN, Step.EVALUATE)):
+        with pytest.raises(RowFault, match="row hit: Go belongs"):
+            check(changed("hit", at=at), REFUSALS)
+
+
+def test_a_step_that_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(shows.SHOWS, Step.TURN)
+    with pytest.raises(RowFault, match="turn shows nothing"):
+        check()
+
+
+def test_steps_either_wait_or_pass() -> None:
+    waiting, passing = set(WAITING), set(PASSING)
+    assert not waiting & passing
+    assert waiting | passing == set(Step)
+    assert set(shows.SHOWS) == waiting
