@@ -12,6 +12,7 @@ for is imported.
 
 import argparse
 import ast
+import errno
 import importlib.util
 import os
 import sys
@@ -23,6 +24,7 @@ from typing import NamedTuple
 from controller.rules.problem import UsageProblem
 
 GROUP = "holecard.commands"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 class Command(NamedTuple):
@@ -45,6 +47,7 @@ COMMANDS = (
 
 EXIT_USAGE = 2
 EXIT_BROKEN = 70  # EX_SOFTWARE: the installation is at fault, not the user
+EXIT_OUTPUT = 74  # EX_IOERR: nothing is wrong but the place that the output goes to
 EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
 EXIT_PIPE = 141  # as a shell reports SIGPIPE
 
@@ -57,7 +60,8 @@ examples:
   holecard par mega --policy basic --rounds 1000000 --jobs 2
 
 Data goes to stdout, words for people to stderr. Exit codes: 0 done; 1 the answer is no;
-2 wrong arguments or a wrong file; 70 a command cannot be loaded; 130 interrupted.
+2 wrong arguments or a wrong file; 70 a command cannot be loaded;
+74 the output cannot be written; 130 interrupted; 141 the reader of the output has gone.
 `holecard COMMAND --help` explains a command.
 """
 
@@ -74,7 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = _run(arguments)
         except SystemExit as stop:  # argparse has said its words; what is left is the code
             code = stop.code if isinstance(stop.code, int) else 1
-        sys.stdout.flush()  # a reader that has gone is noticed here, not when Python exits
+        if sys.stdout is not None:  # a reader that has gone is noticed here, not at Python's exit
+            sys.stdout.flush()
     except UsageProblem as problem:
         return _complain(problem, EXIT_USAGE)
     except BrokenCommand as problem:
@@ -83,6 +88,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         # What is still buffered goes nowhere, or Python would complain about it on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE
+    except OSError as problem:
+        if problem.errno not in _NO_ROOM:
+            raise
+        print(f"holecard: the output cannot be written: {problem.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OUTPUT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return code

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 import stat
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from controller.config.leaves import nearest
-from controller.config.problems import printable
+from controller.config.problems import UsageProblems, printable
 from controller.rules.problem import UsageProblem
 
 Kind: TypeAlias = Literal["game", "table", "jurisdiction"]
@@ -66,6 +68,17 @@ def read_named(kind: Kind, name: str | Path, where: str, beside: Path | None = N
 def read_installed(kind: Kind, name: str) -> Document:
     source = f"configs/{FOLDERS[kind]}/{name}.toml"
     return Document(source, _parse(source, installed(kind)[name].read_bytes()), None)
+
+
+@contextmanager
+def named_by(where: str) -> Iterator[None]:
+    """What is wrong with a file that another one names is told with the place that names it."""
+    try:
+        yield
+    except UsageProblem as problem:
+        if isinstance(problem, UsageProblems) or problem.where.startswith(where):
+            raise
+        raise UsageProblem(f"{where}: {problem.where}", problem.what, problem.allowed) from None
 
 
 def read_path(path: Path) -> Document:

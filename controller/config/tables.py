@@ -99,8 +99,11 @@ def parse_table(
     sheet = house = None
     if head is not None:
         where = f"{file}: table"
-        sheet = read_sheet(files.read_named("game", head.game, f"{where}.game", document.folder))
-        house = read_jurisdiction(head.jurisdiction, f"{where}.jurisdiction", document.folder)
+        with files.named_by(f"{where}.game"):
+            found = files.read_named("game", head.game, f"{where}.game", document.folder)
+            sheet = read_sheet(found)
+        with files.named_by(f"{where}.jurisdiction"):
+            house = read_jurisdiction(head.jurisdiction, f"{where}.jurisdiction", document.folder)
     decks = SHOES if sheet is None else sheet.head.decks_allowed
     own = read_layer("table", file, tables["options"], problems, decks)
     more = read_layer("override", overrides_from, overrides, problems, decks)

@@ -134,10 +134,14 @@ def with_the_deal(g: Game, s: State) -> tuple[Due, ...]:
 
 
 def for_blackjack(g: Game, s: State, turn: int) -> tuple[Due, ...]:
-    cards = s.hands[turn].cards
-    suited = g.options.blackjack.pays_diamonds is not None and in_diamonds(cards)
-    why = "blackjack_in_diamonds" if suited else "blackjack"
-    return for_hand(g, s, turn, "blackjack", blackjack_odds(g.options, cards), why)
+    hand = s.hands[turn]
+    odds = blackjack_odds(g.options, hand.cards)
+    return for_hand(g, s, turn, "blackjack", odds, _why_blackjack(g, hand))
+
+
+def _why_blackjack(g: Game, hand: Hand) -> str:
+    suited = g.options.blackjack.pays_diamonds is not None and in_diamonds(hand.cards)
+    return "blackjack_in_diamonds" if suited else "blackjack"
 
 
 def even_monies(g: Game, s: State) -> tuple[Due, ...]:
@@ -220,7 +224,7 @@ def settlement(g: Game, s: State) -> tuple[Due, ...]:
                 dues += _against_unchecked_blackjack(g, s, seat, turn)
                 continue
             outcome, odds = _outcome(g, hand, total, count, blackjack=blackjack)
-            why = _why(g, s, outcome, odds, blackjack=blackjack)
+            why = _why(g, s, hand, outcome, odds, blackjack=blackjack)
             dues += for_hand(g, s, turn, outcome, odds, why)
         if seat.buster or seat.toke_buster:
             dues += _busters(g, s, seat)
@@ -243,9 +247,11 @@ def _busters(g: Game, s: State, seat: Seat) -> list[Due]:
     return [for_side(g, seat, bet, odds, why) for bet in bets if getattr(seat, bet)]
 
 
-def _why(g: Game, s: State, outcome: Outcome, odds: Odds | None, *, blackjack: bool) -> str:
+def _why(
+    g: Game, s: State, hand: Hand, outcome: Outcome, odds: Odds | None, *, blackjack: bool
+) -> str:
     if outcome == "blackjack":
-        return "blackjack"
+        return _why_blackjack(g, hand)
     if blackjack:
         return "dealer_blackjack"
     if outcome == "win" and odds != EVEN:

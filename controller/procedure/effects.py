@@ -106,6 +106,14 @@ class Fact(Effect, frozen=True, gc=False):
     pass
 
 
+class BankCounted(Fact, frozen=True, gc=False):
+    """Counted and counted again, both counts the same."""
+
+    bank: Amount
+    by: str
+    second: str
+
+
 class WagersLocked(Fact, frozen=True, gc=False):
     round: int
     total: Amount

@@ -16,7 +16,7 @@ from controller.procedure.row import Decision, Do, Makes, Refusal, Refused, Row,
 from controller.procedure.rows import REFUSALS, ROWS, RowFault
 from controller.procedure.shows import SHOWS
 from controller.procedure.states import PASSING, State, Step
-from controller.procedure.who import NOBODY, own_seat
+from controller.procedure.who import NOBODY, theirs
 
 GO: Final = Go(Actor("device", "controller"))
 MOST_PASSED: Final = 64
@@ -37,11 +37,11 @@ def moved(s: State, new: State, to: Step) -> State:
     return new
 
 
-def apply(g: Game, row: Row, s: State, e: Event) -> tuple[State, tuple[Effect, ...]]:
-    """The new state and the row's own effects."""
-    do = row.do
-    new = moved(s, s if do is None else do(g, s, e), row.to)
-    makes = row.effects
+def apply(
+    g: Game, do: Do | None, to: Step, makes: Makes | None, s: State, e: Event
+) -> tuple[State, tuple[Effect, ...]]:
+    """The new state and the row's own effects, from the row's act, step and effects."""
+    new = moved(s, s if do is None else do(g, s, e), to)
     return new, () if makes is None else makes(g, s, e, new)
 
 
@@ -78,16 +78,14 @@ class Procedure:
         """The rows that the event sets off, up to a step that waits; or why nothing happens."""
         g = self.game
         kind = type(e)
-        role = e.actor.role
-        if role not in g.who.get(kind, NOBODY) or (role == "player" and not own_seat(e)):
+        if not theirs(e, g.who.get(kind, NOBODY)):
             return self.refuse(s, e)
         for when, do, to, makes, fired in self._at[s.step].get(kind, ()):
             if when is None or when(g, s, e):
                 break
         else:
             return self.refuse(s, e)
-        new = moved(s, s if do is None else do(g, s, e), to)
-        effects = () if makes is None else makes(g, s, e, new)
+        new, effects = apply(g, do, to, makes, s, e)
         go = self._go
         while (onward := go.get(to)) is not None:
             for when, do, to, makes, row in onward:
@@ -95,10 +93,8 @@ class Procedure:
                     break
             else:
                 raise RowFault(f"nothing goes on from {to.value}")
-            before = new
-            new = moved(before, before if do is None else do(g, before, GO), to)
-            if makes is not None:
-                effects += makes(g, before, GO, new)
+            new, more = apply(g, do, to, makes, new, GO)
+            effects += more
             fired += row
             if len(fired) > MOST_PASSED:
                 raise RowFault(f"no end from {s.step.value}: {fired}")

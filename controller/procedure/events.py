@@ -41,13 +41,17 @@ class Go(Event, frozen=True, gc=False):
 
 
 class TableOpened(Event, frozen=True, gc=False):
-    float_count: Amount = 0
+    """The bank was counted by the actor, and again by the second person."""
+
+    bank: Amount = 0
     second: Actor | None = None
+    counted_again: Amount | None = None
 
 
 class TableClosed(Event, frozen=True, gc=False):
-    float_count: Amount = 0
+    bank: Amount = 0
     second: Actor | None = None
+    counted_again: Amount | None = None
 
 
 class ShuffleCalled(Event, frozen=True, gc=False):

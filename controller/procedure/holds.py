@@ -64,6 +64,9 @@ def applicable(s: State, hold: Hold, way: Way) -> bool:
         return not hole_next and (bool(s.seats) or hold.back is not Step.WAGERING)
     if way is Way.VOID:
         return bool(s.hands)
+    if way in (Way.BURN, Way.DISCARD):
+        # At the reveal the card in doubt is the hole card, and that stays.
+        return hold.back is not Step.REVEAL or hold.what is not Irregularity.CARD_UNREADABLE
     if way is Way.USE_NEXT:
         return s.spare is None
     if way is Way.DEAL_ON:
@@ -103,7 +106,7 @@ def hold(g: Game, s: State, new: Hold) -> State:
     if ruling.way is Way.FLOOR_DECIDES or not fires_at_once(g, s, new, ruling.way):
         chosen = None
         options = options or tuple(way for way in WAYS[what] if applicable(s, new, way))
-    new = replace(new, chosen=chosen, options=options, two_people=ruling.two_people)
+    new = replace(new, chosen=chosen, options=options)
     return replace(s, holds=(*s.holds, new))
 
 

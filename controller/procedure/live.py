@@ -76,13 +76,13 @@ class LiveTable:
         row = self._pick(s, e) if theirs(e, allowed) else None
         if row is None:
             return self._procedure.refuse(s, e)
-        new, effects = apply(self.game, row, s, e)
+        new, effects = apply(self.game, row.do, row.to, row.effects, s, e)
         fired = [row.id]
         while new.step in PASSING:
             row = self._pick(new, GO)
             if row is None:
                 raise RowFault(f"nothing goes on from {new.step.value}")
-            new, more = apply(self.game, row, new, GO)
+            new, more = apply(self.game, row.do, row.to, row.effects, new, GO)
             effects += more
             fired.append(row.id)
             if len(fired) > MOST_PASSED:

@@ -75,7 +75,7 @@ def seat_asked(s: State) -> Seat:
 
 def most_insurance(g: Game, seat: Seat) -> Amount:
     """Half of the main wager, in whole units."""
-    return seat.main // (2 * g.money.unit) * g.money.unit
+    return g.money.most_within(seat.main, 2)
 
 
 def blackjack_of(s: State, seat: int) -> int:
@@ -122,6 +122,10 @@ def _not_insured(g: Game, s: State, e: Withdrawn) -> State:
 
 def _may_even(g: Game, s: State, e: EvenMoney) -> bool:
     return not _not_asked(g, s, e) and may_take_even_money(g, s, e.seat)
+
+
+def _insures(o: Options) -> bool:
+    return o.insurance.offered
 
 
 def _even_needed(o: Options) -> bool:
@@ -194,7 +198,7 @@ ROWS = (
         "asked in turn, also one whose blackjack is paid already.",
         when=_opens_insurance,
         do=_ask,
-        needs=lambda o: o.insurance.offered,
+        needs=_insures,
         rule=(
             "classic.insurance1",
             "maxtime.1c",
@@ -231,6 +235,7 @@ ROWS = (
             "maxtime.1c",
             "classic.rule7",
         ),
+        needs=_insures,
     ),
     Row(
         "insurance_confirmed",
@@ -240,6 +245,7 @@ ROWS = (
         "The dealer sees the chips: the insurance stands and nobody may take it back.",
         do=_insured,
         rule=("classic.locked2", "maxtime.1d"),
+        needs=_insures,
     ),
     Row(
         "insurance_withdrawn",
@@ -251,6 +257,7 @@ ROWS = (
         why="that is another seat's to take back",
         do=_not_insured,
         rule=("classic.locked2",),
+        needs=_insures,
     ),
     Row(
         "even_money",
@@ -277,6 +284,7 @@ ROWS = (
             "mega.deal3",
             "classic.rule7",
         ),
+        needs=_insures,
     ),
     Row(
         "ask_next",
@@ -286,6 +294,7 @@ ROWS = (
         "The next seat is asked.",
         when=_another_asked,
         do=_ask,
+        needs=_insures,
     ),
     Row(
         "all_asked",
@@ -294,6 +303,7 @@ ROWS = (
         Step.INSURANCE_CLOSE,
         "Every seat was asked: insurance is to be closed aloud.",
         when=_all_asked,
+        needs=_insures,
     ),
     Row(
         "close_insurance_and_pay",
@@ -313,6 +323,7 @@ ROWS = (
         Step.CHECK,
         "Insurance is closed; the hole card is checked.",
         when=_no_even_money,
+        needs=_insures,
     ),
 )
 

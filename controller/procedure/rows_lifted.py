@@ -257,7 +257,13 @@ ROWS = (
     # A player who is gone is passed over: on to the next one.
     *(
         _back_to(step)
-        for step in (Step.NEXT_HAND, Step.NEXT_ASKED, Step.AFTER_DEAL, Step.AFTER_CHECK)
+        for step in (
+            Step.NEXT_HAND,
+            Step.NEXT_ASKED,
+            Step.AFTER_DEAL,
+            Step.AFTER_CHECK,
+            Step.NEXT_ROUND,
+        )
     ),
 )
 

@@ -100,7 +100,7 @@ _PAYING = (Step.PAYING,)
 _AFTER_PAYING = {
     Step.CLEARING: "Every wager is settled: the cards are picked up.",
     Step.NEXT_HAND: "Nothing is due: the next hand plays.",
-    Step.SHUFFLE_NEEDED: "The wagers are back: the cards are shuffled, or other decks come.",
+    Step.NEXT_ROUND: "The wagers are back: other decks come, or the table closes.",
     Step.DEALING: "The dead hand's wagers are back: the deal goes on.",
     Step.AFTER_DEAL: "The dead hand's wagers are back, and no card of the deal is missing.",
     Step.INSURANCE: "The insurance is handed back: the seat is asked once more.",
@@ -121,7 +121,7 @@ def _goes_to(step: Step) -> Row:
         step,
         _AFTER_PAYING[step],
         when=lambda g, s, e: s.after is step,
-        do=_no_wagers if step is Step.SHUFFLE_NEEDED else None,
+        do=_no_wagers if step is Step.NEXT_ROUND else None,
     )
 
 

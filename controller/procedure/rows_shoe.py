@@ -50,16 +50,16 @@ def whole_shoe(g: Game, e: ShoeLoaded) -> bool:
     return e.count == g.decks * 52
 
 
-def _no_shoe(g: Game, s: State, e: ShoeLoaded) -> bool:
+def no_shoe(g: Game, s: State, e: ShoeLoaded) -> bool:
     return "shoe" in s.lost
 
 
 def _loaded_and_burn(g: Game, s: State, e: ShoeLoaded) -> bool:
-    return whole_shoe(g, e) and g.options.burn.on_shuffle > 0 and not _no_shoe(g, s, e)
+    return whole_shoe(g, e) and g.options.burn.on_shuffle > 0 and not no_shoe(g, s, e)
 
 
 def _loaded_no_burn(g: Game, s: State, e: ShoeLoaded) -> bool:
-    return whole_shoe(g, e) and g.options.burn.on_shuffle == 0 and not _no_shoe(g, s, e)
+    return whole_shoe(g, e) and g.options.burn.on_shuffle == 0 and not no_shoe(g, s, e)
 
 
 def _loaded(g: Game, s: State, e: ShoeLoaded) -> State:
@@ -92,8 +92,10 @@ def _first_sight(g: Game, s: State, e: CutCardSeen) -> bool:
 
 
 def _cut(g: Game, s: State, e: CutCardSeen) -> State:
-    # Between rounds the round that is about to begin is one of those that are left.
+    # Between rounds the round that is about to begin is one of those that are left, and is dealt.
     left = g.jurisdiction.rounds_after_cut
+    if s.step in (Step.WAGERING, Step.BURNING):
+        left = max(1, left)
     return replace(s, shoe=replace(s.shoe, rounds_left=left))
 
 
@@ -226,13 +228,6 @@ REFUSALS = (
         tuple(step for step in WAITING if step not in (Step.SHUFFLING, Step.REFILL)),
         ShuffleDone,
         "no shuffle is under way",
-    ),
-    Refusal(
-        "shoe_is_gone",
-        (Step.LOADING,),
-        ShoeLoaded,
-        "the shoe is not connected: connect it first",
-        _no_shoe,
     ),
     Refusal(
         "no_shoe_wanted",

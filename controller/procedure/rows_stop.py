@@ -24,6 +24,7 @@ from controller.procedure.events import (
     PlayedOutOfTurn,
     PlayerAbsent,
     RoundVoided,
+    ShoeLoaded,
 )
 from controller.procedure.felt import second_person
 from controller.procedure.game import BETS, Game
@@ -38,6 +39,7 @@ from controller.procedure.holds import (
     told,
 )
 from controller.procedure.row import Refusal, Row
+from controller.procedure.rows_shoe import no_shoe
 from controller.procedure.rows_table import OPEN, another_round, fresh_felt
 from controller.procedure.states import WAITING, Hold, State, Step
 from controller.rules.rulings import Irregularity
@@ -64,6 +66,10 @@ def came_back(g: Game, s: State, e: DeviceBack) -> State:
 
 def _shoe_still_lost(g: Game, s: State, e: Go) -> bool:
     return another_round(g, s) and "shoe" in s.lost
+
+
+def _hold_for_load(g: Game, s: State, e: ShoeLoaded) -> State:
+    return hold(g, s, Hold(Irregularity.DEVICE_LOST, s.step, device="shoe"))
 
 
 def _hold_for_shoe(g: Game, s: State, e: Go) -> State:
@@ -232,6 +238,14 @@ ROWS = (
         "that seat has no hand, or is known to be gone",
     ),
     found(
+        "shoe_gone_at_load",
+        (Step.LOADING,),
+        ShoeLoaded,
+        "The shoe that is to be loaded is gone, or came back as another one.",
+        _hold_for_load,
+        no_shoe,
+    ),
+    found(
         "device_lost",
         OPEN,
         DeviceLost,
@@ -261,7 +275,7 @@ ROWS = (
             (step,),
             DealerRelieved,
             step,
-            "Another dealer takes the table over.",
+            "Another dealer takes the table over; cards are burned for that between rounds only.",
             _relief,
             None,
             _relieved,
@@ -300,11 +314,12 @@ ROWS = (
         IN_ROUND,
         RoundVoided,
         Step.PAYING,
-        "The floor voids the round with a second person: every unresolved wager goes back.",
+        "The floor voids the round, with a second person where the house asks for one: every "
+        "unresolved wager goes back.",
         _void_due,
         _voided,
         _void_fact,
-        why="the floor voids a round, with a reason and a second person",
+        why="the floor voids a round with a reason, and a second person where the house asks",
         rule=("classic.rule8",),
     ),
     Row(
@@ -316,7 +331,7 @@ ROWS = (
         _void_nothing_due,
         _voided,
         _void_fact,
-        why="the floor voids a round, with a reason and a second person",
+        why="the floor voids a round with a reason, and a second person where the house asks",
     ),
     *(
         Row(

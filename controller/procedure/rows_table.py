@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from controller.procedure.effects import BankCounted, Effect
 from controller.procedure.events import Go, TableClosed, TableOpened
 from controller.procedure.felt import second_person
 from controller.procedure.game import Game
@@ -18,8 +19,16 @@ OPEN = tuple(step for step in Step if step in WAITING and step is not Step.CLOSE
 # Opening and closing
 
 
+def _counted_twice(e: TableOpened | TableClosed) -> bool:
+    return second_person(e, e.second) and e.counted_again in (None, e.bank)
+
+
+def _bank(g: Game, s: State, e: TableOpened | TableClosed, after: State) -> tuple[Effect, ...]:
+    return (BankCounted(e.bank, e.actor.name, e.second.name if e.second else ""),)
+
+
 def _opens(g: Game, s: State, e: TableOpened) -> bool:
-    return second_person(e, e.second)
+    return _counted_twice(e)
 
 
 def shut(s: State) -> State:
@@ -32,7 +41,7 @@ def _opened(g: Game, s: State, e: TableOpened) -> State:
 
 
 def _closes(g: Game, s: State, e: TableClosed) -> bool:
-    return second_person(e, e.second) and not s.seats
+    return _counted_twice(e) and not s.seats
 
 
 def _closed(g: Game, s: State, e: TableClosed) -> State:
@@ -40,7 +49,7 @@ def _closed(g: Game, s: State, e: TableClosed) -> State:
 
 
 def _close_later(g: Game, s: State, e: TableClosed) -> bool:
-    return second_person(e, e.second)
+    return _counted_twice(e)
 
 
 def _closing(g: Game, s: State, e: TableClosed) -> State:
@@ -102,7 +111,8 @@ ROWS = (
         "The floor opens the table with a second person; cards are shuffled before anything else.",
         when=_opens,
         do=_opened,
-        why="the floor opens a table, with a second person who counts too",
+        effects=_bank,
+        why="the floor opens a table, with a second person who counts the same bank",
     ),
     Row(
         "close_table",
@@ -112,6 +122,7 @@ ROWS = (
         "With no wager on the felt the floor closes the table with a second person.",
         when=_closes,
         do=_closed,
+        effects=_bank,
         why="the floor closes a table with a second person, and not over a wager on the felt",
     ),
     *(
@@ -123,7 +134,8 @@ ROWS = (
             "The table closes when the round is over.",
             when=_close_later,
             do=_closing,
-            why="the floor closes a table, with a second person who counts too",
+            effects=_bank,
+            why="the floor closes a table, with a second person who counts the same bank",
         )
         for step in OPEN
         if step not in BETWEEN

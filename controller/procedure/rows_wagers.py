@@ -14,8 +14,6 @@ from controller.rules.hands import Hand
 from controller.rules.money import Amount
 from controller.rules.options import Limit
 
-_SIDE_BETS = BETS[1:]
-
 
 def first_round(s: State) -> bool:
     return s.shoe.rounds == 0

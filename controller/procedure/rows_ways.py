@@ -53,15 +53,13 @@ def _may_rule(g: Game, s: State, e: FloorRuled) -> bool:
 
 
 def _ruled(g: Game, s: State, e: FloorRuled) -> State:
-    return with_top(s, replace(top(s), chosen=e.way))
+    second = e.second.name if e.second else ""
+    return with_top(s, replace(top(s), chosen=e.way, ruled_by=e.actor.name, ruled_with=second))
 
 
 def _ruled_fact(g: Game, s: State, e: FloorRuled, after: State) -> tuple[Effect, ...]:
     second = e.second.name if e.second else ""
-    told: tuple[Effect, ...] = (Ruled(top(s).what.value, e.way.value, e.actor.name, second),)
-    if e.way in (Way.VOID, Way.DECKS_OUT):
-        told += (RoundVoid(s.round, top(s).what.value, e.actor.name, second),)
-    return told
+    return (Ruled(top(s).what.value, e.way.value, e.actor.name, second),)
 
 
 def _undecided(g: Game, s: State, e: Go) -> bool:
@@ -107,7 +105,8 @@ def _deal_on(g: Game, s: State, e: Go) -> State:
 def _resume(g: Game, s: State, e: Go) -> State:
     """Play goes on as it stands; a card that was in doubt is taken for what it shows."""
     held = top(s)
-    if held.card < 0 or held.back in (Step.PAYING, Step.CLEARING):
+    settled = held.back is Step.PAYING and s.after is Step.CLEARING
+    if held.card < 0 or settled or held.back is Step.CLEARING:
         return s
     if held.what is Irregularity.HOLE_MISMATCH:
         shown = replace(s, checked=is_blackjack(s.dealer[0], held.card))
@@ -156,8 +155,15 @@ def _second_last(g: Game, s: State, e: Go) -> State:
     return s if places is None else laid_again(s, places)
 
 
+def _void_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
+    """A void says so, also where the jurisdiction has ruled it and nobody else."""
+    held = top(s)
+    by = held.ruled_by or g.jurisdiction.name
+    return (RoundVoid(s.round, held.what.value, by, held.ruled_with),) if s.hands else ()
+
+
 def _decks_out_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
-    return (DecksOut(),)
+    return (DecksOut(), *_void_fact(g, s, e, after))
 
 
 def _reopen(g: Game, s: State, e: Go) -> State:
@@ -327,6 +333,7 @@ ROWS = (
         Step.RESUMING,
         "The round is void: every unresolved wager goes back.",
         void_round,
+        _void_fact,
     ),
     _way(
         "stand_hand",

@@ -1,7 +1,6 @@
 """Cards that went wrong: each irregularity of the shoe and the deal, and what stops for it.
 
-Where the jurisdiction names the way on, the way's row fires at once; where it says that the floor
-decides, the table is held until the floor has ruled.
+Where the jurisdiction names the way on its row fires at once; otherwise the floor rules first.
 """
 
 from __future__ import annotations
@@ -127,19 +126,19 @@ def _miscounted(g: Game, s: State, e: ShuffleDone) -> bool:
 
 
 def _wrong_load(g: Game, s: State, e: ShoeLoaded) -> bool:
-    return not whole_shoe(g, e)
+    return not whole_shoe(g, e) and "shoe" not in s.lost
 
 
 def _duplicate(g: Game, s: State, e: CardDrawn) -> bool:
-    return _too_many(g, s, e) and not hole_is_next(s)
+    return not (e.spare and s.spare is None) and _too_many(g, s, e) and not hole_is_next(s)
 
 
 def _extra_card(g: Game, s: State, e: CardDrawn) -> bool:
-    return not _too_many(g, s, e)
+    return not e.spare and not _too_many(g, s, e)
 
 
 def _no_wager(g: Game, s: State, e: CardDrawn) -> bool:
-    return not s.seats and not _too_many(g, s, e)
+    return not s.seats and not e.spare and not _too_many(g, s, e)
 
 
 def _second_card_at_wagering(g: Game, s: State, e: CardDrawn) -> bool:
@@ -160,10 +159,6 @@ def _sealed(g: Game, s: State, e: ErrorCardDrawn) -> bool:
 
 def _hidden_spare(g: Game, s: State, e: ErrorCardExposed) -> bool:
     return s.spare is not None and s.spare.card < 0
-
-
-def _card_seat(s: State, seat: int) -> bool:
-    return any(each.number == seat for each in s.seats)
 
 
 def _seat_missed(g: Game, s: State, e: SeatMissed) -> bool:
@@ -331,6 +326,10 @@ ROWS = (
 )
 
 
+def _from_beside(g: Game, s: State, e: CardDrawn) -> bool:
+    return e.spare
+
+
 def _hole_is_next(g: Game, s: State, e: CardDrawn) -> bool:
     return hole_is_next(s)
 
@@ -343,6 +342,13 @@ REFUSALS = (
         "the next card is the hole card: it comes face down",
         _hole_is_next,
         rule=("classic.deal3",),
+    ),
+    Refusal(
+        "spare_not_wanted",
+        (*NO_CARD, *STOPPED, Step.WAGERING),
+        CardDrawn,
+        "no card from beside the shoe is wanted now",
+        _from_beside,
     ),
     Refusal(
         "no_card_expected",

@@ -17,10 +17,11 @@ from controller.procedure.effects import Effect, Lamp, Prompt, ShoeLock, Shuffle
 from controller.procedure.felt import discards, expected, next_spare, top
 from controller.procedure.game import BETS, Game
 from controller.procedure.holds import applicable
+from controller.procedure.near import bonuses_near
 from controller.procedure.rows_insurance import may_take_even_money, most_insurance, seat_asked
 from controller.procedure.rows_wagers import first_round
 from controller.procedure.states import Due, State, Step
-from controller.rules.hands import CHOICES, plus
+from controller.rules.hands import CHOICES, Hand, ace_and_ten
 from controller.rules.rulings import Way
 
 Shows: TypeAlias = Callable[[Game, State], tuple[Effect, ...]]
@@ -61,7 +62,8 @@ def _shuffling(g: Game, s: State) -> tuple[Effect, ...]:
 
 
 def _loading(g: Game, s: State) -> tuple[Effect, ...]:
-    return (Prompt(Tell.LOAD_SHOE, count=g.decks * 52), DARK, LOCKED, IDLE)
+    behind = g.options.cut_behind
+    return (Prompt(Tell.LOAD_SHOE, count=g.decks * 52, total=behind), DARK, LOCKED, IDLE)
 
 
 def _burning(g: Game, s: State) -> tuple[Effect, ...]:
@@ -144,7 +146,7 @@ def _card_prompt(g: Game, s: State) -> tuple[Effect, ...]:
         warn=warn,
         rule=_rule(g, tell),
     )
-    return (prompt, DARK, OPEN if spare is None else LOCKED)
+    return (prompt, DARK, OPEN if spare is None else LOCKED, IDLE)
 
 
 def _nth(s: State) -> int:
@@ -206,26 +208,6 @@ def _insurance_confirm(g: Game, s: State) -> tuple[Effect, ...]:
     return (prompt, _asking(seat.number, g, "withdraw"), LOCKED)
 
 
-_ONE_OF_EACH: Final = tuple(range(10))
-"""A card of each value: the ace to the ten of one suit."""
-
-
-def bonuses_near(g: Game, s: State) -> tuple[str, ...]:
-    """The instant winners that one card more could make of the hand in turn."""
-    hand = s.hands[s.turn]
-    pays = g.options.instant
-    if hand.doubles or (hand.split and not pays.on_split) or hand.total >= 21:
-        return ()
-    count = len(hand.cards) + 1
-    totals = {plus(hand.total, hand.soft, card)[0] for card in _ONE_OF_EACH}
-    near = []
-    if pays.cards_21 is not None and count >= pays.cards_21 and 21 in totals:
-        near.append("instant21")
-    if pays.cards_count is not None and count >= pays.cards_count and min(totals) < 21:
-        near.append("instant6")
-    return tuple(near)
-
-
 def _turn(g: Game, s: State) -> tuple[Effect, ...]:
     hand = s.hands[s.turn]
     count = len(hand.cards)
@@ -253,6 +235,13 @@ def _turn(g: Game, s: State) -> tuple[Effect, ...]:
     return shown
 
 
+def _double_warning(g: Game, hand: Hand) -> str:
+    if hand.total != 21:
+        return ""
+    counts_one = g.options.double.ace_is_one_with_ten and ace_and_ten(hand)
+    return "ace_one" if counts_one else "doubles_21"
+
+
 def _confirm(g: Game, s: State) -> tuple[Effect, ...]:
     hand = s.hands[s.turn]
     doubling = s.step is Step.DOUBLE_CONFIRM
@@ -269,7 +258,7 @@ def _confirm(g: Game, s: State) -> tuple[Effect, ...]:
         total=hand.total,
         soft=hand.soft,
         count=hand.doubles + 1,
-        warn="doubles_21" if doubling and hand.total == 21 else "",
+        warn=_double_warning(g, hand) if doubling else "",
         rule=_rule(g, tell),
     )
     return (prompt, _asking(hand.seat, g, "withdraw"), LOCKED)
@@ -313,18 +302,19 @@ def _paying(g: Game, s: State) -> tuple[Effect, ...]:
 
 def _held(g: Game, s: State) -> tuple[Effect, ...]:
     held = top(s)
+    open_ways = tuple(way for way in held.options if applicable(s, held, way))
     prompt = Prompt(
         Tell.RULE,
         "floor",
         seat=held.seat,
         why=held.what.value,
         place=held.detail,
-        choices=tuple(way.value for way in held.options if applicable(s, held, way)),
+        choices=tuple(way.value for way in open_ways),
         cards=(held.card,) if held.card >= 0 else (),
-        warn="two_people" if _two(g, held.options, s) else "",
+        warn="two_people" if _two(g, open_ways, s) else "",
         rule=_rule(g, Tell.RULE),
     )
-    return (prompt, _all_fault(g), LOCKED)
+    return (prompt, _all_fault(g), LOCKED, IDLE)
 
 
 def _two(g: Game, options: tuple[Way, ...], s: State) -> bool:
@@ -351,7 +341,7 @@ def _stopped(tell: Tell, *, to_floor: bool = False) -> Shows:
             count=s.burn,
             rule=_rule(g, tell),
         )
-        return (prompt, _all_fault(g), LOCKED)
+        return (prompt, _all_fault(g), LOCKED, IDLE)
 
     return show
 
@@ -363,7 +353,8 @@ def _relief_burning(g: Game, s: State) -> tuple[Effect, ...]:
 def _refill(g: Game, s: State) -> tuple[Effect, ...]:
     prompt, *others = _stopped(Tell.REFILL)(g, s)
     assert isinstance(prompt, Prompt)
-    return (replace(prompt, count=discards(g, s)), *others, Shuffler(g.decks))
+    stations, lock, _ = others
+    return (replace(prompt, count=discards(g, s)), stations, lock, Shuffler(g.decks))
 
 
 SHOWS: Final[dict[Step, Shows]] = {

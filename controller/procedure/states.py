@@ -177,7 +177,6 @@ class Hold(Struct, frozen=True, gc=False):
     chosen: Way | None = None
     """None: the floor has yet to rule."""
     options: tuple[Way, ...] = ()
-    two_people: bool = False
     seat: int = 0
     card: Card = -1
     commitment: str = ""
@@ -186,6 +185,9 @@ class Hold(Struct, frozen=True, gc=False):
     """Which device is waited for."""
     by: str = ""
     """Who entered the card."""
+    ruled_by: str = ""
+    ruled_with: str = ""
+    """Who ruled, and the second person; empty where the jurisdiction did."""
 
 
 class State(Struct, frozen=True, gc=False):

@@ -59,6 +59,7 @@ BETS: Final = {
 }
 WARNS: Final = {
     "doubles_21": "it has 21 already",
+    "ace_one": "the ace counts one from here on",
     "exposed": "exposed",
     "last_round": "last round of this shoe",
     "two_people": "bring a second person",

@@ -48,7 +48,7 @@ def decks_out(g: Game, s: State, e: Go) -> State:
     """With the decks goes all that was to be done with them; wagers on the felt go back."""
     shoe = replace(s.shoe, loaded=False, decks_out=True)
     dues = refunds(g, s, "void")
-    after = Step.CLEARING if s.hands else Step.SHUFFLE_NEEDED
+    after = Step.CLEARING if s.hands else Step.NEXT_ROUND
     bare = replace(s, shoe=shoe, asking=0, approved=False, spare=None, burn=0)
     holds = _ended(s, Step.PAYING if dues else after, frozenset())
     return replace(bare, due=dues, after=after, holds=holds)

@@ -96,7 +96,10 @@ _DECIDERS: Final[dict[str, frozenset[Role]]] = {
 def who_may(o: Options) -> dict[type[Event], frozenset[Role]]:
     """The roles of every event in this game."""
     deciders = _DECIDERS[o.decisions.by]
-    return WHO | dict.fromkeys(DECISIONS, deciders)
+    who = WHO | dict.fromkeys(DECISIONS, deciders)
+    if "player" not in deciders:
+        who[e.Withdrawn] = deciders
+    return who
 
 
 def theirs(event: Event, allowed: frozenset[Role]) -> bool:

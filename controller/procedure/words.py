@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from controller.procedure.effects import (
+    BankCounted,
     Burned,
     Corrected,
     DecksOut,
@@ -205,12 +206,17 @@ def _fixed(text: str) -> Says:
     return lambda p, m, several: text.format(count=p.count, decks=counted(p.count, "deck"))
 
 
+def _load_shoe(p: Prompt, m: Speaks, several: bool) -> str:
+    behind = f" - {counted(p.total, 'card')} behind the cut card" if p.total else ""
+    return f"Cut, and load the shoe - {counted(p.count, 'card')}{behind}"
+
+
 _SAYS: Final[dict[Tell, Says]] = {
     Tell.OPEN_TABLE: _fixed("Open the table - count the bank with a second person"),
     Tell.SHUFFLE: _fixed("Shuffle {decks}"),
     Tell.AWAIT_SHUFFLE: _fixed("Wait for the shuffle of {decks}"),
     Tell.CHANGE_DECKS: _fixed("Take these decks out of play - shuffle {decks} of others"),
-    Tell.LOAD_SHOE: _fixed("Cut, and load the shoe - {count} cards"),
+    Tell.LOAD_SHOE: _load_shoe,
     Tell.BURN: _burn,
     Tell.TAKE_WAGERS: _wagers,
     Tell.DEAL: _deal,
@@ -286,6 +292,7 @@ def _corrected(f: Corrected, m: Speaks) -> str:
 
 
 _FACTS: Final[dict[type[Fact], Callable[[Any, Speaks], str]]] = {
+    BankCounted: lambda f, m: f"Bank counted twice: {m.amount(f.bank)}",
     WagersLocked: _locked,
     Settled: _settled,
     Tucked: lambda f, m: f"Seat {f.seat}: cards tucked under the Buster wager",

@@ -61,6 +61,10 @@ class Money(Struct, frozen=True):
     def winnings(self, stake: Amount, odds: Odds) -> Amount:
         return self.fraction(stake, odds.pays, odds.on)
 
+    def most_within(self, amount: Amount, over: int) -> Amount:
+        """The most whole units that are no more than amount / over, however the house rounds."""
+        return amount // (over * self.unit) * self.unit
+
     def half(self, stake: Amount) -> Amount:
         """The half of a wager that a surrender gives back."""
         return self.fraction(stake, 1, 2)

@@ -154,14 +154,14 @@ CONDITIONS: Final[dict[str, str]] = {
     "refill_shuffled": "no card is missing and none is too many",
     "paid_up_to_dealing": "it was a dead hand's wagers that went back",
     "paid_up_to_insurance": "it was an insurance to be asked again that went back",
-    "paid_up_to_shuffle_needed": "it was wagers on decks out of play that went back",
+    "paid_up_to_next_round": "it was wagers on decks out of play that went back",
     # when things go wrong
     "duplicate_card": (
         "the card was seen as often as the decks hold it, and the hole card is not the next one"
     ),
     "card_while_spare_waits": "a card lies beside the shoe and this one is another",
-    "card_not_expected": "the decks hold the card",
-    "card_without_wagers": "no wager lies on the felt, and the decks hold the card",
+    "card_not_expected": "it is a new card, and the decks hold it",
+    "card_without_wagers": "no wager lies on the felt; it is a new card, and the decks hold it",
     "second_card_at_wagering": (
         "a wager lies on the felt; a card lies beside the shoe and this one is another"
     ),
@@ -171,9 +171,10 @@ CONDITIONS: Final[dict[str, str]] = {
     "seat_missed": "the deal is not over, and its cards can lie as if the seat were not in",
     "seat_shorted": "the deal is not over, and its cards can lie as if that place came last",
     "shuffle_short_or_long": "a card is missing or too many",
-    "shoe_short_or_long": "the shoe does not hold as many cards as the decks",
+    "shoe_short_or_long": "the shoe is connected and does not hold as many cards as the decks",
     "hole_duplicate": "the floor has confirmed no card there, and the decks hold this one no more",
     "hole_mismatch": "the card is not what the check said",
+    "shoe_gone_at_load": "the shoe is not connected, or not the one it was",
     "device_lost": (
         "it was not gone before, and it is the shoe while one is in play, the shuffler while cards "
         "are shuffled, or a station with wagers on the felt where decisions come by buttons only"

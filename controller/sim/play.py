@@ -48,9 +48,8 @@ from controller.procedure.row import Decision, Refused
 from controller.procedure.states import State, Step
 from controller.rules.cards import DECK, VALUE, Card
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER, is_blackjack
-from controller.rules.problem import UsageProblem
 from controller.sim.games import DEALER, FLOOR, SHOE, player, wagering
-from controller.sim.shoes import Shoe
+from controller.sim.shoes import Shoe, refill
 from controller.sim.stakes import Stakes
 from controller.sim.strategy import Strategy
 
@@ -115,6 +114,7 @@ class Play:
         self._evens = strategy.even_money and game.options.even_money.offered
         self._shoe = Shoe(game.decks, random)
         self._cards = game.decks * 52
+        self._money = game.money
         self._cut = setup.cut
         self._cut_at = game.options.cut_behind if setup.cut else -1
         self._start = wagering()
@@ -210,17 +210,7 @@ class Play:
 
     def _refill(self, s: State) -> Event:
         """The shoe ran out within the round, which is finished with the discards."""
-        on_felt = list(s.dealer)
-        for hand in s.hands:
-            if not hand.out:
-                on_felt += hand.cards
-        if s.hole:
-            on_felt.append(self.hole)
-        self._shoe.refill(on_felt)
-        if not self._shoe.left:
-            raise UsageProblem(
-                "--seats", "all the cards lie on the felt and more are needed", "fewer seats"
-            )
+        refill(self._shoe, s, self.hole)
         return ShoeLoaded(DEALER, self._shoe.left)
 
     # Decisions
@@ -244,7 +234,7 @@ class Play:
         if self._evens and _waiting_blackjack(s, number):
             return EvenMoney(actor, number)
         if self._insures:
-            return Insure(actor, number, seat.main // 2)
+            return Insure(actor, number, self._money.most_within(seat.main, 2))
         return Decline(actor, number)
 
     def _take_pay(self, s: State) -> Event:

@@ -20,6 +20,7 @@ from controller.procedure.events import (
     Cleared,
     Confirmed,
     CutCardSeen,
+    DecksChanged,
     Decline,
     Double,
     EvenMoney,
@@ -50,11 +51,10 @@ from controller.procedure.states import State
 from controller.procedure.terms import BETS, Speaks
 from controller.rules.cards import VALUE, Card
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER, is_blackjack
-from controller.rules.problem import UsageProblem
 from controller.rules.rulings import Way
 from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player
 from controller.sim.play import voice
-from controller.sim.shoes import Shoe
+from controller.sim.shoes import Shoe, refill
 from controller.sim.strategy import Strategy
 
 _MAINS: Final = (1000, 1500, 2000, 2500, 2500, 5000)
@@ -101,12 +101,7 @@ class Cards:
 
     def refill(self, state: State) -> int:
         """The discards are in the shoe again: all but what lies on the felt."""
-        felt = [card for hand in state.hands if not hand.out for card in hand.cards]
-        felt += [*state.dealer, *([self._hole] if state.hole else [])]
-        self._shoe.refill(felt)
-        if not self._shoe.left:
-            what = "all the cards lie on the felt and more are needed"
-            raise UsageProblem("--seats", what, "fewer seats")
+        refill(self._shoe, state, self._hole)
         return self._shoe.left
 
     def draw(self, words: str = "") -> Answer:
@@ -252,7 +247,7 @@ class Crew:
 _BY_THE_PROMPT: Final[dict[Tell, tuple[Callable[[Prompt], Event], str]]] = {
     Tell.OPEN_TABLE: (lambda p: TableOpened(FLOOR, 0, SECOND), "open, the bank counted twice"),
     Tell.SHUFFLE: (lambda p: ShuffleStarted(DEALER), "in the shuffler"),
-    Tell.CHANGE_DECKS: (lambda p: ShuffleStarted(DEALER), "in the shuffler"),
+    Tell.CHANGE_DECKS: (lambda p: DecksChanged(FLOOR, SECOND), "other decks, with a second"),
     Tell.AWAIT_SHUFFLE: (lambda p: ShuffleDone(DEALER), "done, no card missing"),
     Tell.CONFIRM_INSURANCE: (lambda p: Confirmed(DEALER), "confirmed"),
     Tell.CONFIRM_DOUBLE: (lambda p: Confirmed(DEALER), "confirmed"),

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from controller.procedure.felt import on_felt
+from controller.procedure.states import State
 from controller.rules.cards import DECK, Card
+from controller.rules.problem import UsageProblem
 
 
 class Shoe:
@@ -43,3 +46,17 @@ class Shoe:
         cards[index] = cards[last]
         cards[last] = card
         return card
+
+
+def refill(shoe: Shoe, s: State, hole: Card) -> None:
+    """The discards are in the shoe again: all cards but those in play."""
+    in_play = list(on_felt(s))
+    if s.hole:
+        in_play.append(hole)
+    if s.spare is not None and s.spare.card >= 0:
+        in_play.append(s.spare.card)
+    shoe.refill(in_play)
+    if not shoe.left:
+        raise UsageProblem(
+            "--seats", "all the cards lie on the felt and more are needed", "fewer seats"
+        )

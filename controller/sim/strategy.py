@@ -28,13 +28,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
 from controller.rules.problem import UsageProblem
-
-HIT: Final = 1
-STAND: Final = 2
-DOUBLE: Final = 4
-SPLIT: Final = 8
-SURRENDER: Final = 16
 
 _LETTERS: Final = {"H": HIT, "S": STAND, "D": DOUBLE, "P": SPLIT, "R": SURRENDER}
 _UPS: Final = (2, 3, 4, 5, 6, 7, 8, 9, 10, 1)

@@ -42,9 +42,12 @@ def total(cards: Sequence[int], *, ace_is_one: bool = False) -> tuple[int, bool]
 
 
 def hand_total(hand: Hand) -> int:
-    """An ace and a ten that were doubled count the ace as one for good."""
-    before = hand.cards[: len(hand.cards) - hand.doubles]
-    as_one = hand.doubles > 0 and len(before) == 2 and set(map(pips, before)) == ACE_AND_TEN
+    """An ace and a ten that were doubled count the ace as one for good.
+
+    Each double brings one card; the last one may be confirmed and its card still to come.
+    """
+    dealt = set(map(pips, hand.cards[:2])) == ACE_AND_TEN
+    as_one = hand.doubles > 0 and dealt and len(hand.cards) - hand.doubles <= 2
     return total(hand.cards, ace_is_one=as_one)[0]
 
 
@@ -161,15 +164,6 @@ class Felt(NamedTuple):
     bets: dict[str, int]
 
 
-def paid_before_reveal(o: Options, up: int) -> bool:
-    """A blackjack under this up card is settled before the dealer's hand is known to all."""
-    if o.blackjack.tie == "player_wins" or up not in ACE_AND_TEN:
-        return True
-    if up == 10 and o.blackjack.ten_up == "pay_first":
-        return True
-    return ("A" if up == 1 else "T") in o.dealer.peek
-
-
 def owed(o: Options, seat: Felt, dealer: Sequence[int]) -> Iterator[tuple[str, int, Owed]]:
     """Every wager of the seat: which bet, which hand (-1: none), what becomes of it."""
     for hand in seat.hands:
@@ -234,8 +228,7 @@ def _natural(o: Options, seat: Felt, hand: Hand, dealer: Sequence[int]) -> tuple
     first = up == 10 and o.blackjack.ten_up == "pay_first"
     if blackjack(dealer) and o.blackjack.tie == "push" and not first:
         return "push", None
-    late = o.blackjack.paid == "at_settlement" or not paid_before_reveal(o, up)
-    if late and dealer_pushes(o, dealer):
+    if o.blackjack.paid == "at_settlement" and dealer_pushes(o, dealer):
         return "push", None
     diamond = o.blackjack.pays_diamonds
     suited = diamond is not None and diamonds(hand.cards)
@@ -258,14 +251,14 @@ def _unchecked(o: Options, seat: Felt, hand: Hand, dealer: Sequence[int], due: O
 
 def dealer_has_to_draw(o: Options, seats: Sequence[Felt], dealer: Sequence[int]) -> bool:
     """Something on the felt still depends on the dealer's hand after the hole card."""
-    up = pips(dealer[0])
     can_push = o.dealer.push_22 or o.dealer.push_bust_cards > 0
     for seat in seats:
         if seat.bets.get("buster") or seat.bets.get("toke_buster"):
             return True
         for hand in seat.hands:
             if hand.natural:
-                late = o.blackjack.paid == "at_settlement" or not paid_before_reveal(o, up)
+                # One that no check could settle is settled when the hole card lies there.
+                late = o.blackjack.paid == "at_settlement"
                 if late and can_push and not seat.even_money:
                     return True
             elif hand.number not in seat.surrendered and hand_total(hand) <= 21:

@@ -306,6 +306,8 @@ class RandomTable(Choices):
     def _to_shuffle(self, s: State) -> Event:
         if s.shoe.decks_out:
             return e.DecksChanged(FLOOR, SECOND)
+        if s.seats and self.chance(0.2):
+            return e.WagerRemoved(DEALER, s.seats[0].number, "main")
         return e.ShuffleStarted(SHOE)
 
     def _load(self, s: State) -> Event:

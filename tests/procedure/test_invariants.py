@@ -69,8 +69,7 @@ class Watchman:
         numbers: dict[int, list[int]] = {}
         for hand in s.hands:
             numbers.setdefault(hand.seat, []).append(hand.number)
-            # A double that was just confirmed waits for its card.
-            assert (hand.doubles and not hand.done) or hand.total == hand_total(hand), hand
+            assert hand.total == hand_total(hand), hand
             assert not hand.out or hand.done, hand
         for seat, found in numbers.items():
             assert found == list(range(len(found))), (seat, s.hands)

@@ -41,10 +41,13 @@ def decks_went_out(t: Table, held: int) -> None:
     """Everybody is told, `held` wagers go back, and the table deals on with other decks."""
     told = [each for each in t.heard(Told) if each.what == "deck_suspect"]
     assert [each.who for each in told] == ["floor", "surveillance"]
+    dealt_hands = bool(t.state.hands)
     t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)
     assert t.heard(DecksOut) == [DecksOut()]
     if t.state.seats:
-        assert [void.round for void in t.heard(RoundVoid)] == [t.state.round]
+        # Wagers before the first card are no round yet.
+        void = [t.state.round] if dealt_hands else []
+        assert [each.round for each in t.heard(RoundVoid)] == void
         nets = t.finish()
         assert not held or set(nets.values()) == {0}
     back = [each for each in t.heard(Settled) if each.outcome == "void"]

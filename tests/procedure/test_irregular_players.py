@@ -95,7 +95,7 @@ def test_a_seat_that_nobody_waits_for(house: str) -> None:
 
 @pytest.mark.parametrize("ask", [Double, Split])
 def test_player_cannot_cover_a_split_or_double(house: str, ask: type[Double]) -> None:
-    t = dealt(house, "8C 9C 8S 8H KC (TD)")
+    t = dealt(house, "8C 9C 8S 8H KC (TD)", decisions__by="both")
     before, shown = t.state, t.prompt
     t.do(ask(DEALER, 1, 0))
     assert t.refuses(Withdrawn(player(2))) == "withdrawn"
@@ -106,7 +106,7 @@ def test_player_cannot_cover_a_split_or_double(house: str, ask: type[Double]) ->
 
 
 def test_player_cannot_cover_the_insurance(house: str) -> None:
-    t = dealt(house, ACE_UP)
+    t = dealt(house, ACE_UP, decisions__by="both")
     before = t.state
     assert t.do(Insure(DEALER, 1, 500), Withdrawn(player(1))).state == before
     t.insure(1, 400)

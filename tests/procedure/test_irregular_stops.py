@@ -236,8 +236,10 @@ def test_shuffler_lost_while_it_shuffles(house: str) -> None:
 def test_shoe_lost_before_it_is_loaded(house: str) -> None:
     t = Table(house=house, start=State(step=Step.SHUFFLE_NEEDED)).do(ShuffleStarted(SHOE))
     lost(t, "shoe").at(Step.SHUFFLING).do(ShuffleDone(SHOE))
-    t.refuses(ShoeLoaded(SHOE, 312))
-    back(t, "shoe").do(ShoeLoaded(SHOE, 312)).until(Step.WAGERING)
+    t.do(ShoeLoaded(SHOE, 312)).ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK).at(Step.DEVICE)
+    back(t, "shoe", agrees=False).at(Step.DEVICE).do(CountersAccepted(FLOOR, SECOND))
+    t.do(FeltConfirmed(DEALER)).at(Step.LOADING)
+    t.do(ShoeLoaded(SHOE, 312)).until(Step.WAGERING)
 
 
 def test_device_lost_while_held(house: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from controller.procedure import terms, words
 from controller.procedure.clauses import WHYS
 from controller.procedure.effects import (
+    BankCounted,
     Burned,
     Corrected,
     DecksOut,
@@ -115,6 +116,7 @@ def test_the_first_hand_of_several_is_named_too() -> None:
 SETTLED = Settled(4, 3, 0, "main", "win", EVEN, 2500, 5000, "dealer_busts", False, cards("TC 8D"))
 
 FACTS: tuple[tuple[str, Fact], ...] = (
+    ("Bank counted twice: $2,500", BankCounted(250000, "ann", "bo")),
     ("Round 4: wagers of $125 are locked", WagersLocked(4, 12500)),
     (
         "Round 4: wagers of $125 are locked - beyond $20,000 won the floor sees each payment",
