@@ -1,4 +1,4 @@
-"""`holecard bench`: how fast it all is, as ratios measured in one run."""
+"""measure the speed, as ratios in one run"""
 
 from __future__ import annotations
 

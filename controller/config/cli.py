@@ -156,7 +156,7 @@ def read_settings(settings: Iterable[str]) -> dict[str, object]:
     values: dict[str, object] = {}
     for setting in settings:
         path, equals, text = setting.partition("=")
-        if not equals:
+        if not equals or not path:
             raise UsageProblem(SET, f"'{printable(setting)}' sets nothing", "PATH=VALUE")
         if path in values:
             raise UsageProblem(f"{SET}: {printable(path)}", "is set twice", "once")

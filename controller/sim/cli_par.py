@@ -138,7 +138,9 @@ def _settings(args: argparse.Namespace) -> dict[str, object]:
 
 
 def _policy(args: argparse.Namespace) -> str:
-    return str(args.policy or ("stand" if args.exact else BASIC))
+    if args.policy is None:
+        return "stand" if args.exact else BASIC
+    return str(args.policy)
 
 
 def _strategy(args: argparse.Namespace, game: Game) -> Strategy:

@@ -38,11 +38,11 @@ class Sum(Struct):
         """The mean value in units."""
         return float(Fraction(self.total, self.count * unit)) if self.count else 0.0
 
-    def error(self, unit: int) -> float:
-        """The mean's standard error in units."""
+    def error(self, unit: int) -> float | None:
+        """The mean's standard error in units; one round alone tells none."""
         n = self.count
         if n < 2:
-            return 0.0
+            return None
         spread = n * self.squares - self.total * self.total
         return sqrt(Fraction(spread, n * n * (n - 1))) / unit
 
