@@ -7,7 +7,7 @@ is known only outside of the procedure.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -17,6 +17,8 @@ from controller.rules.rulings import Way
 
 Role: TypeAlias = Literal["dealer", "floor", "player", "surveillance", "technician", "device"]
 Bet: TypeAlias = Literal["main", "diamond", "buster", "toke_main", "toke_buster"]
+LONGEST_COMMITMENT: Final = 256
+"""Characters; a hash in hexadecimal has 64."""
 Device: TypeAlias = Literal["shoe", "shuffler", "station"]
 
 

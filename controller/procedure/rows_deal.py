@@ -5,7 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from controller.procedure.dues import paid_with_the_deal, with_the_deal
-from controller.procedure.events import CardDrawn, Go, HoleDealt, PayDeclined, PayTaken
+from controller.procedure.events import (
+    LONGEST_COMMITMENT,
+    CardDrawn,
+    Go,
+    HoleDealt,
+    PayDeclined,
+    PayTaken,
+)
 from controller.procedure.felt import fresh, lay, next_spare, put, tally_drawn
 from controller.procedure.game import Game
 from controller.procedure.row import Refusal, Row
@@ -45,7 +52,11 @@ def _hole_next(s: State, e: HoleDealt) -> bool:
     right_card = e.spare is (spare is not None) and (
         spare is None or e.commitment == spare.commitment
     )
-    return right_card and s.places[s.dealt].kind == "hole" and bool(e.commitment)
+    return (
+        right_card
+        and s.places[s.dealt].kind == "hole"
+        and 0 < len(e.commitment) <= LONGEST_COMMITMENT
+    )
 
 
 def _hole_then_more(g: Game, s: State, e: HoleDealt) -> bool:

@@ -26,7 +26,7 @@ from controller.procedure.events import (
     RoundVoided,
     ShoeLoaded,
 )
-from controller.procedure.felt import second_person
+from controller.procedure.felt import second_person, top
 from controller.procedure.game import BETS, Game
 from controller.procedure.holds import (
     BEFORE,
@@ -38,7 +38,7 @@ from controller.procedure.holds import (
     holds_for,
     told,
 )
-from controller.procedure.row import Refusal, Row
+from controller.procedure.row import Refusal, Row, When
 from controller.procedure.rows_shoe import no_shoe
 from controller.procedure.rows_table import OPEN, another_round, fresh_felt
 from controller.procedure.states import WAITING, Hold, State, Step
@@ -209,6 +209,15 @@ def _plays(g: Game, s: State, e: PlayerAbsent) -> bool:
     return any(hand.seat == e.seat for hand in s.hands) and e.seat not in s.quiet
 
 
+def _not_twice(what: Irregularity) -> When:
+    """Called a second time while it is held for the same, nothing more is to be done."""
+
+    def guard(g: Game, s: State, e: Event) -> bool:
+        return not s.holds or top(s).what is not what
+
+    return guard
+
+
 ROWS = (
     Row(
         "shoe_still_lost",
@@ -227,7 +236,10 @@ ROWS = (
         "The decks are not what they should be.",
         holds_for(Irregularity.DECK_SUSPECT),
     ),
-    *(found(name, at, event, text, holds_for(what)) for name, event, what, at, text in _DISPUTES),
+    *(
+        found(name, at, event, text, holds_for(what), _not_twice(what), "that is held already")
+        for name, event, what, at, text in _DISPUTES
+    ),
     found(
         "player_absent",
         _PLAYERS_WANTED,

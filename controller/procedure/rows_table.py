@@ -10,6 +10,7 @@ from controller.procedure.felt import second_person
 from controller.procedure.game import Game
 from controller.procedure.row import Refusal, Row
 from controller.procedure.states import WAITING, Shoe, State, Step
+from controller.rules.combinations import MOST_MONEY
 
 BETWEEN = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.BURNING, Step.WAGERING)
 OPEN = tuple(step for step in Step if step in WAITING and step is not Step.CLOSED)
@@ -20,7 +21,8 @@ OPEN = tuple(step for step in Step if step in WAITING and step is not Step.CLOSE
 
 
 def _counted_twice(e: TableOpened | TableClosed) -> bool:
-    return second_person(e, e.second) and e.counted_again in (None, e.bank)
+    same = e.counted_again in (None, e.bank)
+    return second_person(e, e.second) and same and 0 <= e.bank <= MOST_MONEY
 
 
 def _bank(g: Game, s: State, e: TableOpened | TableClosed, after: State) -> tuple[Effect, ...]:

@@ -10,6 +10,7 @@ from controller.procedure.felt import fresh, lay, seat_index, tally_drawn
 from controller.procedure.game import BETS, Game
 from controller.procedure.row import Refusal, Row
 from controller.procedure.states import WAITING, Seat, State, Step
+from controller.rules.combinations import MOST_MONEY
 from controller.rules.hands import Hand
 from controller.rules.money import Amount
 from controller.rules.options import Limit
@@ -40,7 +41,7 @@ def _only_first_round(g: Game, s: State, e: WagerPlaced) -> bool:
 
 
 def _not_an_amount(g: Game, s: State, e: WagerPlaced) -> bool:
-    return e.amount <= 0 or e.amount % g.money.unit != 0
+    return not 0 < e.amount <= MOST_MONEY or e.amount % g.money.unit != 0
 
 
 def _below(g: Game, s: State, e: WagerPlaced) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from controller.procedure.events import (
+    LONGEST_COMMITMENT,
     CardDrawn,
     CardUnreadable,
     DealerCardMissed,
@@ -154,7 +155,7 @@ def _hole_mismatch(g: Game, s: State, e: HoleRevealed) -> bool:
 
 
 def _sealed(g: Game, s: State, e: ErrorCardDrawn) -> bool:
-    return bool(e.commitment)
+    return 0 < len(e.commitment) <= LONGEST_COMMITMENT
 
 
 def _hidden_spare(g: Game, s: State, e: ErrorCardExposed) -> bool:
@@ -326,10 +327,6 @@ ROWS = (
 )
 
 
-def _from_beside(g: Game, s: State, e: CardDrawn) -> bool:
-    return e.spare
-
-
 def _hole_is_next(g: Game, s: State, e: CardDrawn) -> bool:
     return hole_is_next(s)
 
@@ -348,7 +345,7 @@ REFUSALS = (
         (*NO_CARD, *STOPPED, Step.WAGERING),
         CardDrawn,
         "no card from beside the shoe is wanted now",
-        _from_beside,
+        lambda g, s, e: e.spare,
     ),
     Refusal(
         "no_card_expected",

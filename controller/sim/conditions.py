@@ -7,6 +7,7 @@ from typing import Final
 _SECOND: Final = "another person stands in as second"
 _IN_TURN: Final = "the hand is the one in turn, and may {}"
 _SAYS_WHY: Final = "a reason is given, and another person stands in where the house asks for it"
+_NOT_TWICE: Final = "the table is not held for that already"
 _BURN_MORE: Final = "more than one card is still to be burned"
 _BURN_LAST: Final = "one card is still to be burned"
 _HIDDEN: Final = "the card that lies beside the shoe, where one does, is the one that is dealt"
@@ -190,6 +191,12 @@ CONDITIONS: Final[dict[str, str]] = {
     "void_round": f"{_SAYS_WHY}; a wager is unresolved",
     "void_round_nothing_due": f"{_SAYS_WHY}; no wager is unresolved",
     "correct_payment_at_*": f"{_SECOND}; the round was dealt, and the two amounts differ",
+    "hole_exposed": _NOT_TWICE,
+    "hole_unchecked": _NOT_TWICE,
+    "out_of_turn": _NOT_TWICE,
+    "insurance_dispute": _NOT_TWICE,
+    "misdeal": _NOT_TWICE,
+    "floor_called": _NOT_TWICE,
     "player_absent": "the player has a hand, and was not known to be gone",
     # rulings and ways on
     "floor_decides": "the jurisdiction leaves it to the floor, or its way cannot be gone from here",
