@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from controller.rules.combinations import MOST_MONEY
 from tests.sim.a_round import ROUND, action, changed, refused
 from tests.sim.conftest import Run
 
@@ -60,11 +61,14 @@ def test_a_wager_of_nothing_or_less_is_refused(run: Run, amount: int) -> None:
     assert made["hands"] == []
 
 
-def test_a_wager_of_any_size_is_paid_to_the_cent(run: Run) -> None:
-    huge = 10**30 + 1
-    seats = [{"seat": 1, "bets": {"main": huge}}]
-    made = result(run, changed(seats=seats, expect={"seat_net": {"1": -huge}}))
+def test_the_largest_wager_is_settled_to_the_cent_and_no_larger_one_is_taken(run: Run) -> None:
+    seats = [{"seat": 1, "bets": {"main": MOST_MONEY}}]
+    made = result(run, changed(seats=seats, expect={"seat_net": {"1": -MOST_MONEY}}))
     assert made["ok"]
+    seats = [{"seat": 1, "bets": {"main": MOST_MONEY + 1}}]
+    refused = result(run, changed(seats=seats, shoe=[], actions=[], expect={}))
+    assert refused["rejected_bets"][0]["amount"] == MOST_MONEY + 1
+    assert refused["hands"] == []
 
 
 def test_with_no_main_wager_anywhere_no_card_is_dealt(run: Run) -> None:
