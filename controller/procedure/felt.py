@@ -197,6 +197,11 @@ def discards(g: Game, s: State) -> int:
 # Holds and people
 
 
+def returned(s: State, device: str) -> State:
+    """The device is no longer among those that are gone."""
+    return replace(s, lost=tuple(gone for gone in s.lost if gone != device))
+
+
 def top(s: State) -> Hold:
     return s.holds[-1]
 

@@ -103,10 +103,6 @@ def _settlement(g: Game, s: State, e: Go) -> State:
     return replace(s, due=settlement(g, s), after=Step.CLEARING)
 
 
-def _takes(g: Game, s: State, e: CardDrawn) -> bool:
-    return fresh(g, s, e)
-
-
 def _draw(g: Game, s: State, e: CardDrawn) -> State:
     return to_dealer(s, e)
 
@@ -167,7 +163,7 @@ ROWS = (
         CardDrawn,
         Step.DEALER_EVALUATE,
         "The dealer draws a card.",
-        when=_takes,
+        when=fresh,
         do=_draw,
         rule=("classic.dealer2",),
     ),

@@ -21,10 +21,6 @@ def _is(*verdicts: Verdict) -> When:
     return guard
 
 
-def _takes(g: Game, s: State, e: CardDrawn) -> bool:
-    return fresh(g, s, e)
-
-
 def _stands(g: Game, s: State, e: Go) -> State:
     return replace(s, hands=put(s, s.turn, replace(s.hands[s.turn], done=True)))
 
@@ -44,7 +40,7 @@ ROWS = (
         CardDrawn,
         Step.EVALUATE,
         "The card is dealt face up to the hand in turn.",
-        when=_takes,
+        when=fresh,
         do=in_hand,
         rule=("maxtime.3a", "sf21x.8", "classic.play1", "classic.intro2"),
     ),

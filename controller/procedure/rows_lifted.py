@@ -18,7 +18,15 @@ from controller.procedure.events import (
     ShuffleDone,
     ShuffleStarted,
 )
-from controller.procedure.felt import discards, on_felt, second_person, tally, times_seen, top
+from controller.procedure.felt import (
+    discards,
+    on_felt,
+    returned,
+    second_person,
+    tally,
+    times_seen,
+    top,
+)
 from controller.procedure.game import Game
 from controller.procedure.holds import elsewhere, named
 from controller.procedure.row import Refusal, Row
@@ -72,7 +80,7 @@ def _accepts(g: Game, s: State, e: CountersAccepted) -> bool:
 
 
 def _taken_back(g: Game, s: State, e: CountersAccepted) -> State:
-    return replace(s, lost=tuple(device for device in s.lost if device != top(s).device))
+    return returned(s, top(s).device)
 
 
 def _accepted_fact(g: Game, s: State, e: CountersAccepted, after: State) -> tuple[Effect, ...]:

@@ -9,7 +9,6 @@ from controller.procedure.effects import Burned, Effect, RoundOver
 from controller.procedure.events import AllPaid, Cleared, Go, Paid, PaymentApproved
 from controller.procedure.game import Game
 from controller.procedure.row import Refusal, Row
-from controller.procedure.rows_table import fresh_felt
 from controller.procedure.states import WAITING, Due, State, Step
 
 # Payments
@@ -109,10 +108,6 @@ _AFTER_PAYING = {
 }
 
 
-def _no_wagers(g: Game, s: State, e: Go) -> State:
-    return fresh_felt(s)
-
-
 def _goes_to(step: Step) -> Row:
     return Row(
         f"paid_up_to_{step.value}",
@@ -121,7 +116,6 @@ def _goes_to(step: Step) -> Row:
         step,
         _AFTER_PAYING[step],
         when=lambda g, s, e: s.after is step,
-        do=_no_wagers if step is Step.NEXT_ROUND else None,
     )
 
 

@@ -26,7 +26,7 @@ from controller.procedure.events import (
     RoundVoided,
     ShoeLoaded,
 )
-from controller.procedure.felt import second_person, top
+from controller.procedure.felt import returned, second_person, top
 from controller.procedure.game import BETS, Game
 from controller.procedure.holds import (
     BEFORE,
@@ -61,7 +61,7 @@ def _gone(g: Game, s: State, e: DeviceLost) -> State:
 def came_back(g: Game, s: State, e: DeviceBack) -> State:
     if not e.agrees:
         return s
-    return replace(s, lost=tuple(device for device in s.lost if device != e.device))
+    return returned(s, e.device)
 
 
 def _shoe_still_lost(g: Game, s: State, e: Go) -> bool:

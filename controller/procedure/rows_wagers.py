@@ -20,6 +20,12 @@ def first_round(s: State) -> bool:
     return s.shoe.rounds == 0
 
 
+def closed_to_this_round(g: Game, s: State, bet: str) -> bool:
+    """The sheet opens the bet on the first round after a shuffle only, and this is a later one."""
+    only = bet == "diamond" and g.options.bonus.diamond.first_round_only is True
+    return only and not first_round(s)
+
+
 # Refusals first: a wager is taken when none of them holds.
 
 
@@ -36,8 +42,7 @@ def _without_main(g: Game, s: State, e: WagerPlaced) -> bool:
 
 
 def _only_first_round(g: Game, s: State, e: WagerPlaced) -> bool:
-    only = e.bet == "diamond" and g.options.bonus.diamond.first_round_only is True
-    return only and not first_round(s)
+    return closed_to_this_round(g, s, e.bet)
 
 
 def _not_an_amount(g: Game, s: State, e: WagerPlaced) -> bool:

@@ -22,13 +22,11 @@ from controller.procedure.felt import (
     seat_index,
     seat_of,
     second_person,
-    tally,
-    times_seen,
     top,
     with_seat,
 )
 from controller.procedure.game import Game
-from controller.procedure.holds import applicable, elsewhere, named
+from controller.procedure.holds import applicable, elsewhere, named, seen_once_more
 from controller.procedure.relay import laid_again, lays_without, missed_places, second_last
 from controller.procedure.row import Refusal, Row, When
 from controller.procedure.rows_deal import mark_naturals
@@ -113,9 +111,7 @@ def _resume(g: Game, s: State, e: Go) -> State:
         # Said to be a blackjack, and none: nobody has played yet, so play begins.
         return with_top(shown, replace(held, back=Step.AFTER_CHECK)) if s.checked else shown
     if held.what is Irregularity.DECK_SUSPECT and s.spare is None:
-        few = times_seen(s, held.card) < 15
-        seen = tally(s, held.card) if few else s.seen
-        return named(replace(s, seen=seen), held)
+        return named(replace(s, seen=seen_once_more(s, held.card)), held)
     return s
 
 

@@ -19,7 +19,7 @@ from controller.procedure.game import BETS, Game
 from controller.procedure.holds import applicable
 from controller.procedure.near import bonuses_near
 from controller.procedure.rows_insurance import may_take_even_money, most_insurance, seat_asked
-from controller.procedure.rows_wagers import first_round
+from controller.procedure.rows_wagers import closed_to_this_round
 from controller.procedure.states import Due, State, Step
 from controller.rules.hands import CHOICES, Hand, ace_and_ten
 from controller.rules.rulings import Way
@@ -72,9 +72,7 @@ def _burning(g: Game, s: State) -> tuple[Effect, ...]:
 
 def bets_open(g: Game, s: State) -> tuple[str, ...]:
     """The bets that may be placed on this round."""
-    only_first = g.options.bonus.diamond.first_round_only is True
-    closed = "diamond" if only_first and not first_round(s) else ""
-    return tuple(bet for bet in BETS if bet in g.offered and bet != closed)
+    return tuple(bet for bet in BETS if bet in g.offered and not closed_to_this_round(g, s, bet))
 
 
 def is_last_round(g: Game, s: State) -> bool:
