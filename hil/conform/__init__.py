@@ -1,0 +1,1 @@
+"""The items of PROTOCOL.md, tried on a device one by one."""

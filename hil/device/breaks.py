@@ -1,0 +1,89 @@
+"""Deliberate defects of a simulated device, each with the items of PROTOCOL.md that catch it.
+
+A break is a mistake that a firmware maker could make. The conformance run is held to them: with a
+break on, one of its items fails, and without any all pass.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from firmware_protocol.conformance import Profile
+
+
+class Broken(Struct, frozen=True):
+    name: str
+    items: tuple[str, ...]
+    """At least the first of these fails; the others may."""
+    text: str
+    profiles: tuple[Profile, ...] = ()
+    """Empty: any class."""
+
+
+BREAKS: Final = (
+    Broken("crc-unchecked", ("FR-2",), "the CRC of a frame in clear is not looked at"),
+    Broken("resync-lost", ("FR-3",), "after an overlong frame it hears nothing until restarted"),
+    Broken("frames-timed", ("FR-4",), "a pause of 5 ms inside of a frame ends it"),
+    Broken("hello-random-fixed", ("HE-1", "HS-3"), "HELLO_RSP.random is drawn once a start"),
+    Broken("schema-wrong", ("HE-2",), "HELLO_RSP names another catalogue"),
+    Broken("version-ignored", ("HE-3",), "HS1 is taken after a HELLO without a common version"),
+    Broken("padding-unchecked", ("HE-4", "SE-7"), "bytes that must be zero may be anything"),
+    Broken("info-first", ("HS-1",), "the first INFO of a session is not answered"),
+    Broken("stranger-answered", ("HS-2", "HS-4"), "an HS1 that does not open gets an HS2"),
+    Broken("replay-taken", ("HS-3",), "HELLO_RSP.random is fixed, and a second HS1 is answered"),
+    Broken("hello-ends-session", ("HS-5",), "HELLO ends the running session"),
+    Broken("hs1-ends-session", ("HS-5", "HS-6"), "HS1 that opens ends the running session"),
+    Broken("former-session-kept", ("HS-6",), "the former session goes on beside the new one"),
+    Broken("pending-for-ever", ("HS-7",), "a handshake without DATA is never forgotten"),
+    Broken("pairs-without-switch", ("PA-1",), "pairing works with the service switch off"),
+    Broken("no-lockout", ("PA-2",), "wrong label codes can be tried for ever"),
+    Broken("wrong-code-silent", ("PA-2",), "a wrong label code makes no TAMPER"),
+    Broken("pairing-keeps-session", ("PA-3",), "pairing does not end the running session"),
+    Broken("counter-unchecked", ("SE-1", "SE-3"), "a frame that was sent twice is taken twice"),
+    Broken("tag-unchecked", ("SE-2",), "the tag of DATA is not looked at"),
+    Broken("counter-jumps", ("SE-4",), "the device's counters skip every second number"),
+    Broken("beat-when-idle", ("SE-5",), "DEVICE_BEAT is put off by whatever else is sent"),
+    Broken("lives-for-ever", ("SE-6",), "the session does not end when the host falls silent"),
+    Broken("counts-nothing", ("SE-8",), "DEVICE_BEAT counts neither damaged nor refused frames"),
+    Broken("events-before-resume", ("EV-1",), "events come before RESUME was answered"),
+    Broken("chain-wrong", ("EV-2",), "a record's chain leaves out the one before"),
+    Broken("no-backoff", ("EV-3",), "records are sent again each 50 ms"),
+    Broken("never-resends", ("EV-3",), "a lost record never comes again"),
+    Broken("window-ignored", ("EV-4",), "more records are on their way than the window allows"),
+    Broken("nak-ignored", ("EV-5",), "EVT_NAK changes nothing"),
+    Broken("acked-again", ("EV-5",), "an acknowledged record comes again"),
+    Broken("skips-after-loss", ("EV-6", "EV-3"), "what was sent once is taken for received"),
+    Broken("forgets-unacked", ("EV-7",), "a new session begins after what the last one sent"),
+    Broken("sent-before-commit", ("EV-8",), "a record is sent before it is in the ring"),
+    Broken("fork-unnoticed", ("EV-9", "EV-10"), "RESUME is always answered with OK"),
+    Broken("ring-overwrites", ("EV-11",), "a full ring overwrites what was not acknowledged"),
+    Broken("adopt-refused", ("EV-12",), "RESUME with ADOPT is answered FORK"),
+    Broken("results-forgotten", ("CO-1",), "a repeated command is carried out again"),
+    Broken("stale-taken", ("CO-2",), "a command older than those remembered is carried out"),
+    Broken("unknown-silent", ("CO-3", "CO-6"), "unknown commands are not answered"),
+    Broken("ranges-unchecked", ("CO-4",), "a field out of its range is taken as it is"),
+    Broken("resume-unneeded", ("CO-5",), "commands are carried out before RESUME"),
+    Broken("late-replies", ("CO-6",), "replies come 700 ms late"),
+    Broken("boot-ignored", ("CO-7",), "command ids are remembered without their host boot"),
+    Broken("clock-fast", ("TI-1",), "the device's clock runs 2 percent fast"),
+    Broken("salt-fixed", ("SH-1",), "every record has the same salt", ("shoe",)),
+    Broken("unread-uncounted", ("SH-2",), "a card that was not read takes no position", ("shoe",)),
+    Broken("reread-rebuilt", ("SH-3",), "REREAD makes the record anew", ("shoe",)),
+    Broken("open-without-host", ("SH-4",), "the shoe stays open when the session ends", ("shoe",)),
+    Broken("gate-early", ("SH-5",), "the gate lets the card go before it is recorded", ("shoe",)),
+    Broken("pictures-slow", ("TAP-1",), "jacks, queens and kings take 3 ms longer", ("shoe",)),
+    Broken("card-in-clear", ("TAP-2",), "ALERT's arg names the card that was read", ("shoe",)),
+    Broken("done-twice", ("SF-1",), "DONE comes twice", ("shuffler",)),
+    Broken("starts-twice", ("SF-2",), "START is taken while a shuffle runs", ("shuffler",)),
+    Broken("abort-silent", ("SF-3",), "ABORT ends a shuffle without FAULT ABORTED", ("shuffler",)),
+    Broken("stops-without-host", ("SF-4",), "a shuffle ends with the session", ("shuffler",)),
+    Broken("unarmed-counts", ("ST-1",), "a press counts though it is not armed", ("station",)),
+    Broken("bounces", ("ST-2",), "each bounce of a contact is a press", ("station",)),
+    Broken("ttl-ignored", ("ST-3",), "ARM lasts for ever", ("station",)),
+    Broken("stuck-counts", ("ST-4",), "a stuck button makes no STUCK", ("station",)),
+    Broken("lease-ignored", ("ST-5",), "lamps stay lit when their lease is over", ("station",)),
+)
+
+BY_NAME: Final = {broken.name: broken for broken in BREAKS}

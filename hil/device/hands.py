@@ -1,0 +1,242 @@
+"""What hands can do at a simulated device, besides the wire: one line of JSON each.
+
+Whoever stands at the device draws cards, presses buttons, pulls the plug and switches faults on.
+These are the verbs of the control socket (`hil/CONTROL.md` is drawn from this module): `do` names
+the verb, the other fields are its arguments, and unknown fields are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+Count = Annotated[int, Meta(ge=1, le=10_000)]
+Percent = Annotated[int, Meta(ge=0, le=100)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Millis = Annotated[int, Meta(ge=0, le=3_600_000)]
+Seat = Annotated[int, Meta(ge=1, le=15)]
+Jam = Literal["stuck", "double_feed", "no_feed", "exit_blocked", "motor", "left_inside", "other"]
+ButtonName = Literal["hit", "stand", "double", "split", "surrender", "yes", "no", "bet", "call"]
+CardName = Annotated[str, Meta(pattern=r"^([2-9TJQKA][cdhs]|cut)$")]
+Moment = Literal["before_commit", "in_commit", "after_commit", "before_reply", "before_ack"]
+
+
+class _Hand(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do"):
+    pass
+
+
+# --- any device -------------------------------------------------------------------------------
+
+
+class Describe(_Hand, tag="describe"):
+    """What the device is and how it stands: class, serial, model, label, fingerprint, port, state,
+    epoch, head, acked, boot, session, breaks, line, and the mechanism's own."""
+
+
+class Service(_Hand, tag="service"):
+    """Turn the service switch, which allows pairing."""
+
+    on: bool
+
+
+class Power(_Hand, tag="power"):
+    """Cut the power now, or at the next such moment, and give it back `off_ms` later."""
+
+    cause: Literal["power_on", "brown_out", "watchdog", "reset_pin", "software"] = "power_on"
+    at: Moment | Literal["now"] = "now"
+    off_ms: Millis = 0
+
+
+class Plug(_Hand, tag="plug"):
+    """Pull the cable, or put it back. `other_port`: it comes back under another name."""
+
+    connected: bool
+    other_port: bool = False
+
+
+class Freeze(_Hand, tag="freeze"):
+    """The firmware hangs: nothing is read, nothing is sent, time stands still for it; or it goes
+    on."""
+
+    on: bool
+
+
+class Line(_Hand, tag="line"):
+    """Noise on the cable, in both directions; shares of all frames-worth of bytes. All zero: a
+    clean line."""
+
+    flip: Share = 0.0
+    drop: Share = 0.0
+    double: Share = 0.0
+    splice: Share = 0.0
+    cut: Share = 0.0
+    delay_ms: Millis = 0
+    seed: int = 1
+
+
+class Break(_Hand, tag="break"):
+    """Switch a deliberate defect on or off (`holecard sim breaks` lists them)."""
+
+    name: str
+    on: bool = True
+
+
+class Ring(_Hand, tag="ring"):
+    """The maker's way to the ring: keep a copy, put the copy back (a roll-back), fill it with
+    records until it is full, or replace its memory (a new epoch)."""
+
+    what: Literal["save", "restore", "fill", "replace"]
+
+
+class Tamper(_Hand, tag="tamper"):
+    """Someone is at the device."""
+
+    source: Literal["case", "seal", "reader", "magnet", "debug_port", "keys", "cable"]
+    active: bool = True
+
+
+class Defect(_Hand, tag="defect"):
+    """Something stops working, or works again; FAULT is recorded when it begins."""
+
+    code: Literal["reader", "motor", "sensor", "gate", "lamps", "clock", "random", "temperature"]
+    on: bool = True
+    arg: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
+
+
+class Firmware(_Hand, tag="firmware"):
+    """Put other firmware in: another digest at the next start, and it starts at once."""
+
+    version: Annotated[str, Meta(min_length=1, max_length=32)]
+
+
+# --- shoe -------------------------------------------------------------------------------------
+
+
+class Load(_Hand, tag="load"):
+    """Open the cover, put cards in, close it. The order is `cards` from the top, or a new deck of
+    `decks` shuffled with `seed` (0: as it comes from the box); `remove` and `add` make a wrong
+    number; the cut card goes in after `cut_at` cards."""
+
+    decks: Annotated[int, Meta(ge=0, le=12)] = 6
+    seed: int = 0
+    cards: tuple[CardName, ...] = ()
+    remove: tuple[CardName, ...] = ()
+    add: tuple[CardName, ...] = ()
+    cut_at: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    shuffle: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
+
+
+class Draw(_Hand, tag="draw"):
+    """Pull cards. A locked shoe lets none out unless `force`. `read`: how the reader fares."""
+
+    count: Count = 1
+    dwell_ms: Annotated[int, Meta(ge=0, le=65_535)] = 40
+    read: Literal["well", "low", "wrong", "unreadable", "no_index", "too_fast", "foreign"] = "well"
+    confidence: Percent | None = None
+    double: bool = False
+    reversed: bool = False
+    force: bool = False
+
+
+class Retract(_Hand, tag="retract"):
+    """Push the last card back in."""
+
+
+class CoverHand(_Hand, tag="cover"):
+    """Open or close the cover."""
+
+    open: bool
+
+
+class JamHand(_Hand, tag="jam"):
+    """Cards get stuck, or `code: null` frees them. Shoe and shuffler."""
+
+    code: Jam | None
+
+
+# --- shuffler ---------------------------------------------------------------------------------
+
+
+class Put(_Hand, tag="put"):
+    """Put a batch in through the door: `decks` of 52, less `remove`, plus `add`. `left_inside`:
+    cards of the batch that will stay in the machine. `sorted`: the shuffle will leave it sorted
+    (its generator's own test fails)."""
+
+    decks: Annotated[int, Meta(ge=1, le=12)]
+    remove: tuple[CardName, ...] = ()
+    add: tuple[CardName, ...] = ()
+    left_inside: Annotated[int, Meta(ge=0, le=52)] = 0
+    sorted: bool = False
+
+
+class DoorHand(_Hand, tag="door"):
+    """Open or close the door."""
+
+    open: bool
+
+
+class Pace(_Hand, tag="pace"):
+    """How long a shuffle takes from now on."""
+
+    shuffle_ms: Millis
+
+
+# --- station ----------------------------------------------------------------------------------
+
+
+class Press(_Hand, tag="press"):
+    """Press a button and let it go after `held_ms`; `held_ms: null` keeps it down. `bounces`: the
+    contact bounces so often at each edge, within the debounce time. Answered at once."""
+
+    seat: Seat
+    button: ButtonName
+    held_ms: Millis | None = 80
+    bounces: Annotated[int, Meta(ge=0, le=20)] = 0
+
+
+class LetGo(_Hand, tag="let_go"):
+    """Let a button go."""
+
+    seat: Seat
+    button: ButtonName
+    bounces: Annotated[int, Meta(ge=0, le=20)] = 0
+
+
+class Chord(_Hand, tag="chord"):
+    """Several buttons of a seat at once, in this order."""
+
+    seat: Seat
+    buttons: tuple[ButtonName, ...]
+    held_ms: Millis = 80
+
+
+class LampHand(_Hand, tag="lamp"):
+    """A lamp breaks, or is whole again."""
+
+    seat: Seat
+    index: Annotated[int, Meta(ge=0, le=255)] = 0
+    broken: bool = True
+
+
+Anywhere: TypeAlias = (
+    Describe | Service | Power | Plug | Freeze | Line | Break | Ring | Tamper | Defect | Firmware
+)
+AtShoe: TypeAlias = Load | Draw | Retract | CoverHand | JamHand
+AtShuffler: TypeAlias = Put | DoorHand | Pace | JamHand
+AtStation: TypeAlias = Press | LetGo | Chord | LampHand
+Hand: TypeAlias = (
+    Anywhere
+    | Load
+    | Draw
+    | Retract
+    | CoverHand
+    | JamHand
+    | Put
+    | DoorHand
+    | Pace
+    | Press
+    | LetGo
+    | Chord
+    | LampHand
+)
