@@ -29,18 +29,18 @@ class _Hand(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do"):
 # --- any device -------------------------------------------------------------------------------
 
 
-class Describe(_Hand, tag="describe"):
+class Describe(_Hand, frozen=True, tag="describe"):
     """What the device is and how it stands: class, serial, model, label, fingerprint, port, state,
     epoch, head, acked, boot, session, breaks, line, and the mechanism's own."""
 
 
-class Service(_Hand, tag="service"):
+class Service(_Hand, frozen=True, tag="service"):
     """Turn the service switch, which allows pairing."""
 
     on: bool
 
 
-class Power(_Hand, tag="power"):
+class Power(_Hand, frozen=True, tag="power"):
     """Cut the power now, or at the next such moment, and give it back `off_ms` later."""
 
     cause: Literal["power_on", "brown_out", "watchdog", "reset_pin", "software"] = "power_on"
@@ -48,21 +48,21 @@ class Power(_Hand, tag="power"):
     off_ms: Millis = 0
 
 
-class Plug(_Hand, tag="plug"):
+class Plug(_Hand, frozen=True, tag="plug"):
     """Pull the cable, or put it back. `other_port`: it comes back under another name."""
 
     connected: bool
     other_port: bool = False
 
 
-class Freeze(_Hand, tag="freeze"):
+class Freeze(_Hand, frozen=True, tag="freeze"):
     """The firmware hangs: nothing is read, nothing is sent, time stands still for it; or it goes
     on."""
 
     on: bool
 
 
-class Line(_Hand, tag="line"):
+class Line(_Hand, frozen=True, tag="line"):
     """Noise on the cable, in both directions; shares of all frames-worth of bytes. All zero: a
     clean line."""
 
@@ -75,28 +75,28 @@ class Line(_Hand, tag="line"):
     seed: int = 1
 
 
-class Break(_Hand, tag="break"):
+class Break(_Hand, frozen=True, tag="break"):
     """Switch a deliberate defect on or off (`holecard sim breaks` lists them)."""
 
     name: str
     on: bool = True
 
 
-class Ring(_Hand, tag="ring"):
+class Ring(_Hand, frozen=True, tag="ring"):
     """The maker's way to the ring: keep a copy, put the copy back (a roll-back), fill it with
     records until it is full, or replace its memory (a new epoch)."""
 
     what: Literal["save", "restore", "fill", "replace"]
 
 
-class Tamper(_Hand, tag="tamper"):
+class Tamper(_Hand, frozen=True, tag="tamper"):
     """Someone is at the device."""
 
     source: Literal["case", "seal", "reader", "magnet", "debug_port", "keys", "cable"]
     active: bool = True
 
 
-class Defect(_Hand, tag="defect"):
+class Defect(_Hand, frozen=True, tag="defect"):
     """Something stops working, or works again; FAULT is recorded when it begins."""
 
     code: Literal["reader", "motor", "sensor", "gate", "lamps", "clock", "random", "temperature"]
@@ -104,7 +104,7 @@ class Defect(_Hand, tag="defect"):
     arg: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
 
 
-class Firmware(_Hand, tag="firmware"):
+class Firmware(_Hand, frozen=True, tag="firmware"):
     """Put other firmware in: another digest at the next start, and it starts at once."""
 
     version: Annotated[str, Meta(min_length=1, max_length=32)]
@@ -113,7 +113,7 @@ class Firmware(_Hand, tag="firmware"):
 # --- shoe -------------------------------------------------------------------------------------
 
 
-class Load(_Hand, tag="load"):
+class Load(_Hand, frozen=True, tag="load"):
     """Open the cover, put cards in, close it. The order is `cards` from the top, or a new deck of
     `decks` shuffled with `seed` (0: as it comes from the box); `remove` and `add` make a wrong
     number; the cut card goes in after `cut_at` cards."""
@@ -127,7 +127,7 @@ class Load(_Hand, tag="load"):
     shuffle: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
 
 
-class Draw(_Hand, tag="draw"):
+class Draw(_Hand, frozen=True, tag="draw"):
     """Pull cards. A locked shoe lets none out unless `force`. `read`: how the reader fares."""
 
     count: Count = 1
@@ -139,17 +139,17 @@ class Draw(_Hand, tag="draw"):
     force: bool = False
 
 
-class Retract(_Hand, tag="retract"):
+class Retract(_Hand, frozen=True, tag="retract"):
     """Push the last card back in."""
 
 
-class CoverHand(_Hand, tag="cover"):
+class CoverHand(_Hand, frozen=True, tag="cover"):
     """Open or close the cover."""
 
     open: bool
 
 
-class JamHand(_Hand, tag="jam"):
+class JamHand(_Hand, frozen=True, tag="jam"):
     """Cards get stuck, or `code: null` frees them. Shoe and shuffler."""
 
     code: Jam | None
@@ -158,7 +158,7 @@ class JamHand(_Hand, tag="jam"):
 # --- shuffler ---------------------------------------------------------------------------------
 
 
-class Put(_Hand, tag="put"):
+class Put(_Hand, frozen=True, tag="put"):
     """Put a batch in through the door: `decks` of 52, less `remove`, plus `add`. `left_inside`:
     cards of the batch that will stay in the machine. `sorted`: the shuffle will leave it sorted
     (its generator's own test fails)."""
@@ -170,13 +170,13 @@ class Put(_Hand, tag="put"):
     sorted: bool = False
 
 
-class DoorHand(_Hand, tag="door"):
+class DoorHand(_Hand, frozen=True, tag="door"):
     """Open or close the door."""
 
     open: bool
 
 
-class Pace(_Hand, tag="pace"):
+class Pace(_Hand, frozen=True, tag="pace"):
     """How long a shuffle takes from now on."""
 
     shuffle_ms: Millis
@@ -185,7 +185,7 @@ class Pace(_Hand, tag="pace"):
 # --- station ----------------------------------------------------------------------------------
 
 
-class Press(_Hand, tag="press"):
+class Press(_Hand, frozen=True, tag="press"):
     """Press a button and let it go after `held_ms`; `held_ms: null` keeps it down. `bounces`: the
     contact bounces so often at each edge, within the debounce time. Answered at once."""
 
@@ -195,7 +195,7 @@ class Press(_Hand, tag="press"):
     bounces: Annotated[int, Meta(ge=0, le=20)] = 0
 
 
-class LetGo(_Hand, tag="let_go"):
+class LetGo(_Hand, frozen=True, tag="let_go"):
     """Let a button go."""
 
     seat: Seat
@@ -203,7 +203,7 @@ class LetGo(_Hand, tag="let_go"):
     bounces: Annotated[int, Meta(ge=0, le=20)] = 0
 
 
-class Chord(_Hand, tag="chord"):
+class Chord(_Hand, frozen=True, tag="chord"):
     """Several buttons of a seat at once, in this order."""
 
     seat: Seat
@@ -211,7 +211,7 @@ class Chord(_Hand, tag="chord"):
     held_ms: Millis = 80
 
 
-class LampHand(_Hand, tag="lamp"):
+class LampHand(_Hand, frozen=True, tag="lamp"):
     """A lamp breaks, or is whole again."""
 
     seat: Seat
