@@ -14,9 +14,10 @@ from hil.bench_jobs import JOBS
 from hil.bench_lines import Line, Section
 from hil.bench_peer import PEER
 from hil.bench_rows import ROWS, TRANSITIONS
+from hil.bench_wire import WIRE
 from hil.contest import Pace
 
-SECTIONS: Final[tuple[Section, ...]] = (ROWS, TRANSITIONS, PEER, JOBS)
+SECTIONS: Final[tuple[Section, ...]] = (ROWS, TRANSITIONS, PEER, JOBS, WIRE)
 """What is measured, in this order. A new measurement is a module with a section, and a place here.
 """
 
@@ -93,6 +94,7 @@ def _json(found: dict[str, list[Line]]) -> dict[str, object]:
                     "value": line.value,
                     "unit": line.unit,
                     "at_least": line.at_least,
+                    "at_most": line.at_most,
                     "note": line.note,
                 }
                 for line in lines

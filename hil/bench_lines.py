@@ -19,6 +19,7 @@ class Line(Struct, frozen=True):
     unit: str
     at_least: float | None = None
     note: str = ""
+    at_most: float | None = None
 
     @property
     def digits(self) -> int:
@@ -26,13 +27,22 @@ class Line(Struct, frozen=True):
 
     @property
     def missed(self) -> bool:
-        return self.at_least is not None and self.value is not None and self.value < self.at_least
+        if self.value is None:
+            return False
+        below = self.at_least is not None and self.value < self.at_least
+        return below or (self.at_most is not None and self.value > self.at_most)
+
+    @property
+    def aim(self) -> str:
+        if self.at_least is not None:
+            return f"at least {self.at_least:g}"
+        return "" if self.at_most is None else f"at most {self.at_most:g}"
 
     @property
     def verdict(self) -> str:
-        if self.at_least is None or self.value is None:
+        if not self.aim or self.value is None:
             return self.note
-        return f"at least {self.at_least:g}: {'missed' if self.missed else 'met'} {self.note}"
+        return f"{self.aim}: {'missed' if self.missed else 'met'} {self.note}"
 
 
 class Section(Struct, frozen=True):
@@ -43,8 +53,8 @@ class Section(Struct, frozen=True):
     measure: Callable[[Pace], list[Line]]
 
 
-def rate(name: str, text: str, value: float) -> Line:
-    return Line(name, text, value, "rounds/s")
+def rate(name: str, text: str, value: float, of: str = "rounds") -> Line:
+    return Line(name, text, value, f"{of}/s")
 
 
 def ratio(name: str, text: str, value: float, at_least: float | None = None) -> Line:
