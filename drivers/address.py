@@ -1,0 +1,128 @@
+"""Where a device is plugged in, as people and table files write it.
+
+    serial:/dev/serial/by-id/...   a serial port by its path; /dev/... alone means the same
+    adapter:FT4NUM9K               the serial port whose USB adapter has this serial number
+    usb:SH-0042                    a USB device by its serial number
+    usb+NAME=ARGUMENT:SH-0042      the same through another pyusb backend
+
+A path such as /dev/ttyUSB0 names whatever was plugged in first. The other forms stay true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from drivers.port import Ears, Port
+
+OWN_BACKEND: Final = "libusb1"
+ALLOWED: Final = (
+    "serial:PATH or /dev/..., adapter:SERIAL, usb:SERIAL or usb+BACKEND=ARGUMENT:SERIAL"
+)
+_SERIAL: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
+_ADAPTER: Final = re.compile(r"[!-~]{1,126}")
+_BACKEND: Final = re.compile(r"[a-z0-9_]+(=.+)?")
+SERIAL_ALLOWED: Final = "1 to 20 letters, digits, dots, dashes and underscores"
+
+
+class AddressProblem(Exception):
+    """A text that is no address: what is wrong with it, and what is allowed."""
+
+    def __init__(self, what: str, allowed: str = ALLOWED) -> None:
+        super().__init__(what, allowed)
+        self.what = what
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"{self.what}; allowed: {self.allowed}"
+
+
+class Transport(Enum):
+    """How a device is plugged in, and what `where` then names."""
+
+    SERIAL = "serial"
+    """`where` is the path of a serial port."""
+    ADAPTER = "adapter"
+    """`where` is the serial number of a serial port's USB adapter."""
+    USB = "usb"
+    """`where` is the serial number of a USB device."""
+
+
+class Address(Struct, frozen=True):
+    transport: Transport
+    where: str
+    backend: str = OWN_BACKEND
+    """Of USB only: pyusb's backend, "name" or "name=argument"."""
+
+    def __str__(self) -> str:
+        also = "" if self.backend == OWN_BACKEND else f"+{self.backend}"
+        return f"{self.transport.value}{also}:{self.where}"
+
+
+def parse(text: str) -> Address:
+    """The address that this text is, or AddressProblem."""
+    if text.startswith("/"):
+        return _serial(text)
+    head, colon, where = text.partition(":")
+    name, plus, _ = head.partition("+")
+    if plus and name == Transport.USB.value:
+        return _foreign(text.partition("+")[2])
+    read = _READ.get(head)
+    if not colon or read is None:
+        raise AddressProblem(f"{text!r} is no address of a port")
+    return read(where)
+
+
+def _serial(where: str) -> Address:
+    if "/" not in where or "\0" in where or where.endswith("/"):
+        raise AddressProblem(f"{where!r} is no path of a serial port", "serial:/dev/...")
+    return Address(Transport.SERIAL, where)
+
+
+def _adapter(where: str) -> Address:
+    if not _ADAPTER.fullmatch(where):
+        raise AddressProblem(f"{where!r} is no serial number of an adapter", "adapter:SERIAL")
+    return Address(Transport.ADAPTER, where)
+
+
+def _usb(where: str, backend: str = OWN_BACKEND) -> Address:
+    if not _SERIAL.fullmatch(where):
+        raise AddressProblem(f"{where!r} is no serial number of a device", SERIAL_ALLOWED)
+    return Address(Transport.USB, where, backend)
+
+
+def _foreign(text: str) -> Address:
+    # A serial number has no colon, a backend's argument may have.
+    backend, colon, where = text.rpartition(":")
+    if not colon or not _BACKEND.fullmatch(backend):
+        raise AddressProblem(
+            f"'usb+{text}' names no backend and serial number", "usb+BACKEND=ARGUMENT:SERIAL"
+        )
+    return _usb(where, backend)
+
+
+_READ: Final[dict[str, Callable[[str], Address]]] = {
+    "serial": _serial,
+    "adapter": _adapter,
+    "usb": _usb,
+}
+
+
+async def open_port(address: Address, ears: Ears) -> Port:
+    """The open port, or PortRefused."""
+    # Loaded when they are needed: not every table has a USB library or a serial port.
+    if address.transport is Transport.USB:
+        from drivers.usb_port import open_usb
+
+        return await open_usb(address.where, ears, backend=address.backend)
+    from drivers.serial_port import open_serial
+
+    if address.transport is Transport.ADAPTER:
+        from drivers.finding import adapter_path
+
+        return await open_serial(adapter_path(address.where), ears)
+    return await open_serial(address.where, ears)

@@ -1,0 +1,146 @@
+"""The keys that this host holds: its own, and those of the devices that were paired with it.
+
+    DIRECTORY/            0700, ours
+      host.json           the host's key pair, made once
+      devices/SERIAL.json a paired device each: its key, and who paired it when
+      history.jsonl       every pairing and forgetting, a line each, never changed
+      lock                held while something is changed
+
+Whoever can read host.json is this host. A directory or file that others may touch is refused and
+not mended, and a damaged file is refused and not skipped: somebody should know.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from drivers import key_files
+from drivers.key_files import HostFile, KeyProblem, Paired
+
+HOST: Final = "host.json"
+DEVICES: Final = "devices"
+HISTORY: Final = "history.jsonl"
+LOCK: Final = "lock"
+LOCK_SECONDS: Final = 5.0
+"""Changes take milliseconds. One that takes longer is stuck."""
+
+__all__ = ["KeyProblem", "KeyStore", "Paired"]
+
+
+class KeyStore:
+    """The keys in a directory, which must exist and be ours alone; else KeyProblem."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        key_files.check_directory(directory)
+        if self._devices.exists():
+            key_files.check_directory(self._devices)
+
+    @classmethod
+    def create(cls, directory: Path) -> KeyStore:
+        """Make the directory and the host's key. KeyProblem if there is a key already."""
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as problem:
+            raise key_files.failed(directory, "cannot be made", problem) from None
+        store = cls(directory)
+        with store._locked():
+            if (directory / HOST).exists():
+                raise KeyProblem(
+                    str(directory), "the host has its key already", "another directory"
+                )
+            store._make_own()
+        return store
+
+    def own(self) -> X25519PrivateKey:
+        """The host's key. An empty store makes it, once."""
+        if not (self.directory / HOST).exists():
+            with self._locked():
+                self._make_own()
+        return key_files.read_host(self.directory / HOST).private_key()
+
+    def devices(self) -> list[Paired]:
+        """All paired devices, by serial number."""
+        if not self._devices.is_dir():
+            return []
+        files = sorted(self._devices.glob(f"*{key_files.SUFFIX}"))
+        return [key_files.read_device(file) for file in files]
+
+    def find(self, serial: str) -> Paired | None:
+        """The device with this serial number, if it is paired."""
+        file = self._file(serial)
+        return key_files.read_device(file) if os.path.lexists(file) else None
+
+    def add(self, paired: Paired, *, replace: bool = False) -> None:
+        """Keep a device's key, durably. KeyProblem if one is kept and `replace` is not said."""
+        with self._locked():
+            file = self._file(paired.serial)
+            if not replace and os.path.lexists(file):
+                raise KeyProblem(str(file), "this device is paired already", "to replace it")
+            key_files.make_directory(self._devices)
+            key_files.append(self.directory / HISTORY, key_files.history_line("paired", paired))
+            key_files.write(file, key_files.device_file(paired))
+
+    def forget(self, serial: str, by: tuple[str, str], at: str) -> None:
+        """Let go of a device's key. It must be paired again before it is served."""
+        with self._locked():
+            paired = self.find(serial)
+            if paired is None:
+                raise KeyProblem(str(self._file(serial)), "no such device is paired", None)
+            line = key_files.history_line("forgotten", paired, by=by, at=at)
+            key_files.append(self.directory / HISTORY, line)
+            key_files.remove(self._file(serial))
+
+    def check_room(self) -> None:
+        """Whether a key could be kept now. KeyProblem before a pairing, not after it."""
+        with self._locked():
+            key_files.make_directory(self._devices)
+            key_files.write(self._devices / "room", b"room for a device\n" * 64)
+            key_files.remove(self._devices / "room")
+
+    @property
+    def _devices(self) -> Path:
+        return self.directory / DEVICES
+
+    def _file(self, serial: str) -> Path:
+        key_files.check_serial(serial)
+        return self._devices / f"{serial}{key_files.SUFFIX}"
+
+    def _make_own(self) -> None:
+        """Make the host's key, unless another process has just done it."""
+        if any(self._devices.glob(f"*{key_files.SUFFIX}")):
+            # With another key this host would be a stranger to every one of them.
+            raise KeyProblem(
+                str(self.directory / HOST),
+                "is missing, and devices are paired with it",
+                "the file from a backup",
+            )
+        key = HostFile.of(X25519PrivateKey.generate())
+        key_files.write(self.directory / HOST, key.encode(), once=True)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        file = self.directory / LOCK
+        with key_files.opened(file, os.O_RDWR | os.O_CREAT) as lock:
+            deadline = time.monotonic() + LOCK_SECONDS
+            while not _lock(lock):
+                if time.monotonic() > deadline:
+                    raise KeyProblem(str(file), "another program changes the keys", "one at a time")
+                time.sleep(0.02)
+            yield  # closing the file unlocks it
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,204 @@
+"""USB devices that speak TableLink: which backend, which device, which interface, which endpoints.
+
+Blocks, as all of pyusb does: for the owner thread of a port, and for commands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, NamedTuple
+
+import usb.backend.libusb1
+import usb.core
+import usb.util
+
+from drivers.address import OWN_BACKEND
+from drivers.port import PortRefused
+
+GROUP: Final = "holecard.usb_backends"
+OUR_INTERFACE: Final = (0xFF, 0x54, 0x01)
+"""Class, subclass and protocol."""
+_PACKET_MASK: Final = 0x7FF
+"""The bits of wMaxPacketSize that are a size."""
+
+NO_LIBRARY: Final = (
+    "USB needs the library libusb 1.0, which is not installed (Debian, Ubuntu: libusb-1.0-0)"
+)
+NO_PERMISSION: Final = "no permission to open it; a udev rule gives it (see configs/deploy)"
+
+
+class Present(NamedTuple):
+    """A device that is plugged in, in words."""
+
+    serial: str
+    maker: str | None
+    model: str | None
+
+
+class Unit(NamedTuple):
+    """Our interface of a device, and where its bytes go in and out."""
+
+    device: Any
+    configuration: int
+    interface: int
+    alternate: int
+    out: int
+    into: int
+    packet: int
+    """Bytes of a packet to the device."""
+    in_packet: int
+
+
+def load_backend(name: str) -> Any:
+    """The pyusb backend of this name, "name" or "name=argument", anew. PortRefused if there is
+    none.
+
+    A new one each time: where no udevd runs, libusb sees later plug-ins only so.
+    """
+    kind, _, argument = name.partition("=")
+    if kind == OWN_BACKEND:
+        backend = usb.backend.libusb1.get_backend()
+        if backend is None:
+            raise PortRefused(NO_LIBRARY)
+        return backend
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if kind not in points:
+        known = ", ".join(sorted({OWN_BACKEND, *points}))
+        raise PortRefused(f"there is no USB backend {kind}; installed: {known}")
+    return _load(points[kind], argument)
+
+
+def _load(point: EntryPoint, argument: str) -> Any:
+    try:
+        return point.load()(argument)
+    except (ImportError, AttributeError, OSError, ValueError) as problem:
+        cause = f"{type(problem).__name__}: {problem}"
+        raise PortRefused(f"the USB backend {point.name} cannot be loaded ({cause})") from None
+
+
+def present(backend: Any) -> list[Present]:
+    """All devices with our interface whose serial number can be read."""
+    found = []
+    for unit in _units(backend):
+        with _disposed(unit.device), contextlib.suppress(usb.core.USBError, ValueError):
+            serial = unit.device.serial_number
+            if serial:
+                found.append(Present(serial, unit.device.manufacturer, unit.device.product))
+    return found
+
+
+def find(serial: str, backend: Any) -> Unit:
+    """The unit with this serial number, its device open; or PortRefused."""
+    hidden: list[str] = []
+    for unit in _units(backend):
+        try:
+            matches = unit.device.serial_number == serial
+        except (usb.core.USBError, ValueError) as problem:
+            # ValueError is what pyusb says when it may not read any text of the device.
+            matches = False
+            if not isinstance(problem, OSError) or problem.errno == errno.EACCES:
+                hidden.append(f"bus {unit.device.bus} address {unit.device.address}")
+        if matches:
+            return unit
+        usb.util.dispose_resources(unit.device)
+    if hidden:
+        raise PortRefused(
+            f"usb:{serial}: not among the devices that can be read; {NO_PERMISSION}: "
+            + ", ".join(hidden)
+        )
+    raise PortRefused(f"usb:{serial}: no such device is plugged in", absent=True)
+
+
+def claim(unit: Unit, name: str) -> None:
+    """Make the unit ours alone, or PortRefused. Its device stays open either way."""
+    try:
+        _configure(unit)
+        with contextlib.suppress(usb.core.USBError, NotImplementedError):
+            # Not all systems know of kernel drivers, and most have none for our interface.
+            if unit.device.is_kernel_driver_active(unit.interface):
+                unit.device.detach_kernel_driver(unit.interface)
+        usb.util.claim_interface(unit.device, unit.interface)
+        if unit.alternate:
+            unit.device.set_interface_altsetting(unit.interface, unit.alternate)
+    except usb.core.USBError as problem:
+        raise refused(name, problem) from None
+
+
+def refused(name: str, problem: OSError) -> PortRefused:
+    gone = ("it has just been unplugged", True)
+    reasons = {
+        errno.EBUSY: ("it is in use by another program", False),
+        errno.EACCES: (NO_PERMISSION, False),
+        errno.EPERM: (NO_PERMISSION, False),
+        errno.ENODEV: gone,
+        errno.ENOENT: gone,
+        errno.EIO: gone,
+    }
+    other = (f"it cannot be opened: {problem.strerror or problem}", False)
+    reason, absent = reasons.get(problem.errno or 0, other)
+    return PortRefused(f"{name}: {reason}", absent=absent)
+
+
+def _configure(unit: Unit) -> None:
+    # To set a configuration that is set already would reset the device.
+    try:
+        active = unit.device.get_active_configuration().bConfigurationValue
+    except usb.core.USBError as problem:
+        if problem.errno is not None:
+            raise
+        active = None  # pyusb's own words: none is set yet
+    if active != unit.configuration:
+        unit.device.set_configuration(unit.configuration)
+
+
+@contextlib.contextmanager
+def _disposed(device: Any) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        usb.util.dispose_resources(device)
+
+
+def _units(backend: Any) -> Iterator[Unit]:
+    for device in usb.core.find(find_all=True, backend=backend):
+        with contextlib.suppress(usb.core.USBError):  # pulled out while it was looked at
+            unit = _unit(device)
+            if unit is not None:
+                yield unit
+
+
+def _unit(device: Any) -> Unit | None:
+    for configuration in device:
+        for interface in configuration:
+            kind = (
+                interface.bInterfaceClass,
+                interface.bInterfaceSubClass,
+                interface.bInterfaceProtocol,
+            )
+            ends = _ends(interface) if kind == OUR_INTERFACE else None
+            if ends is not None:
+                into, out = ends
+                return Unit(
+                    device,
+                    configuration.bConfigurationValue,
+                    interface.bInterfaceNumber,
+                    interface.bAlternateSetting,
+                    out.bEndpointAddress,
+                    into.bEndpointAddress,
+                    out.wMaxPacketSize & _PACKET_MASK,
+                    into.wMaxPacketSize & _PACKET_MASK,
+                )
+    return None
+
+
+def _ends(interface: Any) -> tuple[Any, Any] | None:
+    """The bulk endpoints in and out, if the interface has both."""
+    ends: dict[int, Any] = {}
+    for end in interface:
+        if usb.util.endpoint_type(end.bmAttributes) == usb.util.ENDPOINT_TYPE_BULK:
+            ends.setdefault(usb.util.endpoint_direction(end.bEndpointAddress), end)
+    into, out = ends.get(usb.util.ENDPOINT_IN), ends.get(usb.util.ENDPOINT_OUT)
+    return None if into is None or out is None else (into, out)

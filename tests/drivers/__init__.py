@@ -1,0 +1,1 @@
+"""Ports, keys and devices."""

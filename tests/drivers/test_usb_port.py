@@ -1,0 +1,431 @@
+"""USB ports on a bus in memory: threads, time-outs, unplugging, and nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+
+import pytest
+import usb.backend.libusb1
+
+from drivers import usb_finding, usb_port
+from drivers.finding import usb_devices
+from drivers.port import WRITE_BOUND, Port, PortRefused
+from drivers.usb_port import READ_BOUND, open_usb
+from tests.drivers.fake_usb import FakeDevice, failure, plugged
+from tests.drivers.listening import PATIENCE, Listener
+
+NAME = "fake=bus"
+
+
+@pytest.fixture(autouse=True)
+def _announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [
+        EntryPoint("fake", "tests.drivers.fake_usb:backend", usb_finding.GROUP),
+        EntryPoint("broken", "tests.drivers.fake_usb:no_such", usb_finding.GROUP),
+    ]
+    monkeypatch.setattr(usb_finding, "entry_points", lambda group: points)
+
+
+@pytest.fixture
+def device() -> Iterator[FakeDevice]:
+    made = FakeDevice("SH-1")
+    with plugged("bus", FakeDevice("SH-0"), made, FakeDevice("SH-2", kind=(3, 0, 0))):
+        yield made
+
+
+async def opened(ears: Listener) -> Port:
+    return await open_usb("SH-1", ears, backend=NAME)
+
+
+async def taken(device: FakeDevice, size: int) -> bytes:
+    return await asyncio.to_thread(device.until_taken, size)
+
+
+def usb_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("usb")]
+
+
+def test_bytes_go_both_ways(device: FakeDevice) -> None:
+    async def run() -> None:
+        ears = Listener()
+        port = await opened(ears)
+        assert port.name == "SH-1"
+        port.write(b"to the ")
+        port.write(b"device")
+        assert await taken(device, 13) == b"to the device"
+        device.send(b"to", b"", b" the host")
+        await ears.until(lambda: ears.data == b"to the host")
+        await port.close()
+        assert ears.losses == []
+        assert usb_threads() == []
+
+    asyncio.run(run())
+    assert device.did["claim_interface"] == 1
+    assert device.did["release_interface"] == 1
+    assert device.did["open_device"] == device.did["close_device"] == 1
+    assert not device.did["set_configuration"]
+
+
+def test_a_read_that_times_out_is_no_loss(
+    device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usb_port, "READ_MS", 1)
+
+    async def run() -> None:
+        ears = Listener()
+        port = await opened(ears)
+        with device.changed:
+            device.reads = 0
+        while device.reads < 5:
+            await asyncio.sleep(0.001)
+        # Other backends have no class of their own for it.
+        device.fail(errno.ETIMEDOUT, "bulk_read")
+        device.reads = 0
+        while device.reads < 5:
+            await asyncio.sleep(0.001)
+        del device.fails["bulk_read"]
+        device.send(b"still here")
+        await ears.until(lambda: ears.data)
+        assert ears.losses == []
+        await port.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 128, 256])
+def test_whole_packets_are_ended_with_an_empty_one(device: FakeDevice, size: int) -> None:
+    async def run() -> None:
+        port = await opened(Listener())
+        port.write(bytes(size))
+        await taken(device, size)
+        port.write(b"x")
+        await taken(device, size + 1)
+        await port.close()
+
+    asyncio.run(run())
+    empty = [b""] if size % 64 == 0 else []
+    assert device.taken == [bytes(size), *empty, b"x"]
+
+
+def test_a_write_that_is_taken_in_part_goes_on(device: FakeDevice) -> None:
+    device.at_most = 100
+
+    async def run() -> None:
+        port = await opened(Listener())
+        data = bytes(range(256)) * 2
+        port.write(data)
+        assert await taken(device, 512) == data
+        await port.close()
+
+    asyncio.run(run())
+
+
+def test_a_device_that_takes_nothing_for_a_while(
+    device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usb_port, "WRITE_MS", 1)
+    device.takes = False
+
+    async def run() -> None:
+        ears = Listener()
+        port = await opened(ears)
+        port.write(b"patience")
+        while device.did["bulk_write"] < 5:
+            await asyncio.sleep(0.001)
+        with device.changed:
+            device.takes = True
+            device.changed.notify_all()
+        assert await taken(device, 8) == b"patience"
+        assert ears.losses == []
+        await port.close()
+
+    asyncio.run(run())
+
+
+def test_a_device_that_never_takes_anything_is_lost(device: FakeDevice) -> None:
+    device.takes = False
+
+    async def run() -> None:
+        ears = Listener()
+        port = await opened(ears)
+        for _ in range(WRITE_BOUND // 1000 + 10):
+            port.write(bytes(1000))
+        assert ears.losses == []
+        await ears.until(lambda: ears.losses)
+        assert [why.reason for why in ears.losses] == ["it does not take bytes: 65536 wait"]
+        assert usb_threads() == []
+        await port.close()
+        assert len(ears.losses) == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENODEV, errno.EPIPE])
+def test_unplugging_is_told_once(device: FakeDevice, number: int) -> None:
+    async def run() -> None:
+        ears = Listener()
+        port = await opened(ears)
+        device.send(b"last words")
+        await ears.until(lambda: ears.data)
+        device.unplug(read=number, write=errno.ENODEV)
+        port.write(b"to nobody")
+        await ears.until(lambda: ears.losses)
+        port.write(b"to nobody")
+        await port.close()
+        assert [why.reason for why in ears.losses] == ["it was unplugged"]
+        assert usb_threads() == []
+
+    asyncio.run(run())
+    assert device.did["close_device"] == 1
+
+
+def test_other_errors_are_told_as_they_are(device: FakeDevice) -> None:
+    async def run() -> None:
+        ears = Listener()
+        await opened(ears)
+        device.fail(errno.EOVERFLOW, "bulk_read")
+        await ears.until(lambda: ears.losses)
+        assert ears.losses[0].reason == "it failed: EOVERFLOW"
+
+    asyncio.run(run())
+
+
+def test_an_unplug_that_only_a_write_notices(
+    device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usb_port, "READ_MS", 5)
+
+    async def run() -> None:
+        ears = Listener()
+        port = await opened(ears)
+        device.fail(errno.ENODEV, "bulk_write")
+        port.write(b"to nobody")
+        await ears.until(lambda: ears.losses)
+        assert ears.losses[0].reason == "it was unplugged"
+
+    asyncio.run(run())
+
+
+def test_when_lost_is_told_the_device_is_free(device: FakeDevice) -> None:
+    async def run() -> None:
+        seen = []
+        ears = Listener()
+        port = await opened(ears)
+        lost = ears.lost
+
+        def told(why: object) -> None:
+            seen.append(device.did["close_device"])
+            lost(why)  # type: ignore[arg-type]
+
+        ears.lost = told  # type: ignore[method-assign]
+        device.unplug()
+        await ears.until(lambda: ears.losses)
+        assert seen == [1]
+        await port.close()
+
+    asyncio.run(run())
+
+
+def test_after_close_nothing_is_heard(device: FakeDevice) -> None:
+    async def run() -> None:
+        ears = Listener()
+        port = await opened(ears)
+        closing = asyncio.ensure_future(port.close())
+        await asyncio.sleep(0)
+        device.send(b"late")
+        device.unplug()
+        await closing
+        await port.close()
+        port.write(b"late too")
+        assert (ears.data, ears.losses) == (b"", [])
+
+    asyncio.run(run())
+
+
+def test_close_is_bounded_when_a_thread_is_stuck(
+    device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usb_port, "CLOSE_SECONDS", 0.05)
+    stuck = threading.Event()
+    read = device.read
+    reading = threading.Event()
+
+    def hang(buffer: object, milliseconds: int) -> int:
+        reading.set()
+        assert stuck.wait(PATIENCE)
+        return read(buffer, 0)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(device, "read", hang)
+
+    async def run() -> None:
+        port = await opened(Listener())
+        await asyncio.to_thread(reading.wait, PATIENCE)
+        await asyncio.wait_for(port.close(), 1)
+        assert not device.did["close_device"]  # never while a transfer is under way
+        stuck.set()
+        await port.close()
+
+    asyncio.run(run())
+
+
+def test_a_loop_that_ends_without_close_ends_the_threads(device: FakeDevice) -> None:
+    async def run() -> None:
+        await opened(Listener())
+
+    asyncio.run(run())
+    device.send(b"nobody hears this")
+    for thread in threading.enumerate():
+        if thread.name.startswith("usb"):
+            thread.join(PATIENCE)
+    assert usb_threads() == []
+    assert device.did["close_device"] == 1
+
+
+def test_a_busy_loop_makes_the_device_wait(device: FakeDevice) -> None:
+    async def run() -> None:
+        ears = Listener()
+        port = await opened(ears)
+        chunk = bytes(1024)
+        count = 2 * READ_BOUND // len(chunk)
+        device.send(*[chunk] * count)
+        device.until_taken(0)
+        while device.did["bulk_read"] < READ_BOUND // len(chunk):
+            threading.Event().wait(0.001)  # the loop does not come round
+        threading.Event().wait(0.02)
+        assert device.did["bulk_read"] <= READ_BOUND // len(chunk) + 1
+        await ears.until(lambda: len(ears.data) == count * len(chunk))
+        await port.close()
+
+    asyncio.run(run())
+
+
+# --- opening ----------------------------------------------------------------------------------
+
+
+def refusal(serial: str = "SH-1", backend: str = NAME) -> PortRefused:
+    async def run() -> PortRefused:
+        with pytest.raises(PortRefused) as caught:
+            await open_usb(serial, Listener(), backend=backend)
+        return caught.value
+
+    return asyncio.run(run())
+
+
+def test_a_device_that_is_not_there(device: FakeDevice) -> None:
+    for serial in ("SH-9", "SH-2"):  # SH-2 is of another class
+        gone = refusal(serial)
+        assert gone.absent
+        assert str(gone) == f"usb:{serial}: no such device is plugged in"
+
+
+def test_a_later_plug_in_is_found() -> None:
+    with plugged("bus") as bus:
+        assert refusal().absent
+        bus.append(FakeDevice("SH-1"))
+
+        async def run() -> None:
+            port = await opened(Listener())
+            await port.close()
+
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("function", "number", "words", "absent"),
+    [
+        ("claim_interface", errno.EBUSY, "in use by another program", False),
+        ("claim_interface", errno.ENODEV, "just been unplugged", True),
+        ("claim_interface", errno.EACCES, "udev rule", False),
+        ("claim_interface", errno.ENOMEM, "it cannot be opened: ENOMEM", False),
+        ("open_device", errno.EACCES, "bus 1 address 2", False),
+        ("ctrl_transfer", errno.EPIPE, "udev rule", False),
+        ("get_configuration_descriptor", errno.ENODEV, "no such device", True),
+    ],
+)
+def test_each_refusal_has_its_words(
+    device: FakeDevice, function: str, number: int, words: str, absent: bool
+) -> None:
+    device.fails[function] = failure(number)
+    refused = refusal()
+    assert words in str(refused)
+    assert refused.absent == absent
+    opens = 0 if function == "open_device" else device.did["open_device"]
+    assert device.did["close_device"] == opens
+    assert usb_threads() == []
+
+
+def test_a_device_is_configured_where_it_is_not(device: FakeDevice) -> None:
+    device.configured = False
+    device.driver = True
+    device.alternate = 0
+
+    async def run() -> None:
+        port = await opened(Listener())
+        await port.close()
+
+    asyncio.run(run())
+    assert device.did["set_configuration"] == 1
+    assert device.did["detach_kernel_driver"] == 1
+
+
+@pytest.mark.parametrize("problem", [NotImplementedError("no such call"), failure(errno.ENOSYS)])
+def test_systems_without_kernel_drivers(
+    device: FakeDevice, problem: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device.fails["is_kernel_driver_active"] = problem
+
+    async def run() -> None:
+        port = await opened(Listener())
+        await port.close()
+
+    asyncio.run(run())
+
+
+def test_an_opening_that_is_given_up(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = threading.Event()
+    find = usb_finding.find
+
+    def slow(serial: str, backend: object) -> usb_finding.Unit:
+        assert held.wait(PATIENCE)
+        return find(serial, backend)
+
+    monkeypatch.setattr(usb_finding, "find", slow)
+
+    async def run() -> None:
+        opening = asyncio.ensure_future(opened(Listener()))
+        await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        held.set()
+
+    asyncio.run(run())
+    for thread in threading.enumerate():
+        if thread.name.startswith("usb"):
+            thread.join(PATIENCE)
+    assert device.did["close_device"] == 1
+
+
+def test_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert str(refusal(backend="none")) == (
+        "there is no USB backend none; installed: broken, fake, libusb1"
+    )
+    assert "cannot be loaded (AttributeError: " in str(refusal(backend="broken=x"))
+    assert "cannot be loaded (NotADirectoryError: " in str(refusal(backend="fake=nowhere"))
+    monkeypatch.setattr(usb.backend.libusb1, "get_backend", lambda: None)
+    missing = refusal(backend="libusb1")
+    assert "libusb-1.0-0" in str(missing)
+    assert not missing.absent
+
+
+def test_all_devices_of_our_class_are_listed(device: FakeDevice) -> None:
+    found = usb_devices(NAME)
+    assert [(str(one.address), one.serial, one.maker, one.model) for one in found] == [
+        ("usb+fake=bus:SH-0", "SH-0", "Example Works", "Shoe One"),
+        ("usb+fake=bus:SH-1", "SH-1", "Example Works", "Shoe One"),
+    ]
+    assert device.did["open_device"] == device.did["close_device"] == 1
