@@ -43,6 +43,7 @@ COMMANDS = (
     ),
     Command("script", "controller.sim.cli:register", "run scripted rounds"),
     Command("par", "controller.sim.cli_par:register", "play many rounds and report the figures"),
+    Command("devices", "controller.devices.cli:register", "pair devices with this host"),
 )
 
 EXIT_USAGE = 2

@@ -114,7 +114,10 @@ class Sessions:
         """Its keys are agreed on, and wait for their first valid DATA."""
 
     def __iter__(self) -> Iterator[Session]:
-        yield from (one for one in (self.running, self.pending) if one is not None)
+        if self.running is not None:
+            yield self.running
+        if self.pending is not None:
+            yield self.pending
 
     def find(self, session: int) -> Session | None:
         return next((one for one in self if one.id == session), None)

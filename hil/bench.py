@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.rules.problem import UsageProblem
+from hil.bench_devices import DEVICES
+from hil.bench_event import EVENT
 from hil.bench_jobs import JOBS
 from hil.bench_lines import Line, Section
 from hil.bench_peer import PEER
@@ -17,7 +19,7 @@ from hil.bench_rows import ROWS, TRANSITIONS
 from hil.bench_wire import WIRE
 from hil.contest import Pace
 
-SECTIONS: Final[tuple[Section, ...]] = (ROWS, TRANSITIONS, PEER, JOBS, WIRE)
+SECTIONS: Final[tuple[Section, ...]] = (ROWS, TRANSITIONS, PEER, JOBS, WIRE, EVENT, DEVICES)
 """What is measured, in this order. A new measurement is a module with a section, and a place here.
 """
 

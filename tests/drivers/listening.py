@@ -37,6 +37,12 @@ class Listener:
                 self._changed.clear()
                 await self._changed.wait()
 
+    async def until_heard(self, size: int) -> None:
+        await self.until(lambda: len(self.data) >= size)
+
+    async def until_lost(self, times: int = 1) -> None:
+        await self.until(lambda: len(self.losses) >= times)
+
 
 async def turns(count: int = 5) -> None:
     """Let the event loop go round a few times."""

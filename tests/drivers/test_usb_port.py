@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 
 import pytest
-import usb.backend.libusb1
 
 from drivers import usb_finding, usb_port
-from drivers.finding import usb_devices
-from drivers.port import WRITE_BOUND, Port, PortRefused
+from drivers.port import WRITE_BOUND, Port
 from drivers.usb_port import READ_BOUND, open_usb
-from tests.drivers.fake_usb import FakeDevice, failure, plugged
+from tests.drivers.fake_usb import FakeDevice, plugged
 from tests.drivers.listening import PATIENCE, Listener
 
 NAME = "fake=bus"
@@ -246,6 +244,34 @@ def test_after_close_nothing_is_heard(device: FakeDevice) -> None:
     asyncio.run(run())
 
 
+def test_what_came_just_before_close_is_not_heard(device: FakeDevice) -> None:
+    async def run() -> None:
+        ears = Listener()
+        port = await opened(ears)
+        with device.changed:
+            before = device.did["bulk_read"]
+        device.send(b"late")
+        while device.did["bulk_read"] == before:
+            threading.Event().wait(0.001)  # the owner has it, and the loop does not come round
+        await port.close()
+        assert ears.data == b""
+
+    asyncio.run(run())
+
+
+def test_a_loss_that_close_overtakes_is_not_told(device: FakeDevice) -> None:
+    async def run() -> None:
+        ears = Listener()
+        port = await opened(ears)
+        device.unplug()
+        while not device.did["close_device"]:
+            threading.Event().wait(0.001)  # the owner knows, and the loop does not come round
+        await port.close()
+        assert ears.losses == []
+
+    asyncio.run(run())
+
+
 def test_close_is_bounded_when_a_thread_is_stuck(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,131 +327,3 @@ def test_a_busy_loop_makes_the_device_wait(device: FakeDevice) -> None:
         await port.close()
 
     asyncio.run(run())
-
-
-# --- opening ----------------------------------------------------------------------------------
-
-
-def refusal(serial: str = "SH-1", backend: str = NAME) -> PortRefused:
-    async def run() -> PortRefused:
-        with pytest.raises(PortRefused) as caught:
-            await open_usb(serial, Listener(), backend=backend)
-        return caught.value
-
-    return asyncio.run(run())
-
-
-def test_a_device_that_is_not_there(device: FakeDevice) -> None:
-    for serial in ("SH-9", "SH-2"):  # SH-2 is of another class
-        gone = refusal(serial)
-        assert gone.absent
-        assert str(gone) == f"usb:{serial}: no such device is plugged in"
-
-
-def test_a_later_plug_in_is_found() -> None:
-    with plugged("bus") as bus:
-        assert refusal().absent
-        bus.append(FakeDevice("SH-1"))
-
-        async def run() -> None:
-            port = await opened(Listener())
-            await port.close()
-
-        asyncio.run(run())
-
-
-@pytest.mark.parametrize(
-    ("function", "number", "words", "absent"),
-    [
-        ("claim_interface", errno.EBUSY, "in use by another program", False),
-        ("claim_interface", errno.ENODEV, "just been unplugged", True),
-        ("claim_interface", errno.EACCES, "udev rule", False),
-        ("claim_interface", errno.ENOMEM, "it cannot be opened: ENOMEM", False),
-        ("open_device", errno.EACCES, "bus 1 address 2", False),
-        ("ctrl_transfer", errno.EPIPE, "udev rule", False),
-        ("get_configuration_descriptor", errno.ENODEV, "no such device", True),
-    ],
-)
-def test_each_refusal_has_its_words(
-    device: FakeDevice, function: str, number: int, words: str, absent: bool
-) -> None:
-    device.fails[function] = failure(number)
-    refused = refusal()
-    assert words in str(refused)
-    assert refused.absent == absent
-    opens = 0 if function == "open_device" else device.did["open_device"]
-    assert device.did["close_device"] == opens
-    assert usb_threads() == []
-
-
-def test_a_device_is_configured_where_it_is_not(device: FakeDevice) -> None:
-    device.configured = False
-    device.driver = True
-    device.alternate = 0
-
-    async def run() -> None:
-        port = await opened(Listener())
-        await port.close()
-
-    asyncio.run(run())
-    assert device.did["set_configuration"] == 1
-    assert device.did["detach_kernel_driver"] == 1
-
-
-@pytest.mark.parametrize("problem", [NotImplementedError("no such call"), failure(errno.ENOSYS)])
-def test_systems_without_kernel_drivers(
-    device: FakeDevice, problem: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    device.fails["is_kernel_driver_active"] = problem
-
-    async def run() -> None:
-        port = await opened(Listener())
-        await port.close()
-
-    asyncio.run(run())
-
-
-def test_an_opening_that_is_given_up(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    held = threading.Event()
-    find = usb_finding.find
-
-    def slow(serial: str, backend: object) -> usb_finding.Unit:
-        assert held.wait(PATIENCE)
-        return find(serial, backend)
-
-    monkeypatch.setattr(usb_finding, "find", slow)
-
-    async def run() -> None:
-        opening = asyncio.ensure_future(opened(Listener()))
-        await asyncio.sleep(0)
-        opening.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await opening
-        held.set()
-
-    asyncio.run(run())
-    for thread in threading.enumerate():
-        if thread.name.startswith("usb"):
-            thread.join(PATIENCE)
-    assert device.did["close_device"] == 1
-
-
-def test_backends(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert str(refusal(backend="none")) == (
-        "there is no USB backend none; installed: broken, fake, libusb1"
-    )
-    assert "cannot be loaded (AttributeError: " in str(refusal(backend="broken=x"))
-    assert "cannot be loaded (NotADirectoryError: " in str(refusal(backend="fake=nowhere"))
-    monkeypatch.setattr(usb.backend.libusb1, "get_backend", lambda: None)
-    missing = refusal(backend="libusb1")
-    assert "libusb-1.0-0" in str(missing)
-    assert not missing.absent
-
-
-def test_all_devices_of_our_class_are_listed(device: FakeDevice) -> None:
-    found = usb_devices(NAME)
-    assert [(str(one.address), one.serial, one.maker, one.model) for one in found] == [
-        ("usb+fake=bus:SH-0", "SH-0", "Example Works", "Shoe One"),
-        ("usb+fake=bus:SH-1", "SH-1", "Example Works", "Shoe One"),
-    ]
-    assert device.did["open_device"] == device.did["close_device"] == 1

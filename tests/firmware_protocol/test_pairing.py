@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,22 +12,18 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol import errors, noise, plaintext
+from firmware_protocol import errors, noise
 from firmware_protocol.enums import (
     AlertCode,
-    Capabilities,
     DeviceClass,
     DeviceState,
     FrameKind,
-    FrameLimit,
 )
 from firmware_protocol.framing import Deframer, Frame
-from firmware_protocol.hello import prologue
 from firmware_protocol.keys import fingerprint, label_psk
-from firmware_protocol.limits import HELLO_WAIT_MS, PAIR_WAIT_MS, SCHEMA_HASHES
+from firmware_protocol.limits import HELLO_WAIT_MS, PAIR_WAIT_MS
 from firmware_protocol.messages import DeviceBeat, PairDone
-from firmware_protocol.messages_frames import Alert, Hello, HelloRsp
-from firmware_protocol.noise import Handshake
+from firmware_protocol.messages_frames import Alert, Hello
 from firmware_protocol.pairing import (
     HELLO_TRIES,
     Hinted,
@@ -41,98 +37,12 @@ from firmware_protocol.pairing import (
     PairingFailed,
     Why,
 )
-from firmware_protocol.sealing import Sealer
+from tests.firmware_protocol.pairing_device import CODE, Device
 
 VECTOR = Path(__file__).parent.parent.parent / "firmware_protocol/vectors/v1/handshake_xxpsk3.json"
 OWN = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 OWN_PRINT = fingerprint(OWN.public_key().public_bytes_raw())
-CODE = bytes(range(16))
 WAIT = PAIR_WAIT_MS * 1000
-
-
-class Device:
-    """The other side, written from the page; `spoil` and the flags make it a bad one."""
-
-    def __init__(self, code: bytes = CODE, **answer: Any) -> None:
-        self.key = X25519PrivateKey.generate()
-        self.psk = label_psk(code)
-        self.says = answer
-        self.mute: set[FrameKind] = set()
-        self.done_counter = 0
-        self.done: Any = None
-        self.names_other_key = False
-        self.spoil: Callable[[Frame], Frame] = lambda frame: frame
-        self.heard: list[Frame] = []
-        self._deframer = Deframer()
-        self._hello: Frame | None = None
-        self._rsp: Frame | None = None
-        self._shake: Handshake | None = None
-
-    def receive(self, data: bytes) -> bytes:
-        out = b""
-        for frame in self._deframer.feed(data):
-            assert isinstance(frame, Frame)
-            self.heard.append(frame)
-            for answer in self._answer(frame):
-                if answer.kind not in self.mute:
-                    out += self.spoil(answer).encode()
-        return out
-
-    def _answer(self, frame: Frame) -> Iterator[Frame]:
-        steps = {
-            FrameKind.HELLO: self._greet,
-            FrameKind.PAIR1: self._second,
-            FrameKind.PAIR3: self._last,
-        }
-        yield from steps[frame.kind](frame)
-
-    def _greet(self, frame: Frame) -> Iterator[Frame]:
-        self._hello = frame
-        public = self.key.public_key().public_bytes_raw()
-        shown = bytes(16) if self.names_other_key else fingerprint(public)
-        fields: dict[str, Any] = {
-            "version_min": 1,
-            "version_max": 1,
-            "device_class": DeviceClass.SHOE,
-            "largest": FrameLimit.MEDIUM,
-            "capabilities": Capabilities.GATE,
-            "schema": SCHEMA_HASHES[1],
-            "fingerprint": shown,
-            "random": bytes(8),
-            "maker": "Example Works",
-            "model": "Shoe One",
-            "serial": "EW-1",
-            "state": DeviceState.SERVICE,
-        }
-        self._rsp = Frame(
-            FrameKind.HELLO_RSP, frame.session, 0, HelloRsp(**{**fields, **self.says}).encode()
-        )
-        yield self._rsp
-
-    def _second(self, frame: Frame) -> Iterator[Frame]:
-        assert self._hello is not None
-        assert self._rsp is not None
-        # The last HELLO_RSP as it was made: what the host saw of it may have been changed.
-        bound = prologue(self._hello, self._rsp)
-        self._shake = Handshake.xxpsk3("device", bound, self.key, self.psk)
-        try:
-            self._shake.read(frame.payload)
-        except errors.HandshakeNotAuthentic:
-            return
-        yield Frame(FrameKind.PAIR2, frame.session, 0, self._shake.write())
-
-    def _last(self, frame: Frame) -> Iterator[Frame]:
-        assert self._shake is not None
-        try:
-            self._shake.read(frame.payload)
-        except errors.HandshakeNotAuthentic:
-            alert = Alert(AlertCode.PAIRING_REFUSED, 0)
-            yield Frame(FrameKind.ALERT, 0, 0, alert.encode())
-            return
-        theirs = self._shake.their_key
-        sealer = Sealer(self._shake.split().send, frame.session)
-        sealer.counter = self.done_counter
-        yield sealer.seal(plaintext.encode(self.done or PairDone(fingerprint(theirs), 1)))
 
 
 def pairing(**options: Any) -> Pairing:
@@ -231,7 +141,13 @@ def test_an_introduction_ends_with_the_answer() -> None:
 
 
 def test_silence_is_asked_again_under_new_session_ids_and_ends() -> None:
-    host = pairing()
+    picked: list[tuple[int, ...]] = []
+
+    def pick(taken: tuple[int, ...]) -> int:
+        picked.append(taken)
+        return 100 + len(picked)
+
+    host = pairing(pick=pick)
     host.open(0)
     asked, now = [host.take()], 0
     for _ in range(HELLO_TRIES - 1):
@@ -246,6 +162,7 @@ def test_silence_is_asked_again_under_new_session_ids_and_ends() -> None:
     sessions = [frame.session for frame in Deframer().feed(b"".join(asked))]  # type: ignore[union-attr]
     assert len(sessions) == HELLO_TRIES
     assert all(one != other for one, other in pairwise(sessions))
+    assert picked == [(), *[(session,) for session in sessions[:-1]]]
     due = host.due()
     assert due is not None
     assert failed(host.wake(due)) == PairingFailed(Why.NO_ANSWER)

@@ -1,0 +1,1 @@
+"""The devices of this host: pairing them, and looking at those that are paired."""

@@ -1,0 +1,73 @@
+"""Where the keys lie, and how a paired device is shown."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from controller.rules.problem import UsageProblem
+from drivers.address import AddressProblem
+from drivers.key_store import KeyProblem, Paired
+from drivers.port import PortRefused
+
+KEYS: Final = "HOLECARD_KEYS"
+
+
+def keys_directory(given: Path | None) -> Path:
+    """Where the keys lie."""
+    if given is not None:
+        return given
+    if named := os.environ.get(KEYS):
+        return Path(named)
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / "holecard" / "keys"
+
+
+@contextmanager
+def mistakes() -> Iterator[None]:
+    """A problem of keys, ports or addresses as the user's mistake that it is."""
+    try:
+        yield
+    except KeyProblem as problem:
+        raise UsageProblem(problem.where, problem.what, problem.allowed) from None
+    except AddressProblem as problem:
+        raise UsageProblem("PORT", problem.what, problem.allowed) from None
+    except PortRefused as problem:
+        raise UsageProblem("PORT", str(problem)) from None
+
+
+def utc() -> str:
+    """Now, as the store keeps it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def line(paired: Paired) -> str:
+    """A paired device in one line."""
+    return (
+        f"{paired.device_class.name.lower():<8} {paired.serial:<20} {paired.fingerprint}  "
+        f"{paired.maker} {paired.model}, {paired.paired_at} by {' and '.join(paired.by)}"
+    )
+
+
+def as_json(paired: Paired) -> dict[str, object]:
+    """A paired device as JSON has it."""
+    return {
+        "class": paired.device_class.name.lower(),
+        "serial": paired.serial,
+        "maker": paired.maker,
+        "model": paired.model,
+        "fingerprint": paired.fingerprint,
+        "paired_at": paired.paired_at,
+        "by": list(paired.by),
+    }
+
+
+def show(args: argparse.Namespace, found: object, text: str) -> None:
+    """Print the one or the other."""
+    print(json.dumps(found, indent=2) if args.json else text)

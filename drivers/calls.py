@@ -1,0 +1,130 @@
+"""Commands and what becomes of them: every one ends with a reply, a refusal, or a plain "nobody
+knows"."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from drivers.states import State
+from firmware_protocol import messages
+from firmware_protocol.codec import Command, Event, Reply
+from firmware_protocol.enums import LockState, Refusal
+
+
+class NotReady(Exception):
+    """The device takes no such command as things stand."""
+
+    def __init__(self, state: State, why: str) -> None:
+        super().__init__(f"the device is {state.value}: {why}")
+        self.state = state
+        self.why = why
+
+
+class CommandRefused(Exception):
+    """The device does not do it, and has said why."""
+
+    def __init__(self, command: Command, why: Refusal, arg: int) -> None:
+        super().__init__(f"{command.NAME} was refused: {why.name.lower()} ({arg})")
+        self.command = command
+        self.why = why
+        self.arg = arg
+
+
+class CommandUnanswered(Exception):
+    """No reply came in time.
+
+    Where `sent` is true and the command is not idempotent, nobody knows whether it was carried
+    out. It is never sent again; `result` is the event that tells, if it has one."""
+
+    def __init__(self, command: Command, *, sent: bool) -> None:
+        self.command = command
+        self.sent = sent
+        self.result: type[Event] | None = command.RESULT
+        look = f"; look for {self.result.NAME}" if self.result and sent else ""
+        super().__init__(f"{command.NAME} was {'not answered' if sent else 'not sent'}{look}")
+
+
+# --- what may be asked when -------------------------------------------------------------------
+
+
+def _always(command: Command) -> bool:
+    return True
+
+
+def _locks(command: messages.Lock) -> bool:
+    return command.state is LockState.LOCKED
+
+
+def _disarms(command: messages.Arm) -> bool:
+    return not command.mask or not command.ttl
+
+
+_SAFE: Final[Mapping[type[Command], Callable[[Any], bool]]] = {
+    messages.Info: _always,
+    messages.Selftest: _always,
+    messages.Lock: _locks,
+    messages.Reread: _always,
+    messages.Abort: _always,
+    messages.Arm: _disarms,
+    messages.Lamps: _always,
+}
+"""What is done even while nothing can be kept: it asks, locks, ends, or shows."""
+
+_BEFORE_RESUME: Final = (messages.Info, messages.Reread)
+
+
+def takes(state: State, command: Command) -> bool:
+    """Whether a device that stands so is asked for this."""
+    if state is State.READY:
+        return True
+    if state is State.UNKEPT:
+        return _SAFE.get(type(command), lambda _: False)(command)
+    return state is State.RESUMING and isinstance(command, _BEFORE_RESUME)
+
+
+# --- those under way --------------------------------------------------------------------------
+
+
+class Calls:
+    """The commands that wait for their reply, by command id."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, tuple[Command, asyncio.Future[Reply]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def begin(self, command_id: int, command: Command) -> asyncio.Future[Reply]:
+        """A command was handed over; its future is to be given to wait()."""
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._waiting[command_id] = (command, future)
+        return future
+
+    async def wait(self, command_id: int, future: asyncio.Future[Reply]) -> Reply:
+        """Its reply, or CommandRefused or CommandUnanswered."""
+        try:
+            return await future
+        finally:
+            self._waiting.pop(command_id, None)
+
+    def replied(self, command_id: int, reply: Reply) -> None:
+        """Nothing happens if whoever asked has gone."""
+        command, future = self._waiting.get(command_id, (None, None))
+        if command is None or future is None or future.done():
+            return
+        if isinstance(reply, messages.Refused):
+            future.set_exception(CommandRefused(command, reply.why, reply.arg))
+        else:
+            future.set_result(reply)
+
+    def unanswered(self, command_id: int, *, sent: bool) -> None:
+        command, future = self._waiting.get(command_id, (None, None))
+        if command is not None and future is not None and not future.done():
+            future.set_exception(CommandUnanswered(command, sent=sent))
+
+    def end(self) -> None:
+        """Nobody will answer any more."""
+        for command_id in list(self._waiting):
+            self.unanswered(command_id, sent=True)

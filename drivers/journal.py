@@ -1,0 +1,252 @@
+"""A keeper of cursors in a file: how far each device's record goes, and not a word of what it says.
+
+    journal = Journal.open(path, serial="SH-0042", fingerprint=fingerprint(key))
+    await journal.keep(records)         # on return it is on the disk
+    await journal.close()
+
+Entries are appended and synced before anybody is told. After any error the journal keeps nothing
+more: what the disk has taken is known only once it is opened anew. One process at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from drivers.journal_entries import (
+    ENTRY_SIZE,
+    Entry,
+    JournalRefused,
+    Kind,
+    Reading,
+    adopted,
+    begin,
+    kept,
+    may_follow,
+    pack,
+    read,
+)
+from drivers.keeper import RECENT, Adoption
+from firmware_protocol.link_cursor import NO_CURSOR, Cursor
+from firmware_protocol.plaintext import EventRecord
+
+MOST_ENTRIES: Final = 8192
+"""A file of 1 MiB; then a new one is begun with what still matters."""
+ADOPTIONS_CARRIED: Final = 64
+"""So many last adoptions go along into the new file."""
+_PRIVATE: Final = 0o600
+
+Sync = Callable[[int], None]
+
+
+class JournalFailed(OSError):
+    """Nothing is kept any more. `first` is the first cause."""
+
+    def __init__(self, path: Path, first: OSError) -> None:
+        super().__init__(first.errno or errno.EIO, f"{path}: keeps nothing since: {first}")
+        self.first = first
+
+
+class Journal:
+    """A Keeper. All writing is done by one thread of its own, so that the loop never waits."""
+
+    def __init__(
+        self, path: Path, lock: int, file: int, reading: Reading, *, most: int, sync: Sync
+    ) -> None:
+        self.path = path
+        self.torn = reading.torn
+        """Bytes of torn entries that were found at the end when it was opened."""
+        self._lock = lock
+        self._file = file
+        self._most = most
+        self._sync = sync
+        self._entries = [one.entry for one in reading.entries]
+        self._failed: OSError | None = None
+        self._cursor = NO_CURSOR
+        self._recent: dict[int, bytes] = {}
+        for entry in self._entries:
+            self._learn(entry)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"journal {path.name}")
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        serial: str,
+        fingerprint: bytes,
+        most: int = MOST_ENTRIES,
+        sync: Sync = os.fdatasync,
+    ) -> Journal:
+        """The journal of this device, a new one if there is none. JournalRefused, OSError.
+
+        Reads the file, which has 1 MiB at most."""
+        mine = begin(serial, fingerprint)
+        lock = _locked(path)
+        file = -1
+        try:
+            if not path.exists():
+                _write_new(path, [mine], sync)
+            file = _opened(path)
+            reading = _read(path, file, mine)
+            if reading.torn:
+                os.ftruncate(file, len(reading.entries) * ENTRY_SIZE)
+                sync(file)
+        except BaseException:
+            if file >= 0:
+                os.close(file)
+            os.close(lock)
+            raise
+        return cls(path, lock, file, reading, most=most, sync=sync)
+
+    def cursor(self) -> Cursor:
+        return self._cursor
+
+    def recent(self) -> Mapping[int, bytes]:
+        return MappingProxyType(self._recent)
+
+    @property
+    def adoptions(self) -> tuple[Entry, ...]:
+        """Who accepted what, as far as the file goes back."""
+        return tuple(one for one in self._entries if one.kind is Kind.ADOPTED)
+
+    async def keep(self, records: Sequence[EventRecord]) -> None:
+        await self._do([kept(record) for record in records])
+
+    async def adopt(self, adoption: Adoption) -> None:
+        await self._do([adopted(adoption)])
+
+    async def close(self) -> None:
+        """What is being written is finished first."""
+        await asyncio.to_thread(self._thread.shutdown)
+        if self._file >= 0:
+            os.close(self._file)
+            os.close(self._lock)
+        self._file = self._lock = -1
+
+    async def _do(self, entries: list[Entry]) -> None:
+        # A cancelled caller does not stop the thread: what it began is finished, in order, and
+        # cursor() tells what became of it.
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._append, entries)
+
+    # --- in the thread --------------------------------------------------------------------
+
+    def _append(self, entries: list[Entry]) -> None:
+        if self._failed is not None:
+            raise JournalFailed(self.path, self._failed)
+        last = self._entries[-1]
+        for entry in entries:
+            if not may_follow(last, entry):
+                raise ValueError(f"record {entry.seq} is not the one after {self._cursor}")
+            last = entry
+        try:
+            if len(self._entries) + len(entries) > self._most:
+                self._begin_anew()
+            self._write(entries)
+        except OSError as first:
+            self._failed = first
+            raise
+        for entry in entries:
+            self._learn(entry)
+        self._entries += entries
+
+    def _write(self, entries: list[Entry]) -> None:
+        durable = len(self._entries)
+        data = b"".join(pack(entry, durable + at, durable) for at, entry in enumerate(entries, 1))
+        written = os.pwrite(self._file, data, durable * ENTRY_SIZE)
+        if written != len(data):
+            raise OSError(errno.ENOSPC, f"{written} of {len(data)} bytes were written")
+        self._sync(self._file)
+
+    def _begin_anew(self) -> None:
+        """A new file in the place of the old one: the last records, and who adopted what."""
+        older, rest = self._entries[:-RECENT], self._entries[-RECENT:]
+        if not older:
+            return
+        known = [one for one in older if one.kind is not Kind.ADOPTED][-1]
+        adoptions = [one for one in older if one.kind is Kind.ADOPTED][-ADOPTIONS_CARRIED:]
+        mine = older[0]
+        head = Entry(Kind.BEGIN, known.epoch, known.seq, known.chain, 0, mine.first, mine.second)
+        # After an adoption any record may follow, so the older ones can stand in front.
+        entries = [head, *adoptions, *rest]
+        _write_new(self.path, entries, self._sync)
+        file = _opened(self.path)
+        os.close(self._file)
+        self._file = file
+        self._entries = entries
+
+    def _learn(self, entry: Entry) -> None:
+        if entry.kind is Kind.ADOPTED or entry.epoch != self._cursor.epoch:
+            self._recent = {}
+        self._cursor = entry.cursor or self._cursor
+        if entry.kind is Kind.KEPT:
+            self._recent[entry.seq] = entry.chain
+        self._recent.pop(entry.seq - RECENT, None)
+
+
+# --- the file ------------------------------------------------------------------------------------
+
+
+def _locked(path: Path) -> int:
+    """A lock beside the file, which itself is replaced now and then."""
+    beside = path.with_name(f"{path.name}.lock")
+    lock = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _PRIVATE)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise JournalRefused(path, "is in use; one process at a time") from None
+    return lock
+
+
+def _opened(path: Path) -> int:
+    file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    found = os.fstat(file)
+    mode = stat.S_IMODE(found.st_mode)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or mode != _PRIVATE:
+        os.close(file)
+        raise JournalRefused(
+            path, f"has mode {mode:04o}; allowed: a file of this user with mode {_PRIVATE:04o}"
+        )
+    return file
+
+
+def _read(path: Path, file: int, mine: Entry) -> Reading:
+    size = os.fstat(file).st_size
+    reading = read(path, os.pread(file, size, 0))
+    first = reading.entries[0].entry
+    if (first.first, first.second) != (mine.first, mine.second):
+        raise JournalRefused(
+            path,
+            f"belongs to the device {first.first.decode()} with the key {first.second.hex()}, "
+            f"not to {mine.first.decode()} with {mine.second.hex()}",
+        )
+    return reading
+
+
+def _write_new(path: Path, entries: Sequence[Entry], sync: Sync) -> None:
+    """The file with these entries, whole or not at all."""
+    beside = path.with_name(f"{path.name}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    file = os.open(beside, flags, _PRIVATE)
+    try:
+        data = b"".join(pack(one, at, at) for at, one in enumerate(entries, 1))
+        if os.write(file, data) != len(data):
+            raise OSError(errno.ENOSPC, f"{beside} was not written whole")
+        sync(file)
+    finally:
+        os.close(file)
+    os.replace(beside, path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

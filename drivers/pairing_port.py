@@ -1,0 +1,110 @@
+"""A pairing, or an introduction, at a real port and in real time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from msgspec import Struct
+
+from drivers.address import Address, open_port
+from drivers.port import Port, PortLost
+from firmware_protocol.enums import AlertCode
+from firmware_protocol.pairing import (
+    Hinted,
+    Introduced,
+    Introduction,
+    Noise,
+    PairingDone,
+    PairingEvent,
+    PairingFailed,
+)
+
+
+class Outcome(Struct, frozen=True):
+    """How it ended."""
+
+    end: Introduced | PairingDone | PairingFailed
+    hints: tuple[AlertCode, ...]
+    """What was said in clear meanwhile, by the device or by anyone on the cable."""
+    damaged: int
+    """Frames that came damaged."""
+    lost: str | None
+    """Why the port has gone, if it has."""
+
+
+async def hold(address: Address, talk: Introduction) -> Outcome:
+    """Open the port, let `talk` come to its end, close the port. PortRefused if it cannot be
+    opened."""
+    conversation = _Conversation(talk)
+    port = await open_port(address, conversation)
+    try:
+        return await conversation.over(port)
+    finally:
+        conversation.stop()
+        await port.close()
+
+
+class _Conversation:
+    """Carries bytes between a port and a talk, and wakes the talk in time."""
+
+    def __init__(self, talk: Introduction) -> None:
+        self._talk = talk
+        self._loop = asyncio.get_running_loop()
+        self._end: asyncio.Future[Introduced | PairingDone | PairingFailed]
+        self._end = self._loop.create_future()
+        self._port: Port | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._hints: list[AlertCode] = []
+        self._damaged = 0
+        self._lost: str | None = None
+
+    async def over(self, port: Port) -> Outcome:
+        self._port = port
+        self._follow(self._talk.open(_now()))
+        return Outcome(await self._end, tuple(self._hints), self._damaged, self._lost)
+
+    def stop(self) -> None:
+        self._port = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._talk.close()
+
+    # --- ears ---------------------------------------------------------------------------------
+
+    def heard(self, data: bytes) -> None:
+        if self._port is not None:
+            self._follow(self._talk.receive(data, _now()))
+
+    def lost(self, why: PortLost) -> None:
+        self._lost = why.reason
+        self._follow(self._talk.lost())
+
+    def _wake(self) -> None:
+        self._follow(self._talk.wake(_now()))
+
+    def _follow(self, events: list[PairingEvent]) -> None:
+        for event in events:
+            if isinstance(event, Hinted):
+                self._hints.append(event.alert.code)
+            elif isinstance(event, Noise):
+                self._damaged += 1
+        # An Introduced that a pairing goes on from is no end.
+        if self._talk.over and not self._end.done():
+            ends = (Introduced, PairingDone, PairingFailed)
+            self._end.set_result(next(one for one in reversed(events) if isinstance(one, ends)))
+        self._speak()
+
+    def _speak(self) -> None:
+        if self._port is not None and (out := self._talk.take()):
+            self._port.write(out)
+        if self._timer is not None:
+            self._timer.cancel()
+        due = self._talk.due()
+        if due is not None:
+            wait = max(0, due - _now()) / 1_000_000
+            self._timer = self._loop.call_later(wait, self._wake)
+
+
+def _now() -> int:
+    return time.monotonic_ns() // 1000

@@ -1,0 +1,203 @@
+"""What a link tells, as happenings: once where once is enough, counted where noise could flood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+
+from drivers import happenings as told
+from drivers.locating import Wanted, identity_of
+from drivers.states import State
+from drivers.tally import Tally
+from firmware_protocol import link_events as said
+from firmware_protocol.enums import DeviceState, Refusal
+from firmware_protocol.messages_all import Refused
+
+Tell = Callable[[told.AnyHappening], None]
+
+_log = structlog.get_logger("drivers")
+
+
+class Reports:
+    """The happenings of one device."""
+
+    def __init__(self, wanted: Wanted, tell: Tell) -> None:
+        self._serial = wanted.serial
+        self._tell = tell
+        self._firmware = wanted.firmware
+        self._boot = wanted.boot
+        self._attempt = ""
+        self._denied = ""
+        self._flags: DeviceState | None = None
+        self._counts = (0, 0)
+        self._counts_told = 0
+        self._counted = (0, 0)
+        self._damage = Tally()
+        self._suspicion = Tally()
+        self._defects = Tally()
+        self._alerts = Tally()
+
+    def tell(self, kind: Callable[..., told.AnyHappening], at: int, *fields: Any) -> None:
+        """One happening of this device, to whoever records it and to engineers."""
+        happening = kind(self._serial, at, *fields)
+        # None of them holds a card, so engineers may see them as they are.
+        _log.info("device", happening=happening)
+        self._tell(happening)
+
+    # --- what the supervisor itself does --------------------------------------------------
+
+    def changed(self, at: int, former: State, state: State, why: str) -> None:
+        self.tell(told.StateChanged, at, former, state, why)
+
+    def denied(self, at: int, port: str, why: str) -> None:
+        """A port cannot be opened: told when that or its reason is new."""
+        if why != self._denied:
+            self._denied = why
+            self.tell(told.PortDenied, at, port, why)
+
+    def opened(self, at: int, port: str) -> None:
+        self._denied = ""
+        self.tell(told.PortOpened, at, port)
+
+    # --- what the link says ---------------------------------------------------------------
+
+    def heard(self, event: said.LinkEvent, at: int) -> None:
+        """Tell what is to be told of this. Records and replies are not."""
+        report = _REPORTS.get(type(event))
+        if report is not None:
+            report(self, event, at)
+
+    def due(self) -> int | None:
+        """When wake() is wanted next."""
+        times = [tally.due() for tally, _ in self._tallies()]
+        if self._counts != self._counted:
+            times.append(self._counts_told)
+        return min((time for time in times if time is not None), default=None)
+
+    def wake(self, now: int) -> None:
+        """Tell what was counted and is due."""
+        for tally, kind in self._tallies():
+            if counts := tally.take(now):
+                self.tell(kind, now, counts)
+        if self._counts != self._counted and now >= self._counts_told:
+            self._tell_counts(now)
+
+    def rest(self, now: int) -> None:
+        """Tell all that was counted: nothing follows."""
+        for tally, kind in self._tallies():
+            if counts := tally.rest(now):
+                self.tell(kind, now, counts)
+        if self._counts != self._counted:
+            self._tell_counts(now)
+
+    def _tallies(self) -> tuple[tuple[Tally, Callable[..., told.AnyHappening]], ...]:
+        return (
+            (self._damage, told.Damage),
+            (self._suspicion, told.Suspicion),
+            (self._defects, told.Defect),
+            (self._alerts, told.Alert),
+        )
+
+    def _tell_counts(self, now: int) -> None:
+        self._counted = self._counts
+        self._counts_told = now + _COUNTS_EVERY
+        self.tell(told.DeviceCounts, now, *self._counts)
+
+    # --- one for each event ---------------------------------------------------------------
+
+    def _greeted(self, event: said.Greeted, at: int) -> None:
+        answer = event.answer
+        identity = identity_of(answer)
+        self.tell(told.Introduced, at, identity, answer.maker, answer.model, answer.state)
+
+    def _turned_away(self, event: said.TurnedAway, at: int) -> None:
+        # A device that is off is asked twice a second: that it still does not answer is no news.
+        text = str(event.error)
+        if text != self._attempt:
+            self._attempt = text
+            self.tell(told.AttemptFailed, at, event.error.name, event.error.number, text)
+
+    def _session_began(self, event: said.SessionBegan, at: int) -> None:
+        self._attempt = ""
+        self.tell(told.SessionBegan, at, event.session, event.version, event.rekeyed)
+
+    def _informed(self, event: said.Informed, at: int) -> None:
+        info = event.info
+        self._flags = info.state
+        self.tell(
+            told.Informed, at, info.firmware, info.boot, info.cause, info.capacity, info.state
+        )
+        if self._firmware not in (b"", info.firmware):
+            self.tell(told.FirmwareChanged, at, self._firmware, info.firmware)
+        if self._boot not in (0, info.boot):
+            self.tell(told.Restarted, at, self._boot, info.boot, info.cause)
+            # The device counts from 0 in each of its starts.
+            self._counts = self._counted = (0, 0)
+        self._firmware, self._boot = info.firmware, info.boot
+
+    def _resumed(self, event: said.Resumed, at: int) -> None:
+        self.tell(told.Resumed, at, event.epoch, event.oldest, event.head)
+
+    def _held(self, event: said.Held, at: int) -> None:
+        self.tell(told.Held, at, event.verdict, event.epoch, event.oldest, event.head, event.chain)
+
+    def _session_ended(self, event: said.SessionEnded, at: int) -> None:
+        self.tell(told.SessionEnded, at, event.why)
+
+    def _beat(self, event: said.Beat, at: int) -> None:
+        beat = event.beat
+        if beat.state != self._flags:
+            self._flags = beat.state
+            self.tell(told.DeviceStands, at, beat.state)
+        self._counts = (beat.damaged, beat.refused)
+
+    def _clock(self, event: said.ClockRead, at: int) -> None:
+        self.tell(told.ClockRead, at, event.offset_us, event.uncertainty_us)
+
+    def _replied(self, event: said.Replied, at: int) -> None:
+        if isinstance(event.reply, Refused):
+            why = Refusal(event.reply.why).name.lower()
+            command = event.command.NAME
+            self.tell(told.CommandRefused, at, command, event.command_id, why, event.reply.arg)
+
+    def _unanswered(self, event: said.Unanswered, at: int) -> None:
+        command = event.command
+        result = command.RESULT.NAME if command.RESULT is not None else None
+        self.tell(told.CommandOverdue, at, command.NAME, event.command_id, event.sent, result)
+
+    def _alerted(self, event: said.Alerted, at: int) -> None:
+        # Its arg is left out: whatever a device puts there in clear is not repeated here.
+        self._alerts.add(event.alert.code.name.lower())
+
+    def _damaged(self, event: said.Damaged, at: int) -> None:
+        self._damage.add(event.cause.value)
+
+    def _suspicious(self, event: said.Suspicious, at: int) -> None:
+        self._suspicion.add(event.error.name)
+
+    def _defective(self, event: said.Defective, at: int) -> None:
+        self._defects.add(event.error.name)
+
+
+_COUNTS_EVERY: Final = 1_000_000
+
+_REPORTS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {
+    said.Greeted: Reports._greeted,
+    said.TurnedAway: Reports._turned_away,
+    said.SessionBegan: Reports._session_began,
+    said.Informed: Reports._informed,
+    said.Resumed: Reports._resumed,
+    said.Held: Reports._held,
+    said.SessionEnded: Reports._session_ended,
+    said.Beat: Reports._beat,
+    said.ClockRead: Reports._clock,
+    said.Replied: Reports._replied,
+    said.Unanswered: Reports._unanswered,
+    said.Alerted: Reports._alerted,
+    said.Damaged: Reports._damaged,
+    said.Suspicious: Reports._suspicious,
+    said.Defective: Reports._defective,
+}
+"""All but Arrived, which holds a record."""

@@ -1,0 +1,343 @@
+"""One wanted device: found, opened, proven, resumed, kept, and found again.
+
+    supervisor = Supervisor(wanted, keeper, own=store.own, events=queue, tell=record)
+    shoe = Shoe(supervisor)
+    task = asyncio.create_task(supervisor.run())
+    await shoe.open_gate()
+
+All happens on one event loop. The link says what happened, the table of `states` what that
+changes; here are the port, the clock and the keeper that both need.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from drivers import happenings as told
+from drivers.address import Address, open_port
+from drivers.device_events import DeviceEvent, origin_of
+from drivers.driver import Driver
+from drivers.keeper import Adoption, Keeper
+from drivers.keeping import Come, Keeping
+from drivers.key_files import KeyProblem
+from drivers.locating import Wanted, locate
+from drivers.port import Ears, Port, PortRefused
+from drivers.reports import Reports, Tell
+from drivers.shoe import Shoe
+from drivers.shuffler import Shuffler
+from drivers.states import State
+from drivers.station import Station
+from drivers.wire import Owner, Wire, WireEars
+from firmware_protocol import link_events as said
+from firmware_protocol.codec import Command, Reply
+from firmware_protocol.enums import DeviceClass
+from firmware_protocol.link import Link
+from firmware_protocol.messages_control import DeviceBeat
+from firmware_protocol.plaintext import EventRecord
+
+REST_FIRST: Final = 0.1
+"""Seconds before the first new try; each further one waits twice as long."""
+REST_MOST: Final = 1.0
+REST_REFUSED: Final = 5.0
+"""Someone else is there: the right device may be plugged in at any time, but not ten times a
+second."""
+STEADY_US: Final = 1_000_000
+"""A device that was ready for so long is looked for at once when it is lost."""
+OPEN_WAIT: Final = 10.0
+CLOSE_WAIT: Final = 5.0
+
+Open = Callable[[Address, Ears], Awaitable[Port]]
+
+
+class NothingHeld(Exception):
+    """adopt() where nothing waits for two people, or no longer."""
+
+
+class TwoPeopleNeeded(ValueError):
+    """One person, or nobody, wants to adopt a ring."""
+
+
+def monotonic_us() -> int:
+    return time.monotonic_ns() // 1000
+
+
+class Supervisor:
+    """See the module. A driver stands on it as its Line."""
+
+    def __init__(  # noqa: PLR0913 - all but the first two by name
+        self,
+        wanted: Wanted,
+        keeper: Keeper,
+        *,
+        own: Callable[[], X25519PrivateKey],
+        events: asyncio.Queue[DeviceEvent],
+        tell: Tell,
+        find: Callable[[Wanted], Awaitable[Address]] = locate,
+        opener: Open = open_port,
+        clock: Callable[[], int] = monotonic_us,
+    ) -> None:
+        """`own` gives the host's key, or KeyProblem. `events` is the table's one bounded queue.
+        `tell` takes the happenings; it must neither wait nor raise."""
+        self.wanted = wanted
+        self._own = own
+        self._events = events
+        self._find = find
+        self._opener = opener
+        self._clock = clock
+        self._reports = Reports(wanted, tell)
+        self._wire = Wire(
+            wanted, self._reports, clock, Owner(self._arrived, self._go_on, self._stands)
+        )
+        self._keeping = Keeping(
+            keeper, kept=self._kept, deliver=self._deliver, failed=self._keep_failed
+        )
+        self._driver: Driver | None = None
+        self._paused_at: int | None = None
+        self._ready_at: int | None = None
+        self._tries = 0
+
+    # --- what others ask ------------------------------------------------------------------
+
+    @property
+    def device_class(self) -> DeviceClass:
+        return self.wanted.device_class
+
+    @property
+    def state(self) -> State:
+        return self._wire.state
+
+    @property
+    def why(self) -> str:
+        """Why the state is what it is, for people."""
+        return self._wire.why
+
+    @property
+    def held(self) -> said.Held | None:
+        """What waits for two people."""
+        return self._wire.held
+
+    @property
+    def failure(self) -> OSError | None:
+        """Why nothing is kept any more; it stays until mended(), wherever the device is."""
+        return self._keeping.failure
+
+    @property
+    def beat(self) -> DeviceBeat | None:
+        """The device's last sign of life in this session."""
+        return self._wire.beat
+
+    @property
+    def clock_read(self) -> said.ClockRead | None:
+        """The device's clock beside the host's, as last read in this session."""
+        return self._wire.clock_read
+
+    def drive(self, driver: Driver) -> None:
+        self._driver = driver
+
+    async def call(self, command: Command) -> Reply:
+        """The device's reply.
+
+        NotReady, LinkBusy and a ValueError or ProtocolError for what is no command: nothing was
+        sent. CommandRefused: nothing was done. CommandUnanswered: see there."""
+        return await self._wire.call(command)
+
+    async def adopt(self, by: tuple[str, str], *, skip: bool = False) -> None:
+        """Two people accept the device's ring as it is. That is kept before it is done.
+
+        Records come from the oldest that the ring holds, or with `skip` from the next new one."""
+        first, second = (name.strip() for name in by)
+        if not first or not second or first.casefold() == second.casefold():
+            raise TwoPeopleNeeded("a ring is adopted by two different people")
+        await self._keeping.settled()
+        held, link = self._wire.held, self._wire.link
+        if held is None or link is None:
+            raise NothingHeld(f"the device is {self.state.value}: {self.why}")
+        adoption = Adoption(
+            held.verdict,
+            link.cursor,
+            held.epoch,
+            held.oldest,
+            held.head,
+            held.chain,
+            held.head + 1 if skip else held.oldest,
+            (first, second),
+        )
+        try:
+            await self._keeping.keeper.adopt(adoption)
+        except OSError as failure:
+            self._keeping.fail(failure)
+            raise
+        if self._wire.held is not held or self._wire.link is not link:
+            raise NothingHeld("the device went away meanwhile; it has to be adopted anew")
+        now = self._clock()
+        link.adopt(now, skip=skip)
+        self._reports.tell(
+            told.Adopted, now, held.verdict, held.epoch, held.oldest, held.head, adoption.by
+        )
+        self._wire.flush()
+
+    def mended(self, keeper: Keeper) -> None:
+        """Records can be kept again, by this keeper: all goes on from where it says."""
+        if self._keeping.failure is None:
+            raise ValueError("mended(): nothing has failed")
+        self._keeping.mended(keeper)
+        self._reports.tell(told.KeepMended, self._clock())
+        self._wire.on("mended", "it can be kept again")
+        self._wire.part()
+        self._wire.drop_link()
+
+    # --- the life of it -------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Supervises until it is cancelled. What was kept and not yet taken from the queue is in
+        the keeper's hands then."""
+        driver = self._driver or _UNDRIVEN[self.device_class](self)
+        try:
+            async with asyncio.TaskGroup() as group:
+                name = f"device {self.wanted.serial}"
+                group.create_task(self._keeping.run(), name=f"{name}: keeping")
+                group.create_task(driver.work(), name=f"{name}: driver")
+                group.create_task(self._supervise(), name=name)
+        finally:
+            self._wire.end()
+
+    async def _supervise(self) -> None:
+        while True:
+            self._wire.on("look", "looked for")
+            await self._visit()
+            await asyncio.sleep(self._rest())
+
+    async def _visit(self) -> None:
+        """From the search for the port to its end."""
+        ears = WireEars(self._wire)
+        try:
+            own = self._own()
+            async with asyncio.timeout(OPEN_WAIT):
+                address = await self._find(self.wanted)
+                port = await self._opener(address, ears)
+        except KeyProblem as problem:
+            self._wire.on("keys_denied", str(problem))
+            return
+        except PortRefused as refused:
+            self._denied(refused.reason, absent=refused.absent)
+            return
+        except TimeoutError:
+            self._denied(f"the port did not open within {OPEN_WAIT:.0f} s", absent=False)
+            return
+        try:
+            # What came before is kept before RESUME says how far the record goes.
+            await self._keeping.settled()
+            self._serve(own, port, ears)
+            await self._wire.gone.wait()
+        finally:
+            ears.deaf = True
+            self._wire.part()
+            async with asyncio.timeout(CLOSE_WAIT):
+                await port.close()
+
+    def _denied(self, why: str, *, absent: bool) -> None:
+        now = self._clock()
+        if absent:
+            self._wire.on("nowhere", why)
+        else:
+            self._reports.denied(now, str(self.wanted.address or self.wanted.serial), why)
+            self._wire.on("port_denied", why)
+
+    def _rest(self) -> float:
+        """How long until the next try."""
+        if self.state is State.REFUSED:
+            return REST_REFUSED
+        rest = min(REST_FIRST * (1 << self._tries), REST_MOST)
+        self._tries = min(self._tries + 1, _TRIES_MOST)
+        return rest
+
+    def _serve(self, own: X25519PrivateKey, port: Port, ears: WireEars) -> None:
+        link = self._wire.link or self._new_link(own)
+        failure = self._keeping.failure
+        if failure is not None or self._paused_at is not None:
+            link.pause(self._clock())
+        self._wire.serve(link, port)
+        if failure is not None:
+            self._wire.on("keep_failed", str(failure))
+        if ears.why is not None:
+            self._wire.lost(ears.why)
+
+    def _new_link(self, own: X25519PrivateKey) -> Link:
+        keeper = self._keeping.keeper
+        return Link(
+            own,
+            self.wanted.key,
+            device_class=self.wanted.device_class,
+            serial=self.wanted.serial,
+            cursor=keeper.cursor(),
+            recent=keeper.recent(),
+            host_boot=secrets.randbits(64) or 1,
+        )
+
+    def _stands(self, state: State) -> None:
+        """The device stands so from now on."""
+        now = self._clock()
+        if self._ready_at is not None and now - self._ready_at >= STEADY_US:
+            self._tries = 0
+        self._ready_at = now if state is State.READY else None
+        if self._driver is not None:
+            self._driver.stands(state)
+
+    # --- keeping and handing out ----------------------------------------------------------
+
+    def _arrived(self, record: EventRecord, at: int) -> None:
+        self._keeping.come(record, at)
+
+    def _kept(self, seq: int) -> None:
+        if self._wire.link is not None:
+            self._wire.link.kept(seq, self._clock())
+            self._wire.flush()
+
+    def _keep_failed(self, failure: OSError) -> None:
+        now = self._clock()
+        self._reports.tell(told.KeepFailed, now, str(failure) or type(failure).__name__)
+        if self._wire.link is not None:
+            self._wire.link.pause(now)
+        self._wire.on("keep_failed", str(failure))
+        self._wire.flush()
+
+    async def _deliver(self, come: Come) -> None:
+        assert self._driver is not None  # run() has seen to it
+        origin = origin_of(come.record, self.wanted.serial, come.at)
+        event = self._driver.typed(origin, come.record.event)
+        if self._events.full():
+            self._pause()
+        await self._events.put(event)
+
+    def _pause(self) -> None:
+        """Nobody takes the events away: the device is asked to wait."""
+        if self._paused_at is None:
+            self._paused_at = now = self._clock()
+            self._reports.tell(told.Paused, now)
+            if self._wire.link is not None:
+                self._wire.link.pause(now)
+                self._wire.flush()
+
+    def _go_on(self, now: int) -> None:
+        """Once half of the queue is free. Asked at each heartbeat, so not at each event."""
+        if self._paused_at is None or 2 * self._events.qsize() > self._events.maxsize:
+            return
+        paused, self._paused_at = now - self._paused_at, None
+        self._reports.tell(told.WentOn, now, paused)
+        if self._wire.link is not None and self._keeping.failure is None:
+            self._wire.link.go_on(now)
+
+
+_TRIES_MOST: Final = 10
+
+_UNDRIVEN: Final[dict[DeviceClass, Callable[[Supervisor], Driver]]] = {
+    DeviceClass.SHOE: Shoe,
+    DeviceClass.SHUFFLER: Shuffler,
+    DeviceClass.STATION: Station,
+}

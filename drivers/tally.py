@@ -1,0 +1,43 @@
+"""Counts what noise and strangers can cause, so that it is reported but cannot flood."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+EVERY_US: Final = 1_000_000
+"""Least time between two reports."""
+MOST_KEYS: Final = 32
+"""Kinds that are told apart in one report."""
+OTHERS: Final = "others"
+
+Counts = tuple[tuple[str, int], ...]
+
+
+class Tally:
+    """The first is reported at once, what follows at most once a second."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._next = 0
+
+    def add(self, key: str) -> None:
+        known = key in self._counts or len(self._counts) < MOST_KEYS
+        self._counts[key if known else OTHERS] += 1
+
+    def due(self) -> int | None:
+        """When the next report is due; None: there is nothing to report."""
+        return self._next if self._counts else None
+
+    def take(self, now: int) -> Counts:
+        """What is to be reported now, in the order of the keys; empty if nothing is due."""
+        if not self._counts or now < self._next:
+            return ()
+        return self.rest(now)
+
+    def rest(self, now: int) -> Counts:
+        """All that was counted, due or not."""
+        self._next = now + EVERY_US
+        counts = tuple(sorted(self._counts.items()))
+        self._counts.clear()
+        return counts

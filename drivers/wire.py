@@ -1,0 +1,293 @@
+"""A device's link on the port that it has today: bytes and time in, bytes and states out.
+
+What the link says is told (`reports`), changes the state (`states`), and ends waiting calls. Who
+finds and opens the port, and who keeps the records, is the supervisor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from drivers import happenings as told
+from drivers.calls import Calls, NotReady, takes
+from drivers.locating import Wanted, identity_of
+from drivers.port import Port, PortLost
+from drivers.reports import Reports
+from drivers.states import PORT_OPEN, Standing, State
+from firmware_protocol import link_events as said
+from firmware_protocol.codec import Command, Reply
+from firmware_protocol.errors import (
+    BadKey,
+    HandshakeNotAuthentic,
+    NoCommonVersion,
+    SchemaDiffers,
+    WeakKey,
+    WrongDevice,
+)
+from firmware_protocol.link import Link
+from firmware_protocol.messages_control import DeviceBeat
+from firmware_protocol.plaintext import EventRecord
+
+PATIENCE: Final = 10.0
+"""Seconds in which a session has to come about; then the port is opened anew."""
+
+DISPROVING: Final = (
+    BadKey,
+    HandshakeNotAuthentic,
+    NoCommonVersion,
+    SchemaDiffers,
+    WeakKey,
+    WrongDevice,
+)
+"""After these another attempt at once would end as this one did."""
+
+
+class Owner(Struct, frozen=True):
+    """Whom a wire tells what it does not see to itself."""
+
+    arrived: Callable[[EventRecord, int], None]
+    beat: Callable[[int], None]
+    changed: Callable[[State], None]
+
+
+class Wire:
+    """One device's link, state and port."""
+
+    def __init__(
+        self, wanted: Wanted, reports: Reports, clock: Callable[[], int], owner: Owner
+    ) -> None:
+        self.wanted = wanted
+        self.why = "not started"
+        """Why the state is what it is, for people."""
+        self.link: Link | None = None
+        self.held: said.Held | None = None
+        """What waits for two people."""
+        self.beat: DeviceBeat | None = None
+        """The last sign of life in this session."""
+        self.clock_read: said.ClockRead | None = None
+        self.gone = asyncio.Event()
+        """Set when the port is to be let go of."""
+        self._reports = reports
+        self._clock = clock
+        self._owner = owner
+        self._standing = Standing()
+        self._calls = Calls()
+        self._port: Port | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._patience: asyncio.TimerHandle | None = None
+
+    @property
+    def state(self) -> State:
+        return self._standing.state
+
+    async def call(self, command: Command) -> Reply:
+        """See Supervisor.call()."""
+        if self.link is None or not takes(self.state, command):
+            raise NotReady(self.state, self.why)
+        command_id = self.link.call(command, self._clock())
+        future = self._calls.begin(command_id, command)
+        self.flush()
+        return await self._calls.wait(command_id, future)
+
+    # --- the port -------------------------------------------------------------------------
+
+    def serve(self, link: Link, port: Port) -> None:
+        """The port is open: from here on the link speaks through it."""
+        now = self._clock()
+        self.gone.clear()
+        self.link, self._port = link, port
+        self._reports.opened(now, port.name)
+        self.on("port_opened", f"{port.name} is open")
+        loop = asyncio.get_running_loop()
+        self._patience = loop.call_later(PATIENCE, self._no_answer)
+        self._take_in(link.open(now))
+
+    def heard(self, data: bytes) -> None:
+        """Bytes from the port."""
+        if self.link is not None and self._port is not None:
+            self._take_in(self.link.receive(data, self._clock()))
+
+    def lost(self, why: str) -> None:
+        """The port has ended by itself."""
+        if self._port is not None:
+            self._reports.tell(told.PortGone, self._clock(), self._port.name, why)
+            self.on("port_lost", why)
+            self.part()
+
+    def part(self) -> None:
+        """The port is left, whatever the reason. Does nothing when it was."""
+        self._be_patient()
+        if self._port is None:
+            return
+        self._port = None
+        self.gone.set()
+        if self.link is not None:
+            self._take_in(self.link.lost(self._clock()))
+
+    def drop_link(self) -> None:
+        """The end of this link; the next port gets a new one."""
+        link, self.link = self.link, None
+        if link is not None:
+            self._take_in(link.close(self._clock()))
+
+    def end(self) -> None:
+        """The host stops."""
+        self.part()
+        self.on("stop", "the host has stopped")
+        self.drop_link()
+        self._calls.end()
+        self._reports.rest(self._clock())
+        self._cancel()
+
+    def _no_answer(self) -> None:
+        self._patience = None
+        if self.state in (State.IDENTIFYING, State.HANDSHAKING):
+            self.on("no_answer", f"no session came about within {PATIENCE:.0f} s")
+            self.part()
+
+    def _be_patient(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    # --- bytes and time -------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """What the link has to say goes out, and its next time is noted."""
+        if self.link is not None:
+            data = self.link.take()
+            if data and self._port is not None:
+                self._port.write(data)
+        self._cancel()
+        times = (self.link.due() if self.link is not None else None, self._reports.due())
+        due = min((one for one in times if one is not None), default=None)
+        if due is not None:
+            wait = max(0, due - self._clock()) / 1_000_000
+            self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wake(self) -> None:
+        self._timer = None
+        now = self._clock()
+        self._reports.wake(now)
+        self._take_in(self.link.wake(now) if self.link is not None else [])
+
+    # --- states ---------------------------------------------------------------------------
+
+    def on(self, trigger: str, why: str) -> None:
+        """Something has happened that the table of states answers."""
+        former = self.state
+        changed = self._standing.on(trigger)
+        if changed or former not in PORT_OPEN:
+            self.why = why
+        if changed:
+            self._reports.changed(self._clock(), former, self.state, why)
+            self._owner.changed(self.state)
+
+    def _link_on(self, trigger: str, why: str) -> None:
+        """As long as the port counts: once it is given up, the link only tells the rest."""
+        if self.state in PORT_OPEN:
+            self.on(trigger, why)
+
+    # --- what the link says ---------------------------------------------------------------
+
+    def _take_in(self, events: list[said.LinkEvent]) -> None:
+        for event in events:
+            now = self._clock()
+            self._reports.heard(event, now)
+            act = _ACTS.get(type(event))
+            if act is not None:
+                act(self, event, now)
+        if self._port is not None and self.state not in PORT_OPEN:
+            self.part()
+        self.flush()
+
+    def _greeted(self, event: said.Greeted, now: int) -> None:
+        found, expected = identity_of(event.answer), self.wanted.identity
+        if found == expected:
+            self._link_on("greeted", "it has introduced itself")
+            return
+        self._reports.tell(told.Swapped, now, expected, found)
+        self._link_on("swapped", f"{found.device_class.name.lower()} {found.serial} is there")
+
+    def _turned_away(self, event: said.TurnedAway, _: int) -> None:
+        hopeless = isinstance(event.error, DISPROVING)
+        self._link_on("disproved" if hopeless else "turned_away", str(event.error))
+
+    def _session_began(self, _: said.SessionBegan, __: int) -> None:
+        self.held = None
+        self._be_patient()
+        self._link_on("session_began", "it has proven itself")
+
+    def _resumed(self, event: said.Resumed, _: int) -> None:
+        self.held = None
+        self._link_on("resumed", f"its ring goes up to {event.head}")
+
+    def _hold(self, event: said.Held, _: int) -> None:
+        self.held = event
+        self._link_on("held", f"{event.verdict.name}: two people decide")
+        if self.state is State.RESUMING:
+            self.why = f"{event.verdict.name}: two people decide"
+
+    def _session_ended(self, event: said.SessionEnded, _: int) -> None:
+        self.held = self.beat = self.clock_read = None
+        self._link_on("session_ended", f"the session is over: {event.why.value}")
+
+    def _arrived(self, event: said.Arrived, now: int) -> None:
+        self._owner.arrived(event.record, now)
+
+    def _replied(self, event: said.Replied, _: int) -> None:
+        self._calls.replied(event.command_id, event.reply)
+
+    def _unanswered(self, event: said.Unanswered, _: int) -> None:
+        self._calls.unanswered(event.command_id, sent=event.sent)
+
+    def _heartbeat(self, event: said.Beat, now: int) -> None:
+        self.beat = event.beat
+        self._owner.beat(now)
+
+    def _clock_said(self, event: said.ClockRead, _: int) -> None:
+        self.clock_read = event
+
+
+class WireEars:
+    """Hears one opening of a port; deaf once it is left."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self.deaf = False
+        self.why: str | None = None
+        """Why the port has ended."""
+
+    def heard(self, data: bytes) -> None:
+        if not self.deaf:
+            self._wire.heard(data)
+
+    def lost(self, why: PortLost) -> None:
+        self.why = why.reason
+        if not self.deaf:
+            self._wire.lost(why.reason)
+
+
+_ACTS: Final[dict[type, Callable[[Wire, Any, int], None]]] = {
+    said.Greeted: Wire._greeted,
+    said.TurnedAway: Wire._turned_away,
+    said.SessionBegan: Wire._session_began,
+    said.Resumed: Wire._resumed,
+    said.Held: Wire._hold,
+    said.SessionEnded: Wire._session_ended,
+    said.Arrived: Wire._arrived,
+    said.Replied: Wire._replied,
+    said.Unanswered: Wire._unanswered,
+    said.Beat: Wire._heartbeat,
+    said.ClockRead: Wire._clock_said,
+}
+"""The link's events that are more than told."""

@@ -1,0 +1,105 @@
+"""A supervised device for the bench: the real way of a record, with a keeper that costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import MappingProxyType
+from typing import Final
+
+import structlog
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from drivers.device_events import DeviceEvent
+from drivers.driver import Driver
+from drivers.happenings import AnyHappening
+from drivers.keeper import Adoption
+from drivers.locating import Wanted
+from drivers.shoe import Shoe
+from drivers.shuffler import Shuffler
+from drivers.states import State
+from drivers.station import Station
+from drivers.supervisor import Supervisor
+from firmware_protocol.enums import DeviceClass, Verdict
+from firmware_protocol.link_cursor import NO_CURSOR, Cursor
+from firmware_protocol.plaintext import EventRecord
+
+OWN: Final = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
+PUBLIC: Final = OWN.public_key().public_bytes_raw()
+_PATIENCE: Final = 20.0
+_DRIVERS: Final[dict[DeviceClass, Callable[[Supervisor], Driver]]] = {
+    DeviceClass.SHOE: Shoe,
+    DeviceClass.SHUFFLER: Shuffler,
+    DeviceClass.STATION: Station,
+}
+
+
+class Memory:
+    """A Keeper whose disk costs nothing: what is measured is the way."""
+
+    def __init__(self) -> None:
+        self.kept = NO_CURSOR
+        self.count = 0
+
+    def cursor(self) -> Cursor:
+        return self.kept
+
+    def recent(self) -> Mapping[int, bytes]:
+        return MappingProxyType({})
+
+    async def keep(self, records: Sequence[EventRecord]) -> None:
+        last = records[-1]
+        self.kept = Cursor(last.epoch, last.seq, last.chain)
+        self.count += len(records)
+
+    async def adopt(self, adoption: Adoption) -> None:
+        self.kept = adoption.cursor or self.kept
+
+
+class Host:
+    """One supervised device, for as long as the bench wants it."""
+
+    def __init__(self, wanted: Wanted, keeper: Memory) -> None:
+        self.keeper = keeper
+        self._events: asyncio.Queue[DeviceEvent] = asyncio.Queue(256)
+        self._stands = asyncio.Event()
+        self.supervisor = Supervisor(
+            wanted, self.keeper, own=lambda: OWN, events=self._events, tell=self._tell
+        )
+        self.driver = _DRIVERS[wanted.device_class](self.supervisor)
+
+    def _tell(self, _: AnyHappening) -> None:
+        self._stands.set()
+
+    async def until(self, good: Callable[[Supervisor], object]) -> None:
+        async with asyncio.timeout(_PATIENCE):
+            while not good(self.supervisor):
+                self._stands.clear()
+                await self._stands.wait()
+
+    async def ready(self) -> None:
+        """A new device's ring is adopted, as two people would."""
+        await self.until(lambda device: device.held or device.state is State.READY)
+        held = self.supervisor.held
+        if held is not None and held.verdict is Verdict.NEW_EPOCH:
+            await self.supervisor.adopt(("first", "second"))
+        await self.until(lambda device: device.state is State.READY)
+
+    async def drain(self) -> None:
+        while True:
+            await self._events.get()
+
+
+@asynccontextmanager
+async def hosted(wanted: Wanted, keeper: Memory | None = None) -> AsyncIterator[Host]:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    host = Host(wanted, keeper or Memory())
+    tasks = [asyncio.create_task(host.supervisor.run()), asyncio.create_task(host.drain())]
+    try:
+        yield host
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

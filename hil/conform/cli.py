@@ -1,0 +1,145 @@
+"""check a device against the items of PROTOCOL.md"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, get_args
+
+from controller.rules.problem import UsageProblem
+from firmware_protocol import conformance
+from firmware_protocol.conformance import Item, Profile
+
+if TYPE_CHECKING:
+    from hil.conform.operators import Operator
+    from hil.conform.run import Plan
+    from hil.conform.runner import Outcome
+
+_EPILOG: Final = """\
+examples:
+  holecard conform --profile shoe --port /dev/ttyUSB0 --keys keys --ask
+  holecard conform --profile shuffler --port usb:SF-0001 --keys keys --junit report.xml
+  holecard conform --profile station --port run/station/port --control run/station/control
+
+It is a host of its own, which breaks rules on purpose: nothing else may use the port meanwhile. It
+acknowledges what the device has recorded, moves it as the items say, and pairs it anew where a hand
+is at the service switch: not a device that a table counts on.
+
+Items that need more than the cable are skipped unless somebody sees to it: a person (--ask), or the
+control socket of a simulated device, which can then also be paired by itself.
+
+Exit codes: 0 all items that were tried pass; 1 some fail; 2 wrong arguments, or not paired.
+"""
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "conform",
+        help="check a device against the items of PROTOCOL.md",
+        description="Tries the items of firmware_protocol/PROTOCOL.md on one device.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--profile", required=True, choices=get_args(Profile))
+    parser.add_argument(
+        "--port", required=True, help="/dev/..., adapter:SERIAL, usb:SERIAL or usb+sim=DIR:SERIAL"
+    )
+    parser.add_argument("--keys", type=Path, metavar="DIR", help="the host's key store")
+    parser.add_argument("--host-key", type=Path, metavar="FILE", help="private key, 64 hex digits")
+    parser.add_argument("--device-key", metavar="HEX", help="the device's public key")
+    parser.add_argument("--control", type=Path, metavar="SOCKET", help="of a simulated device")
+    parser.add_argument("--ask", action="store_true", help="have a person draw, press and look")
+    parser.add_argument(
+        "--only", nargs="+", action="extend", default=[], metavar="ID", help="these items alone"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="of the noise; else drawn")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML too")
+    parser.set_defaults(func=conform)
+
+
+def conform(args: argparse.Namespace) -> int:
+    from hil.conform import report, run
+
+    plan = _plan(args)
+    with _operator(args) as operator:
+        ran = asyncio.run(run.run(plan, operator, None if args.json else _tell))
+    if args.junit is not None:
+        _write(args.junit, report.as_junit(ran.setting, ran.outcomes))
+    if args.json:
+        print(json.dumps(report.as_json(ran.setting, ran.outcomes), indent=2))
+    else:
+        print(report.summary(ran.outcomes))
+    return 1 if any(outcome.result == "FAIL" for outcome in ran.outcomes) else 0
+
+
+def _plan(args: argparse.Namespace) -> Plan:
+    from drivers.address import AddressProblem, parse
+    from hil.conform.keys import Keyring
+    from hil.conform.run import Plan
+
+    items = chosen(args.profile, args.only)
+    if args.junit is not None and not args.junit.parent.is_dir():
+        what = f"there is no folder {args.junit.parent}"
+        raise UsageProblem("--junit", what, "a file in a folder that is there")
+    try:
+        # A path may be said as it is, also one that is not absolute.
+        path = Path(args.port)
+        address = parse(str(path.absolute()) if path.exists() else args.port)
+    except AddressProblem as problem:
+        raise UsageProblem("--port", problem.what, problem.allowed) from None
+    seed = secrets.randbits(32) if args.seed is None else args.seed
+    return Plan(args.profile, args.port, address, Keyring(args), items, seed)
+
+
+def chosen(profile: Profile, only: list[str]) -> tuple[Item, ...]:
+    """The items of the profile, or those of them that are named."""
+    items = [item for item in conformance.load() if item.concerns(profile)]
+    known = {item.id for item in items}
+    for name in only:
+        if name not in known:
+            what = f"there is no item {name} for a {profile}"
+            raise UsageProblem("--only", what, ", ".join(item.id for item in items))
+    return tuple(item for item in items if not only or item.id in only)
+
+
+@contextmanager
+def _operator(args: argparse.Namespace) -> Iterator[Operator]:
+    from hil.conform.controlled import Controlled
+    from hil.conform.operators import Nobody, Person
+    from hil.front.control import Control, ControlLost
+
+    if args.control is not None and args.ask:
+        raise UsageProblem("--ask", "one does what the items need", "--control or --ask")
+    if args.control is None:
+        yield Person() if args.ask else Nobody()
+        return
+    try:
+        control = Control(args.control)
+    except ControlLost as lost:
+        allowed = "the control socket of a simulated device that runs"
+        raise UsageProblem("--control", str(lost), allowed) from None
+    with control:
+        yield Controlled(control)
+
+
+def _tell(outcome: Outcome) -> None:
+    from hil.conform import report
+
+    for line in report.lines(outcome):
+        print(line, flush=True)
+    if outcome.result == "FAIL":
+        print(flush=True)
+
+
+def _write(file: Path, data: bytes) -> None:
+    try:
+        file.write_bytes(data)
+    except OSError as problem:
+        raise UsageProblem("--junit", f"{file}: {problem.strerror}", "a file to write") from None

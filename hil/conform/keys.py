@@ -1,0 +1,79 @@
+"""Whose keys a run uses: the host's own, and those of the device that it is paired with."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from controller.rules.problem import UsageProblem
+from drivers.key_store import KeyProblem, KeyStore
+
+_HEX: Final = re.compile(r"[0-9A-Fa-f]{64}")
+_DIGITS: Final = "64 hexadecimal digits"
+
+
+class Keyring:
+    """The host's key, and the device's where it is known."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._store: KeyStore | None = None
+        self._device = _device_key(args.device_key)
+        if args.keys is not None and (args.host_key is not None or self._device):
+            raise UsageProblem("--keys", "the keys come from one place", "--keys or --host-key")
+        if args.device_key is not None and args.host_key is None:
+            raise UsageProblem("--device-key", "it belongs to a host key", "--host-key FILE too")
+        if args.keys is not None:
+            self._store, self.own = _opened(args.keys)
+        elif args.host_key is not None:
+            self.own = _host_key(args.host_key)
+        elif args.control is not None:
+            self.own = X25519PrivateKey.generate()
+        else:
+            raise UsageProblem(
+                "conform",
+                "a run needs keys that the device is paired with",
+                "--keys DIR, --host-key FILE with --device-key HEX, or --control SOCKET of a "
+                "simulated device, which is then paired anew",
+            )
+
+    def device(self, serial: str) -> bytes | None:
+        """The device's public key, if it is known."""
+        if self._store is None:
+            return self._device
+        try:
+            found = self._store.find(serial)
+        except KeyProblem as problem:
+            raise UsageProblem(problem.where, problem.what, problem.allowed) from None
+        return None if found is None else found.key
+
+
+def _opened(directory: Path) -> tuple[KeyStore, X25519PrivateKey]:
+    try:
+        store = KeyStore(directory)
+        return store, store.own()
+    except KeyProblem as problem:
+        raise UsageProblem(problem.where, problem.what, problem.allowed) from None
+
+
+def _host_key(file: Path) -> X25519PrivateKey:
+    try:
+        text = file.read_text(encoding="ascii").strip()
+    except OSError as problem:
+        raise UsageProblem("--host-key", f"{file}: {problem.strerror}", "a file") from None
+    except UnicodeDecodeError:
+        text = ""
+    if not _HEX.fullmatch(text):
+        raise UsageProblem("--host-key", f"{file} holds no private key", _DIGITS)
+    return X25519PrivateKey.from_private_bytes(bytes.fromhex(text))
+
+
+def _device_key(text: str | None) -> bytes | None:
+    if text is None:
+        return None
+    if not _HEX.fullmatch(text):
+        raise UsageProblem("--device-key", f"{text!r} is no public key", _DIGITS)
+    return bytes.fromhex(text)

@@ -1,0 +1,130 @@
+"""A serial port that is not there: a pseudo terminal behind a symlink that stays the same.
+
+    port = PtyPort(Path("run/shoe"), heard)
+    port.plug()
+    port.write(data)
+
+The number of a pty is reused as soon as it is free, so hosts are given the symlink, which is put
+in place whole. Our own side keeps the terminal open and raw: a host that comes and goes does not
+hang it up and finds it as it was. Pulling the cable does hang it up: reads of the host then end,
+and all else that it tries gives EIO, as with a USB adapter that is pulled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tty
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_READ: Final = 4096
+
+
+class LinkTaken(Exception):
+    """Something that is no symlink stands where the port's name should be."""
+
+
+class _Pty:
+    """The two ends of one pseudo terminal, both ours."""
+
+    def __init__(self) -> None:
+        self.master, self.slave = os.openpty()
+        tty.setraw(self.slave)
+        os.set_blocking(self.master, False)
+        self.name = os.ttyname(self.slave)
+
+    def close(self) -> None:
+        os.close(self.slave)
+        os.close(self.master)
+
+
+class PtyPort:
+    """Made inside of a running loop, which reads it."""
+
+    def __init__(self, link: Path, heard: Callable[[bytes], None]) -> None:
+        self.dropped = 0
+        """Bytes that the host did not read, and for which there was no more room."""
+        self._link = link
+        self._heard = heard
+        self._loop = asyncio.get_running_loop()
+        self._pty: _Pty | None = None
+        self._name = link
+
+    @property
+    def name(self) -> Path:
+        """Under which hosts find it, or found it last."""
+        return self._name
+
+    @property
+    def plugged(self) -> bool:
+        return self._pty is not None
+
+    @property
+    def device(self) -> str | None:
+        """The terminal that the name points to."""
+        return self._pty.name if self._pty else None
+
+    def plug(self, number: int = 1) -> None:
+        """Come up, in the `number`th port: a higher one has another name."""
+        if self._pty is not None:
+            return
+        name = self._link if number == 1 else self._link.with_name(f"{self._link.name}-{number}")
+        pty = _Pty()
+        try:
+            point(name, pty.name)
+        except (OSError, LinkTaken):
+            pty.close()
+            raise
+        self._pty, self._name = pty, name
+        self._loop.add_reader(pty.master, self._read)
+
+    def unplug(self) -> None:
+        """Hang up. What the host has not read is gone."""
+        if self._pty is None:
+            return
+        self._loop.remove_reader(self._pty.master)
+        unpoint(self._name, self._pty.name)
+        self._pty.close()
+        self._pty = None
+
+    close = unplug
+
+    def write(self, data: bytes) -> None:
+        """For the host; lost if the cable is out, or what the terminal has no room for."""
+        if self._pty is None:
+            self.dropped += len(data)
+            return
+        rest = memoryview(data)
+        with suppress(BlockingIOError):
+            while rest:
+                rest = rest[os.write(self._pty.master, rest) :]
+        self.dropped += len(rest)
+
+    def _read(self) -> None:
+        if self._pty is None:  # pulled in the same turn of the loop
+            return
+        try:
+            data = os.read(self._pty.master, _READ)
+        except BlockingIOError:
+            return
+        self._heard(data)
+
+
+def point(link: Path, target: str) -> None:
+    """Make `link` point to `target` at once: nobody ever finds it missing or half made."""
+    if link.exists() and not link.is_symlink():
+        raise LinkTaken(str(link))
+    fresh = link.with_name(f".{link.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(target)
+    fresh.replace(link)
+
+
+def unpoint(link: Path, target: str) -> None:
+    """Remove `link`, if it still is the one that was made."""
+    with suppress(FileNotFoundError):
+        if link.is_symlink() and link.readlink() == Path(target):
+            link.unlink()

@@ -1,0 +1,1 @@
+"""The devices of a host, by the command that pairs them."""

@@ -1,0 +1,48 @@
+"""A line to a device that is not there: what is called, and what it answers, is the test's."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from itertools import count
+
+from drivers.device_events import DeviceEvent, Origin
+from drivers.driver import Driver
+from drivers.states import State
+from firmware_protocol.codec import Command, Event, Reply
+from firmware_protocol.enums import DeviceClass
+
+Answer = Callable[[Command], Awaitable[Reply]]
+
+
+class FakeLine:
+    def __init__(self, device_class: DeviceClass) -> None:
+        self.device_class = device_class
+        self.state = State.READY
+        self.called: list[Command] = []
+        self.answers: list[Reply | Exception] = []
+        """The next answers, first one first; without one the command's plain reply is made."""
+        self.driver: Driver | None = None
+        self._seq = count(1)
+
+    def drive(self, driver: Driver) -> None:
+        self.driver = driver
+
+    async def call(self, command: Command) -> Reply:
+        self.called.append(command)
+        if not self.answers:
+            return command.REPLY()
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def comes(self, event: Event, boot: int = 1) -> DeviceEvent:
+        """The device tells this."""
+        assert self.driver is not None
+        seq = next(self._seq)
+        return self.driver.typed(Origin("X-1", 5, seq, boot, 1000 * seq, 2000 * seq), event)
+
+    def stands(self, state: State) -> None:
+        assert self.driver is not None
+        self.state = state
+        self.driver.stands(state)

@@ -1,0 +1,369 @@
+"""An event loop whose time is simulated, and what stands on it: devices, a keeper, supervisors.
+
+Where nothing is to be done, time jumps to the next timer: seconds of a device's life take
+milliseconds, and every run is the same. Nothing here may wait for a thread or a real descriptor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from drivers import happenings as told
+from drivers.address import Address, Transport
+from drivers.device_events import DeviceEvent
+from drivers.keeper import Adoption
+from drivers.locating import Wanted
+from drivers.port import Ears, PortLost, PortRefused
+from drivers.states import State
+from drivers.supervisor import Supervisor
+from firmware_protocol.enums import DeviceClass
+from firmware_protocol.link_cursor import NO_CURSOR, Cursor
+from firmware_protocol.plaintext import EventRecord
+from hil.device import identity
+from hil.device.hands import Hand, Plug
+from hil.device.parts import Answer, Mechanism
+from hil.device.shoe import Shoe as SimShoe
+from hil.device.shuffler import Shuffler as SimShuffler
+from hil.device.station import Station as SimStation
+from hil.front.stand import Stand
+
+T = TypeVar("T")
+START_US = 1_000_000_000
+OWN = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
+MECHANISMS: Mapping[DeviceClass, Callable[[], Mechanism]] = {
+    DeviceClass.SHOE: SimShoe,
+    DeviceClass.SHUFFLER: SimShuffler,
+    DeviceClass.STATION: SimStation,
+}
+
+
+# --- time ---------------------------------------------------------------------------------------
+
+
+class Standstill(AssertionError):
+    """Nothing will ever happen again, and someone waits for it."""
+
+
+class _Jumping(selectors.SelectSelector):
+    loop: SimulatedLoop
+
+    def select(self, timeout: float | None = None) -> Any:
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None:
+            raise Standstill
+        self.loop.us += max(1, round(timeout * 1_000_000))
+        return ready
+
+
+class SimulatedLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self.us = START_US
+        selector = _Jumping()
+        selector.loop = self
+        super().__init__(selector)
+
+    def time(self) -> float:
+        return self.us / 1_000_000
+
+
+def simulate(main: Coroutine[Any, Any, T]) -> T:
+    """Run in simulated time. Tasks that are left over fail."""
+
+    async def whole() -> T:
+        result = await main
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left, f"tasks left behind: {left}"
+        scheduled = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+        timers = [timer for timer in scheduled if not timer.cancelled()]
+        assert not timers, f"timers left behind: {timers}"
+        return result
+
+    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
+        return runner.run(whole())
+
+
+def now_us() -> int:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop)
+    return loop.us
+
+
+# --- devices ------------------------------------------------------------------------------------
+
+
+class Plugged:
+    """A stand on the loop: it lives whether or not its port is open."""
+
+    def __init__(
+        self,
+        place: Path,
+        device_class: DeviceClass = DeviceClass.SHOE,
+        serial: str = "SH-0001",
+        *,
+        paired: bool = True,
+        make: Callable[[], Mechanism] | None = None,
+    ) -> None:
+        self.identity = identity.create(place, device_class, serial)
+        if paired:
+            identity.pair_directly(place, OWN.public_key().public_bytes_raw())
+        self.place = place
+        self.stand = Stand(place, make or MECHANISMS[device_class], now=now_us(), sync=False)
+        self.ears: Ears | None = None
+        self.opened = 0
+        self.deaf_for_us = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._pump()
+
+    @property
+    def address(self) -> Address:
+        return Address(Transport.SERIAL, f"/dev/sim{self.stand.port_number}")
+
+    @property
+    def wanted(self) -> Wanted:
+        one = self.identity
+        return Wanted(one.device_class, one.serial, one.public)
+
+    def hand(self, hand: Hand) -> Answer:
+        answer = self.stand.hand(hand, now_us())
+        if isinstance(hand, Plug) and not hand.connected:
+            self.hang_up("unplugged")
+        self._pump()
+        return answer
+
+    def hang_up(self, why: str) -> None:
+        ears, self.ears = self.ears, None
+        if ears is not None:
+            ears.lost(PortLost(why))
+
+    def to_device(self, data: bytes) -> None:
+        self.stand.receive(data, now_us())
+        self._pump()
+
+    def switch_off(self) -> None:
+        self.hang_up("the test is over")
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _pump(self) -> None:
+        self.stand.wake(now_us())
+        data = self.stand.take()
+        if data:
+            asyncio.get_running_loop().call_soon(self._hear, self.ears, data)
+        if self._timer is not None:
+            self._timer.cancel()
+        due = self.stand.due()
+        if due is not None:
+            wait = max(0, due - now_us()) / 1_000_000
+            self._timer = asyncio.get_running_loop().call_later(wait, self._pump)
+
+    def _hear(self, ears: Ears | None, data: bytes) -> None:
+        if ears is not None and ears is self.ears:
+            ears.heard(data)
+
+
+class SimPort:
+    """The Port interface on a plugged stand."""
+
+    def __init__(self, plugged: Plugged, ears: Ears) -> None:
+        self._plugged = plugged
+        self._ears = ears
+        self.name = plugged.address.where
+        plugged.ears = ears
+        plugged.opened += 1
+
+    def write(self, data: bytes) -> None:
+        if self._plugged.ears is self._ears:
+            self._plugged.to_device(data)
+
+    async def close(self) -> None:
+        if self._plugged.ears is self._ears:
+            self._plugged.ears = None
+
+
+class Desk:
+    """All that is plugged in at a table: by address, as ports; by serial number, as finding."""
+
+    def __init__(self) -> None:
+        self.devices: list[Plugged] = []
+        self.refusal: str | None = None
+        """Why no port can be opened today."""
+
+    def plug(self, device: Plugged) -> Plugged:
+        self.devices.append(device)
+        return device
+
+    async def find(self, wanted: Wanted) -> Address:
+        for device in self.devices:
+            if device.stand.plugged and device.identity.serial == wanted.serial:
+                return device.address
+        raise PortRefused(f"no port has the serial number {wanted.serial}", absent=True)
+
+    async def open(self, address: Address, ears: Ears) -> SimPort:
+        await asyncio.sleep(0)
+        for device in self.devices:
+            if device.stand.plugged and device.address == address:
+                if self.refusal is not None:
+                    raise PortRefused(self.refusal)
+                if device.ears is not None:
+                    raise PortRefused(f"{address}: is open already")
+                return SimPort(device, ears)
+        raise PortRefused(f"{address}: no such port", absent=True)
+
+
+# --- keeping ------------------------------------------------------------------------------------
+
+
+class MemoryKeeper:
+    """Keeps records like the audit record: the record and the cursor in one step."""
+
+    def __init__(self) -> None:
+        self.records: list[EventRecord] = []
+        self.adoptions: list[Adoption] = []
+        self.failing: OSError | None = None
+        self.slow = 0.0
+        self._cursor = NO_CURSOR
+
+    def cursor(self) -> Cursor:
+        return self._cursor
+
+    def recent(self) -> Mapping[int, bytes]:
+        epoch = self._cursor.epoch
+        return MappingProxyType(
+            {one.seq: one.chain for one in self.records[-64:] if one.epoch == epoch}
+        )
+
+    async def keep(self, records: Sequence[EventRecord]) -> None:
+        await asyncio.sleep(self.slow)
+        if self.failing is not None:
+            raise self.failing
+        for record in records:
+            self.records.append(record)
+            self._cursor = Cursor(record.epoch, record.seq, record.chain)
+
+    async def adopt(self, adoption: Adoption) -> None:
+        if self.failing is not None:
+            raise self.failing
+        self.adoptions.append(adoption)
+        self._cursor = adoption.cursor or self._cursor
+
+    @property
+    def seqs(self) -> list[int]:
+        return [record.seq for record in self.records]
+
+
+# --- supervisors --------------------------------------------------------------------------------
+
+
+class Watched:
+    """A supervisor, what it told, and what came out of it."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        wanted: Wanted,
+        keeper: MemoryKeeper | None = None,
+        *,
+        room: int = 1000,
+        find: Callable[[Wanted], Awaitable[Address]] | None = None,
+    ) -> None:
+        self.keeper = keeper or MemoryKeeper()
+        self.told: list[told.AnyHappening] = []
+        self.queue: asyncio.Queue[DeviceEvent] = asyncio.Queue(room)
+        self.own: Callable[[], X25519PrivateKey] = lambda: OWN
+        self.supervisor = Supervisor(
+            wanted,
+            self.keeper,
+            own=self._give_own,
+            events=self.queue,
+            tell=self.told.append,
+            find=find or desk.find,
+            opener=desk.open,
+            clock=now_us,
+        )
+
+    def _give_own(self) -> X25519PrivateKey:
+        return self.own()
+
+    @property
+    def state(self) -> State:
+        return self.supervisor.state
+
+    def of(self, kind: type[T]) -> list[T]:
+        return [one for one in self.told if isinstance(one, kind)]
+
+    @property
+    def states(self) -> list[State]:
+        return [one.state for one in self.of(told.StateChanged)]
+
+    def events(self) -> list[DeviceEvent]:
+        """All that wait in the queue."""
+        out = []
+        while not self.queue.empty():
+            out.append(self.queue.get_nowait())
+        return out
+
+    async def until(self, *states: State, within: float = 30.0) -> None:
+        await until(lambda: self.state in states, within)
+
+    async def ready(self, within: float = 30.0) -> None:
+        """Ready; a ring that the host has never seen is adopted by two people."""
+        await until(lambda: self.state is State.READY or self.supervisor.held is not None, within)
+        if self.state is not State.READY:
+            await self.supervisor.adopt(("Ann", "Bob"))
+            await self.until(State.READY, within=within)
+
+
+async def until(true: Callable[[], bool], within: float = 30.0) -> None:
+    """Wait for something, in steps of a simulated millisecond."""
+    async with asyncio.timeout(within):
+        while not true():
+            await asyncio.sleep(0.001)
+
+
+async def stopped(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel these and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+@asynccontextmanager
+async def running(*watched: Watched) -> Any:
+    """These supervisors run; afterwards they have ended and left nothing."""
+    tasks = [asyncio.create_task(one.supervisor.run()) for one in watched]
+    try:
+        yield
+        for task in tasks:
+            assert not task.done(), task
+    finally:
+        await stopped(*tasks)
+
+
+@asynccontextmanager
+async def table(
+    folder: Path,
+    device_class: DeviceClass = DeviceClass.SHOE,
+    serial: str = "SH-0001",
+    **options: Any,
+) -> Any:
+    """One device and its supervisor, ready."""
+    desk = Desk()
+    device = desk.plug(Plugged(folder / "device", device_class, serial))
+    watched = Watched(desk, device.wanted, **options)
+    try:
+        yield desk, device, watched
+    finally:
+        for one in desk.devices:
+            one.switch_off()

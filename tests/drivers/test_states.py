@@ -1,0 +1,107 @@
+"""The table of a device's states: whole, without contradiction, and what the machine does."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from transitions import MachineError
+
+from drivers.states import (
+    CHANGES_NOTHING,
+    IMPOSSIBLE,
+    PORT_OPEN,
+    ROWS,
+    TRIGGERS,
+    WITHOUT_PORT,
+    Standing,
+    State,
+    diagram,
+    rows_at,
+)
+from firmware_protocol.link_events import LinkEvent
+
+
+def standing(state: State) -> Standing:
+    one = Standing()
+    one.state = state
+    return one
+
+
+def test_every_state_is_reached_from_the_start() -> None:
+    reached, open_ends = {State.ABSENT}, [State.ABSENT]
+    while open_ends:
+        for row in rows_at(open_ends.pop()):
+            if row.to is not None and row.to not in reached:
+                reached.add(row.to)
+                open_ends.append(row.to)
+    assert reached == set(State)
+
+
+def test_every_state_is_left_again_for_ready() -> None:
+    """From wherever a device stands there is a way back to the game."""
+    back = {State.READY}
+    while more := {
+        state
+        for row in ROWS
+        if row.trigger != "stop" and row.to in back
+        for state in row.at
+        if state not in back
+    }:
+        back |= more
+    assert back == set(State)
+
+
+def test_a_port_is_open_or_it_is_not() -> None:
+    assert set(PORT_OPEN) | set(WITHOUT_PORT) == set(State)
+    assert not set(PORT_OPEN) & set(WITHOUT_PORT)
+
+
+def test_no_trigger_has_two_rows_in_a_state() -> None:
+    pairs = [(row.trigger, state) for row in ROWS for state in row.at]
+    assert len(pairs) == len(set(pairs))
+
+
+def test_every_event_of_the_link_has_its_place() -> None:
+    events = set(get_args(LinkEvent))
+    assert set(TRIGGERS) | CHANGES_NOTHING == events
+    assert not set(TRIGGERS) & CHANGES_NOTHING
+
+
+@pytest.mark.parametrize("state", PORT_OPEN, ids=lambda state: state.value)
+@pytest.mark.parametrize("trigger", [one for names in TRIGGERS.values() for one in names])
+def test_every_event_of_the_link_has_an_answer_in_every_state(trigger: str, state: State) -> None:
+    answered = any(row.trigger == trigger for row in rows_at(state))
+    assert answered != ((trigger, state) in IMPOSSIBLE)
+
+
+def test_the_machine_does_what_the_rows_say() -> None:
+    for row in ROWS:
+        for state in row.at:
+            machine = standing(state)
+            to = state if row.to is None else row.to
+            assert machine.on(row.trigger) == (to is not state), row
+            assert machine.state is to, row
+
+
+@pytest.mark.parametrize("state", State, ids=lambda state: state.value)
+def test_what_has_no_row_is_an_error(state: State) -> None:
+    known = {row.trigger for row in rows_at(state)}
+    for trigger in {row.trigger for row in ROWS} - known:
+        with pytest.raises(MachineError):
+            standing(state).on(trigger)
+
+
+def test_an_unknown_trigger_is_an_error() -> None:
+    with pytest.raises(AttributeError):
+        Standing().on("to_ready")  # an automatic transition, which there are none of
+
+
+def test_the_diagram_shows_every_change() -> None:
+    drawn = diagram()
+    assert drawn.startswith("stateDiagram-v2\n    [*] --> absent\n")
+    for row in ROWS:
+        for state in row.at:
+            edge = f"    {state.value} --> {row.to.value}: {row.trigger}\n" if row.to else "?"
+            shown = row.to not in (None, state) and row.trigger != "stop"
+            assert (edge in drawn) == shown, row

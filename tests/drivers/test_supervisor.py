@@ -1,0 +1,400 @@
+"""The life of a supervised device: plugged in, pulled, swapped, frozen, refused, found again."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from msgspec.structs import replace
+
+from drivers import happenings as told
+from drivers.address import Address, Transport
+from drivers.happenings import Identity
+from drivers.key_files import KeyProblem
+from drivers.locating import Wanted, locate
+from drivers.shoe import Shoe
+from drivers.states import State
+from drivers.supervisor import REST_REFUSED
+from drivers.wire import PATIENCE
+from firmware_protocol.enums import DeviceClass, PowerCause
+from firmware_protocol.link_events import Ending
+from hil.device import identity
+from hil.device.hands import Break, Draw, Firmware, Freeze, Load, Plug, Power
+from hil.device.identity import pair_directly
+from tests.drivers.simulated import (
+    Desk,
+    Plugged,
+    Watched,
+    now_us,
+    running,
+    simulate,
+    stopped,
+    table,
+    until,
+)
+
+S = State
+STRANGER = X25519PrivateKey.from_private_bytes(bytes(range(2, 34)))
+COMES_UP = [S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY]
+
+
+async def draws(device: Plugged, watched: Watched, count: int) -> None:
+    """Cards go out of the shoe and arrive."""
+    shoe = Shoe(watched.supervisor)
+    await shoe.open_gate()
+    head = device.stand.device.ring.head
+    device.hand(Draw(count=count))
+    await until(lambda: watched.keeper.cursor().seq == head + count)
+
+
+def exactly_once(watched: Watched) -> bool:
+    seqs = watched.keeper.seqs
+    return seqs == list(range(1, len(seqs) + 1))
+
+
+# --- plugging -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other_port", [False, True])
+def test_pulled_and_plugged_in_again(tmp_path: Path, other_port: bool) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            assert watched.states == COMES_UP
+            device.hand(Load(decks=1))
+            await draws(device, watched, 3)
+            device.hand(Plug(connected=False))
+            assert watched.state is S.LOST
+            assert watched.supervisor.why == "unplugged"
+            await asyncio.sleep(10)
+            assert watched.states[4:] == [S.LOST, S.OPENING, S.ABSENT]
+            plugged_at = now_us()
+            device.hand(Plug(connected=True, other_port=other_port))
+            await watched.until(S.READY)
+            assert now_us() - plugged_at <= 1_100_000
+            assert watched.states[7:] == COMES_UP
+            await draws(device, watched, 3)
+            assert exactly_once(watched)
+            ports = [one.port for one in watched.of(told.PortOpened)]
+            assert ports == ["/dev/sim1", "/dev/sim2" if other_port else "/dev/sim1"]
+            (gone,) = watched.of(told.PortGone)
+            assert (gone.port, gone.why) == ("/dev/sim1", "unplugged")
+            assert [one.why for one in watched.of(told.SessionEnded)] == [Ending.CLOSED]
+
+    simulate(main())
+
+
+def test_a_short_loss_of_contact_is_over_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            await asyncio.sleep(3)
+            for _ in range(3):
+                device.hand(Plug(connected=False))
+                await asyncio.sleep(0.05)
+                device.hand(Plug(connected=True))
+                away = now_us()
+                await watched.until(S.READY)
+                assert now_us() - away <= 60_000
+                await asyncio.sleep(2)
+
+    simulate(main())
+
+
+def test_the_port_of_a_named_address_comes_back(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, _):
+            wanted = replace(device.wanted, address=Address(Transport.SERIAL, "/dev/sim1"))
+            named = Watched(desk, wanted, find=locate)
+            async with running(named):
+                await named.ready()
+                device.hand(Plug(connected=False))
+                await named.until(S.ABSENT)
+                assert named.supervisor.why == "serial:/dev/sim1: no such port"
+                device.hand(Plug(connected=True))
+                await named.until(S.READY)
+
+    simulate(main())
+
+
+def test_tries_are_fast_at_first_and_never_faster_than_once_a_second_later(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, _):
+            device.hand(Plug(connected=False))
+            times: list[int] = []
+
+            async def noted(wanted: Wanted) -> Address:
+                times.append(now_us() // 1000)
+                where: Address = await desk.find(wanted)
+                return where
+
+            watched = Watched(desk, device.wanted, find=noted)
+            async with running(watched):
+                await asyncio.sleep(6.2)
+            waits = [after - before for before, after in pairwise(times)]
+            assert waits == [100, 200, 400, 800, 1000, 1000, 1000, 1000]
+            # It was absent from the start: nothing has changed, and nothing was told.
+            assert watched.told == []
+
+    simulate(main())
+
+
+def test_a_port_that_cannot_be_opened_is_said_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (desk, _, watched), running(watched):
+            desk.refusal = "in use by another program"
+            await asyncio.sleep(10)
+            assert watched.state is S.OPENING
+            assert watched.supervisor.why == "in use by another program"
+            assert [one.why for one in watched.of(told.PortDenied)] == [desk.refusal]
+            desk.refusal = "permission denied"
+            await asyncio.sleep(10)
+            desk.refusal = None
+            await watched.ready()
+            assert [one.why for one in watched.of(told.PortDenied)] == [
+                "in use by another program",
+                "permission denied",
+            ]
+
+    simulate(main())
+
+
+# --- someone else ---------------------------------------------------------------------------------
+
+
+def test_a_copy_with_another_key_is_refused_until_the_right_one_is_back(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, watched), running(watched):
+            await watched.ready()
+            device.hand(Plug(connected=False))
+            copy = desk.plug(Plugged(tmp_path / "copy", serial="SH-0001"))
+            await watched.until(S.REFUSED)
+            assert watched.supervisor.why == "shoe SH-0001 is there"
+            (swapped,) = watched.of(told.Swapped)
+            right = device.identity
+            assert swapped.expected == Identity(DeviceClass.SHOE, "SH-0001", right.fingerprint)
+            assert swapped.found == Identity(DeviceClass.SHOE, "SH-0001", copy.identity.fingerprint)
+            opened = copy.opened
+            await asyncio.sleep(4 * REST_REFUSED + 1)
+            assert copy.opened == opened + 4
+            assert len(watched.of(told.Swapped)) == 5
+            copy.hand(Plug(connected=False))
+            device.hand(Plug(connected=True))
+            await watched.until(S.READY, within=REST_REFUSED + 2)
+            assert copy.stand.device.ring.head == 1  # nobody talked it into anything
+
+    simulate(main())
+
+
+@pytest.mark.parametrize(
+    ("device_class", "serial"),
+    [(DeviceClass.SHOE, "SH-0002"), (DeviceClass.STATION, "SH-0001"), (DeviceClass.STATION, "X")],
+)
+def test_another_device_on_the_port_is_refused(
+    tmp_path: Path, device_class: DeviceClass, serial: str
+) -> None:
+    async def main() -> None:
+        desk = Desk()
+        wanted = identity.create(tmp_path / "wanted", DeviceClass.SHOE, "SH-0001")
+        device = desk.plug(Plugged(tmp_path / "device", device_class, serial))
+        watched = Watched(
+            desk, Wanted(DeviceClass.SHOE, "SH-0001", wanted.public, device.address), find=locate
+        )
+        async with running(watched):
+            await watched.until(S.REFUSED)
+            (swapped,) = watched.of(told.Swapped)
+            assert swapped.found == Identity(device_class, serial, device.identity.fingerprint)
+            assert watched.of(told.AttemptFailed)[0].error == "wrong-device"
+        device.switch_off()
+
+    simulate(main())
+
+
+def test_one_that_only_knows_the_fingerprint_is_refused(tmp_path: Path) -> None:
+    """It claims to be the right one; its HS2 shows that it has not the key."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            pair_directly(device.place, STRANGER.public_key().public_bytes_raw())
+            device.hand(Break(name="stranger-answered"))
+            async with running(watched):
+                await watched.until(S.REFUSED)
+                assert S.RESUMING not in watched.states
+                (failed,) = watched.of(told.AttemptFailed)
+                assert (failed.error, failed.number) == ("handshake-not-authentic", 403)
+
+    simulate(main())
+
+
+def test_a_device_of_another_host_is_never_reached(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            pair_directly(device.place, STRANGER.public_key().public_bytes_raw())
+            async with running(watched):
+                await asyncio.sleep(60)
+                assert set(watched.states) == {S.IDENTIFYING, S.HANDSHAKING, S.LOST, S.OPENING}
+                (hint,) = {one.counts for one in watched.of(told.Alert)}
+                assert hint == (("handshake_refused", 1),)
+                assert {one.error for one in watched.of(told.AttemptFailed)} == {"handshake-error"}
+                assert len(watched.told) < 100
+
+    simulate(main())
+
+
+def test_a_device_of_another_catalogue_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            device.hand(Break(name="schema-wrong"))
+            async with running(watched):
+                await watched.until(S.REFUSED)
+                assert watched.of(told.AttemptFailed)[0].error == "schema-differs"
+                device.hand(Break(name="schema-wrong", on=False))
+                await watched.ready(within=REST_REFUSED + 2)
+
+    simulate(main())
+
+
+def test_keys_that_are_not_in_order_are_refused_until_they_are(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            good = watched.own
+
+            def loose() -> X25519PrivateKey:
+                raise KeyProblem("host.json", "has mode 0644", "mode 0600")
+
+            watched.own = loose
+            async with running(watched):
+                await watched.until(S.REFUSED)
+                assert watched.supervisor.why == "host.json: has mode 0644; allowed: mode 0600"
+                await asyncio.sleep(20)
+                assert device.opened == 0
+                assert watched.states == [S.REFUSED]
+                watched.own = good
+                await watched.ready(within=REST_REFUSED + 2)
+
+    simulate(main())
+
+
+# --- the device itself ----------------------------------------------------------------------------
+
+
+def test_other_firmware_and_starts_are_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            old = device.stand.device.identity.digest
+            device.hand(Firmware(version="holecard-sim-2"))
+            await until(lambda: watched.of(told.FirmwareChanged) and watched.state is S.READY)
+            (changed,) = watched.of(told.FirmwareChanged)
+            assert (changed.old, changed.new) == (old, device.stand.device.identity.digest)
+            device.hand(Power(cause="watchdog"))
+            await until(lambda: len(watched.of(told.Restarted)) == 2)
+            first, second = watched.of(told.Restarted)
+            assert (first.old, first.new) == (1, 2)
+            assert (second.old, second.new, second.cause) == (2, 3, PowerCause.WATCHDOG)
+            await watched.until(S.READY)
+            assert len(watched.of(told.FirmwareChanged)) == 1
+            assert exactly_once(watched)
+
+    simulate(main())
+
+
+def test_firmware_that_the_record_does_not_know_is_told_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, _):
+            watched = Watched(desk, replace(device.wanted, firmware=bytes(32), boot=7))
+            async with running(watched):
+                await watched.ready()
+                assert watched.of(told.FirmwareChanged)[0].old == bytes(32)
+                assert watched.of(told.Restarted)[0].old == 7
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("seconds", [0.4, 1.5, 8, 40])
+def test_a_frozen_device_is_found_again(tmp_path: Path, seconds: float) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            device.hand(Load(decks=1))
+            await draws(device, watched, 2)
+            device.hand(Freeze(on=True))
+            await asyncio.sleep(seconds)
+            if seconds > 1:
+                assert watched.state is not S.READY
+                assert Ending.SILENT in [one.why for one in watched.of(told.SessionEnded)]
+            device.hand(Freeze(on=False))
+            thawed = now_us()
+            await watched.until(S.READY)
+            assert now_us() - thawed < 10_000_000
+            await draws(device, watched, 2)
+            assert exactly_once(watched)
+
+    simulate(main())
+
+
+def test_a_port_without_an_answer_is_opened_anew(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            device.hand(Power(off_ms=60_000))
+            async with running(watched):
+                await asyncio.sleep(5 * PATIENCE)
+                assert 4 <= device.opened <= 5
+                assert watched.of(told.StateChanged)[1].why == ("no session came about within 10 s")
+                assert len(watched.of(told.AttemptFailed)) == 1
+                await watched.ready(within=25)
+
+    simulate(main())
+
+
+# --- the end --------------------------------------------------------------------------------------
+
+
+def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
+    """From the first moment on: looking, opening, shaking hands, resuming, playing."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, watched):
+            async with running(watched):
+                await watched.ready()
+            device.hand(Load(decks=8))
+            seen = set()
+            for turns in range(60):
+                again = Watched(desk, device.wanted, watched.keeper)
+                task = asyncio.create_task(again.supervisor.run())
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                seen.add(again.state)
+                await stopped(task)
+                assert again.state is S.ABSENT
+                assert device.ears is None
+                assert again.supervisor._wire._timer is None
+                assert again.supervisor._wire._patience is None
+                assert again.supervisor._wire.link is None
+            assert seen == {S.ABSENT, S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY}
+
+    simulate(main())
+
+
+def test_what_it_does_not_understand_ends_it_with_the_first_cause(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            task = asyncio.create_task(watched.supervisor.run())
+            await watched.ready()
+
+            async def broken(records: Any) -> None:
+                raise ValueError("a bug")
+
+            watched.keeper.keep = broken
+            device.hand(Load(decks=1))
+            with pytest.raises(ExceptionGroup) as problem:
+                await task
+            assert problem.group_contains(ValueError, match="a bug")
+            assert watched.state is S.ABSENT
+            assert device.ears is None
+
+    simulate(main())

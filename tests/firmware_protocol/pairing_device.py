@@ -1,0 +1,113 @@
+"""The device's side of a pairing, written from the page, and able to do all of it wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from firmware_protocol import errors, plaintext
+from firmware_protocol.enums import (
+    AlertCode,
+    Capabilities,
+    DeviceClass,
+    DeviceState,
+    FrameKind,
+    FrameLimit,
+)
+from firmware_protocol.framing import Deframer, Frame
+from firmware_protocol.hello import prologue
+from firmware_protocol.keys import fingerprint, label_psk
+from firmware_protocol.limits import SCHEMA_HASHES
+from firmware_protocol.messages import PairDone
+from firmware_protocol.messages_frames import Alert, HelloRsp
+from firmware_protocol.noise import Handshake
+from firmware_protocol.sealing import Sealer
+
+CODE = bytes(range(16))
+
+
+class Device:
+    """The other side, written from the page; `spoil` and the flags make it a bad one."""
+
+    def __init__(self, code: bytes = CODE, **answer: Any) -> None:
+        self.key = X25519PrivateKey.generate()
+        self.psk = label_psk(code)
+        self.says = answer
+        self.mute: set[FrameKind] = set()
+        self.done_counter = 0
+        self.done: Any = None
+        self.names_other_key = False
+        self.spoil: Callable[[Frame], Frame] = lambda frame: frame
+        self.heard: list[Frame] = []
+        self._deframer = Deframer()
+        self._hello: Frame | None = None
+        self._rsp: Frame | None = None
+        self._shake: Handshake | None = None
+
+    def receive(self, data: bytes) -> bytes:
+        out = b""
+        for frame in self._deframer.feed(data):
+            assert isinstance(frame, Frame)
+            self.heard.append(frame)
+            for answer in self._answer(frame):
+                if answer.kind not in self.mute:
+                    out += self.spoil(answer).encode()
+        return out
+
+    def _answer(self, frame: Frame) -> Iterator[Frame]:
+        steps = {
+            FrameKind.HELLO: self._greet,
+            FrameKind.PAIR1: self._second,
+            FrameKind.PAIR3: self._last,
+        }
+        yield from steps[frame.kind](frame)
+
+    def _greet(self, frame: Frame) -> Iterator[Frame]:
+        self._hello = frame
+        public = self.key.public_key().public_bytes_raw()
+        shown = bytes(16) if self.names_other_key else fingerprint(public)
+        fields: dict[str, Any] = {
+            "version_min": 1,
+            "version_max": 1,
+            "device_class": DeviceClass.SHOE,
+            "largest": FrameLimit.MEDIUM,
+            "capabilities": Capabilities.GATE,
+            "schema": SCHEMA_HASHES[1],
+            "fingerprint": shown,
+            "random": bytes(8),
+            "maker": "Example Works",
+            "model": "Shoe One",
+            "serial": "EW-1",
+            "state": DeviceState.SERVICE,
+        }
+        self._rsp = Frame(
+            FrameKind.HELLO_RSP, frame.session, 0, HelloRsp(**{**fields, **self.says}).encode()
+        )
+        yield self._rsp
+
+    def _second(self, frame: Frame) -> Iterator[Frame]:
+        assert self._hello is not None
+        assert self._rsp is not None
+        # The last HELLO_RSP as it was made: what the host saw of it may have been changed.
+        bound = prologue(self._hello, self._rsp)
+        self._shake = Handshake.xxpsk3("device", bound, self.key, self.psk)
+        try:
+            self._shake.read(frame.payload)
+        except errors.HandshakeNotAuthentic:
+            return
+        yield Frame(FrameKind.PAIR2, frame.session, 0, self._shake.write())
+
+    def _last(self, frame: Frame) -> Iterator[Frame]:
+        assert self._shake is not None
+        try:
+            self._shake.read(frame.payload)
+        except errors.HandshakeNotAuthentic:
+            alert = Alert(AlertCode.PAIRING_REFUSED, 0)
+            yield Frame(FrameKind.ALERT, 0, 0, alert.encode())
+            return
+        theirs = self._shake.their_key
+        sealer = Sealer(self._shake.split().send, frame.session)
+        sealer.counter = self.done_counter
+        yield sealer.seal(plaintext.encode(self.done or PairDone(fingerprint(theirs), 1)))

@@ -1,0 +1,137 @@
+"""Pairing against the simulated device, in simulated time: two sides, each written alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from firmware_protocol import plaintext
+from firmware_protocol.codec import Event
+from firmware_protocol.enums import AlertCode, DeviceClass, DeviceState, TamperSource
+from firmware_protocol.keys import fingerprint, label_psk
+from firmware_protocol.messages import Paired, Tamper
+from firmware_protocol.pairing import (
+    Hinted,
+    Introduced,
+    Introduction,
+    Pairing,
+    PairingDone,
+    PairingEvent,
+    PairingFailed,
+    Why,
+)
+from hil.device import identity
+from hil.device.core import Device
+from hil.device.hands import Service
+from hil.device.station import Station
+
+OWN = X25519PrivateKey.from_private_bytes(bytes(range(32)))
+OWN_KEY = OWN.public_key().public_bytes_raw()
+WRONG = label_psk(bytes(16))
+
+
+def event_of(record: bytes) -> Event:
+    read = plaintext.decode(record, sender="device")
+    assert isinstance(read, plaintext.EventRecord)
+    return read.event
+
+
+class Bench:
+    """A device, a clock, and a cable between the device and whoever pairs."""
+
+    def __init__(self, place: Path) -> None:
+        identity.create(place, DeviceClass.STATION, "ST-7")
+        self.now = 1_000_000
+        self.device = Device(place, Station(), now=self.now, sync=False)
+
+    @property
+    def psk(self) -> bytes:
+        return label_psk(self.device.identity.label)
+
+    def switch(self, on: bool) -> None:
+        self.device.hand(Service(on), self.now)
+
+    def run(self, host: Introduction) -> list[PairingEvent]:
+        """Until the host is done, however long it takes on its clock."""
+        events = host.open(self.now)
+        while True:
+            while data := host.take():
+                self.device.receive(data, self.now)
+                events += host.receive(self.device.take(), self.now)
+            due = host.due()
+            if due is None:
+                return events
+            self.now = due
+            self.device.wake(self.now)
+            events += host.receive(self.device.take(), self.now)
+            events += host.wake(self.now)
+
+    def recorded(self) -> list[Event]:
+        ring = self.device.ring
+        records = [ring.record(seq) for seq in range(1, ring.head + 1)]
+        return [event_of(record) for record in records]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "station")
+
+
+def test_a_pairing(bench: Bench) -> None:
+    bench.switch(True)
+    introduced, done = bench.run(Pairing(OWN, bench.psk, device_class=DeviceClass.STATION))
+    assert isinstance(introduced, Introduced)
+    assert DeviceState.SERVICE in introduced.answer.state
+    assert isinstance(done, PairingDone)
+    assert done.device_key == bench.device.identity.public
+    assert done.done.pairings == 1
+    assert bench.device.host == OWN_KEY
+    assert bench.recorded()[-1] == Paired(fingerprint(OWN_KEY), 1)
+
+
+def test_an_introduction_changes_nothing(bench: Bench) -> None:
+    before = bench.recorded()
+    (event,) = bench.run(Introduction(bytes(16)))
+    assert isinstance(event, Introduced)
+    assert event.answer.serial == "ST-7"
+    assert event.answer.fingerprint == bench.device.identity.fingerprint
+    assert DeviceState.SERVICE not in event.answer.state
+    assert bench.recorded() == before
+    assert bench.device.host is None
+
+
+def test_the_switch_is_off(bench: Bench) -> None:
+    began = bench.now
+    _, hint, end = bench.run(Pairing(OWN, bench.psk))
+    assert isinstance(hint, Hinted)
+    assert hint.alert.code is AlertCode.PAIRING_OFF
+    assert end == PairingFailed(Why.NO_PAIR2)
+    assert bench.now == began + 5_000_000
+    assert bench.device.host is None
+
+
+def test_wrong_codes_and_the_lock_after_five(bench: Bench) -> None:
+    bench.switch(True)
+    for _ in range(5):
+        _, hint, end = bench.run(Pairing(OWN, WRONG))
+        assert isinstance(hint, Hinted)
+        assert hint.alert.code is AlertCode.PAIRING_REFUSED
+        assert end == PairingFailed(Why.NO_DONE)
+        assert bench.recorded()[-1] == Tamper(TamperSource.PAIRING_CODE, True)
+    assert bench.run(Pairing(OWN, bench.psk))[-1] == PairingFailed(Why.NO_PAIR2)
+    assert bench.device.host is None
+    bench.switch(False)
+    bench.switch(True)
+    assert isinstance(bench.run(Pairing(OWN, bench.psk))[-1], PairingDone)
+
+
+def test_another_host_takes_over_and_the_former_can_come_back(bench: Bench) -> None:
+    bench.switch(True)
+    other = X25519PrivateKey.generate()
+    for number, own in enumerate((OWN, other, OWN), 1):
+        done = bench.run(Pairing(own, bench.psk))[-1]
+        assert isinstance(done, PairingDone)
+        assert done.done.pairings == number
+        assert bench.device.host == own.public_key().public_bytes_raw()

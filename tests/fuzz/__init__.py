@@ -1,0 +1,1 @@
+"""Chance against the decoders and the link: fault campaigns and fuzz targets."""

@@ -1,0 +1,216 @@
+"""A device that says what a test wants it to say, made of nothing but framing and noise.
+
+By itself it behaves: it answers HELLO and HS1, INFO and RESUME, and keeps a list of records. A
+test then mutes it, changes what it answers, or lets it say anything under the session's keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from firmware_protocol.codec import Command, Event, Reply
+from firmware_protocol.enums import (
+    Capabilities,
+    DeviceClass,
+    DeviceState,
+    FrameKind,
+    FrameLimit,
+    LockState,
+    PowerCause,
+    ResumeMode,
+    Verdict,
+)
+from firmware_protocol.framing import Damage, Deframer, Frame
+from firmware_protocol.hello import prologue
+from firmware_protocol.keys import fingerprint
+from firmware_protocol.limits import SCHEMA_HASHES
+from firmware_protocol.messages_all import Info, InfoReply, Resume, ResumeReply
+from firmware_protocol.messages_control import DeviceBeat, TimeAnswer, TimeAsk
+from firmware_protocol.messages_frames import HelloRsp
+from firmware_protocol.messages_shoe import Cover, Lock, LockReply
+from firmware_protocol.noise import Handshake
+from firmware_protocol.plaintext import (
+    NO_CHAIN,
+    CommandCall,
+    CommandReply,
+    EventRecord,
+    Plaintext,
+    chained,
+    decode,
+    encode,
+)
+from firmware_protocol.sealing import Opener, Sealer
+
+OWN = X25519PrivateKey.from_private_bytes(bytes(range(32)))
+DEVICE = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
+DEVICE_KEY = DEVICE.public_key().public_bytes_raw()
+BOOT = 0x1122334455667788
+SERIAL = "SN-1"
+EPOCH = 0xE90C
+
+
+def records(count: int, *, epoch: int = EPOCH, event: Event | None = None) -> list[EventRecord]:
+    """The first records of a ring."""
+    out: list[EventRecord] = []
+    for seq in range(1, count + 1):
+        before = out[-1].chain if out else NO_CHAIN
+        what = event if event is not None else Cover(open=seq % 2 == 1)
+        out.append(chained(before, epoch=epoch, seq=seq, boot=1, t_us=seq, event=what))
+    return out
+
+
+class Scripted:
+    """The other end of a link's wire."""
+
+    def __init__(self, count: int = 0) -> None:
+        self.key = DEVICE
+        self.host = OWN.public_key().public_bytes_raw()
+        self.answer: dict[str, Any] = {}
+        """Fields of HELLO_RSP that are to be another."""
+        self.records = records(count)
+        self.epoch = EPOCH
+        self.device_class = DeviceClass.SHOE
+        self.oldest = 1
+        self.mute: set[type | FrameKind] = set()
+        """Frames and commands that it does not answer."""
+        self.replies: dict[type[Command], Callable[[Any], Reply]] = {
+            Info: self._info,
+            Resume: self._resume,
+            Lock: lambda lock: LockReply(lock.state),
+        }
+        self.verdict: Verdict | None = None
+        """What RESUME is answered, whatever would be right."""
+        self.said: list[Plaintext] = []
+        """What the host said in sessions, in order."""
+        self.frames: list[Frame] = []
+        """All whole frames of the host."""
+        self.out = bytearray()
+        self.sealers: list[Sealer] = []
+        """Of all sessions; the last one is the newest."""
+        self.openers: list[Opener] = []
+        self._deframer = Deframer()
+        self._greeting: tuple[Frame, Frame] | None = None
+
+    # --- what a test makes it say ---
+
+    @property
+    def session(self) -> int:
+        return self.sealers[-1].session
+
+    def say(self, what: Plaintext | bytes) -> None:
+        """Under the keys of the newest session."""
+        data = what if isinstance(what, bytes) else encode(what)
+        self.out += self.sealers[-1].seal(data).encode()
+
+    def beat(self) -> None:
+        epoch, head = self.epoch, len(self.records)
+        self.say(DeviceBeat(epoch, head, 1, 0, 0, DeviceState.PAIRED, 0, 0))
+
+    def send(self, *seqs: int) -> None:
+        for seq in seqs:
+            self.say(self.records[seq - 1])
+
+    def heard(self, kind: type) -> list[Any]:
+        """What of this kind the host said: controls, or commands without their call."""
+        out: list[Any] = []
+        for what in self.said:
+            inner = what.command if isinstance(what, CommandCall) else what
+            if isinstance(inner, kind):
+                out.append(inner)
+        return out
+
+    # --- what it does by itself ---
+
+    def receive(self, data: bytes) -> None:
+        for what in self._deframer.feed(data):
+            assert not isinstance(what, Damage), what
+            self.frames.append(what)
+            if what.kind is FrameKind.DATA:
+                self._data(what)
+            elif what.kind not in self.mute:
+                (self._hello if what.kind is FrameKind.HELLO else self._hs1)(what)
+
+    def take(self) -> bytes:
+        out = bytes(self.out)
+        self.out.clear()
+        return out
+
+    def hello_rsp(self) -> HelloRsp:
+        fields: dict[str, Any] = {
+            "version_min": 1,
+            "version_max": 1,
+            "device_class": DeviceClass.SHOE,
+            "largest": FrameLimit.LARGE,
+            "capabilities": Capabilities.GATE,
+            "schema": SCHEMA_HASHES[1],
+            "fingerprint": fingerprint(self.key.public_key().public_bytes_raw()),
+            "random": len(self.frames).to_bytes(8, "little"),
+            "maker": "Maker",
+            "model": "Model",
+            "serial": SERIAL,
+            "state": DeviceState.PAIRED,
+        }
+        return HelloRsp(**{**fields, **self.answer})
+
+    def _hello(self, frame: Frame) -> None:
+        sent = Frame(FrameKind.HELLO_RSP, frame.session, 0, self.hello_rsp().encode())
+        self._greeting = frame, sent
+        self.out += sent.encode()
+
+    def _hs1(self, frame: Frame) -> None:
+        assert self._greeting is not None
+        shake = Handshake.kk("device", prologue(*self._greeting), self.key, self.host)
+        shake.read(frame.payload)
+        answer = Frame(FrameKind.HS2, frame.session, 0, shake.write())
+        keys = shake.split()
+        self.sealers.append(Sealer(keys.send, frame.session))
+        self.openers.append(Opener(keys.receive, frame.session))
+        self.out += answer.encode()
+
+    def _data(self, frame: Frame) -> None:
+        opener = next(one for one in self.openers if one.session == frame.session)
+        what = decode(opener.open(frame), sender="host", device_class=self.device_class)
+        self.said.append(what)
+        if opener is self.openers[-1]:
+            self._answer(what)
+
+    def _answer(self, what: Plaintext) -> None:
+        if isinstance(what, TimeAsk) and TimeAsk not in self.mute:
+            self.say(TimeAnswer(what.t1, what.t1 + 1_000_000, what.t1 + 1_000_010))
+        if isinstance(what, CommandCall):
+            kind = type(what.command)
+            if kind not in self.mute and kind in self.replies:
+                reply = self.replies[kind](what.command)
+                self.say(CommandReply(what.command_id, what.host_boot, reply))
+
+    def _info(self, _: Info) -> Reply:
+        return InfoReply(bytes(32), 1, PowerCause.POWER_ON, 128, DeviceState.PAIRED)
+
+    def _resume(self, resume: Resume) -> Reply:
+        head = len(self.records)
+        chain = self.records[-1].chain if head else NO_CHAIN
+        verdict = self._right(resume, head) if self.verdict is None else self.verdict
+        return ResumeReply(self.epoch, self.oldest, head, chain, verdict)
+
+    def _right(self, resume: Resume, head: int) -> Verdict:
+        if resume.epoch != self.epoch:
+            return Verdict.NEW_EPOCH
+        if resume.next > head + 1:
+            return Verdict.FORK
+        if resume.next < self.oldest:
+            return Verdict.GAP
+        before = self.records[resume.next - 2].chain if resume.next > 1 else NO_CHAIN
+        fits = resume.mode is ResumeMode.ADOPT or resume.chain == before
+        return Verdict.OK if fits else Verdict.FORK
+
+
+def lock(state: LockState = LockState.OPEN) -> Lock:
+    return Lock(state)
+
+
+def seqs(events: Iterable[Any]) -> list[int]:
+    """The seqs of what arrived."""
+    return [event.record.seq for event in events if hasattr(event, "record")]

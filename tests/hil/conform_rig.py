@@ -1,0 +1,129 @@
+"""The conformance run against devices in memory, in simulated time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection
+from pathlib import Path
+from random import Random
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from firmware_protocol import conformance
+from firmware_protocol.conformance import Item, Profile
+from firmware_protocol.enums import DeviceClass
+from hil.conform.bench import Bench
+from hil.conform.operators import Direct, Operator
+from hil.conform.runner import Outcome, attempt
+from hil.conform.trials import TRIALS
+from hil.conform.wire import SimulatedWire
+from hil.device import identity
+from hil.device.parts import Mechanism, Peer
+from hil.device.shoe import Shoe
+from hil.device.shuffler import Shuffler
+from hil.device.station import Station
+from hil.front.stand import Stand
+
+PROFILES: tuple[Profile, ...] = ("shoe", "shuffler", "station")
+MECHANISMS: dict[Profile, Callable[[], Mechanism]] = {
+    "shoe": Shoe,
+    "shuffler": Shuffler,
+    "station": Station,
+}
+ITEMS = {item.id: item for item in conformance.load()}
+OWN = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
+
+
+def of(profile: Profile) -> list[Item]:
+    return [item for item in ITEMS.values() if item.concerns(profile)]
+
+
+class Rig:
+    """A device of this profile that is paired with the tester."""
+
+    def __init__(
+        self,
+        folder: Path,
+        profile: Profile,
+        *,
+        breaks: Collection[str] = (),
+        mechanism: Callable[[], Mechanism] | None = None,
+        operator: Operator | None = None,
+        behind: Callable[[Peer], Peer] = lambda peer: peer,
+        seed: int = 1,
+    ) -> None:
+        place = folder / "device"
+        device_class = DeviceClass[profile.upper()]
+        made = identity.create(place, device_class, "XX-0001", rng=Random(seed).randbytes)
+        identity.pair_directly(place, OWN.public_key().public_bytes_raw())
+        self.stand = Stand(
+            place,
+            MECHANISMS[profile] if mechanism is None else mechanism,
+            now=0,
+            breaks=set(breaks),
+            sync=False,
+            random=Random(seed + 1).randbytes,
+        )
+        self.wire = SimulatedWire(behind(self.stand), 0)
+        self.bench = Bench(
+            self.wire,
+            profile,
+            self._direct() if operator is None else operator,
+            own=OWN,
+            device_key=made.public,
+            seed=seed,
+        )
+
+    def _direct(self) -> Direct:
+        return Direct(lambda hand: self.stand.hand(hand, self.wire.now()))
+
+    def attempt(self, name: str) -> Outcome:
+        return asyncio.run(attempt(self.bench, ITEMS[name], TRIALS[name]))
+
+    def run(self, names: Collection[str]) -> list[Outcome]:
+        return [self.attempt(name) for name in names]
+
+
+class Paced:
+    """A cable of 115200 baud, and ports that hold bytes back now and then."""
+
+    def __init__(self, peer: Peer, jitter_us: int = 0, seed: int = 1) -> None:
+        self._peer = peer
+        self._random = Random(seed)
+        self._jitter = jitter_us
+        self._there: deque[tuple[int, bytes]] = deque()
+        self._back: deque[tuple[int, bytes]] = deque()
+        self._busy = [0, 0]
+        self._out = b""
+
+    def receive(self, data: bytes, now: int) -> None:
+        self._put(self._there, data, now, 0)
+        self.wake(now)
+
+    def wake(self, now: int) -> None:
+        while self._there and self._there[0][0] <= now:
+            at, data = self._there.popleft()
+            self._peer.receive(data, at)
+        self._peer.wake(now)
+        self._put(self._back, self._peer.take(), now, 1)
+        while self._back and self._back[0][0] <= now:
+            self._out += self._back.popleft()[1]
+
+    def due(self) -> int | None:
+        dues = [queue[0][0] for queue in (self._there, self._back) if queue]
+        inner = self._peer.due()
+        return min(dues + ([] if inner is None else [inner]), default=None)
+
+    def take(self) -> bytes:
+        out, self._out = self._out, b""
+        return out
+
+    def _put(self, queue: deque[tuple[int, bytes]], data: bytes, now: int, way: int) -> None:
+        for start in range(0, len(data), 64):
+            piece = data[start : start + 64]
+            begins = max(self._busy[way], now)
+            held = self._random.randrange(self._jitter + 1)
+            self._busy[way] = begins + len(piece) * 1_000_000 // 11_520
+            last = queue[-1][0] if queue else 0
+            queue.append((max(last, self._busy[way] + held), piece))

@@ -1,0 +1,106 @@
+"""A host's link and a device on its stand, in simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import TypeVar
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from firmware_protocol.enums import DeviceClass
+from firmware_protocol.link import NO_CURSOR, Link
+from firmware_protocol.link_events import Arrived, Held, LinkEvent
+from firmware_protocol.plaintext import EventRecord
+from hil.device import identity
+from hil.device.hands import Hand
+from hil.device.parts import Answer, Mechanism
+from hil.device.station import Station
+from hil.front.stand import Stand
+
+HOST = X25519PrivateKey.from_private_bytes(bytes(range(32)))
+T = TypeVar("T")
+
+
+class Meeting:
+    """A paired station unless told otherwise. The host keeps what arrives at once."""
+
+    def __init__(self, folder: Path, mechanism: Callable[[], Mechanism] = Station) -> None:
+        self.now = 1_000_000
+        self.place = folder / "device"
+        random = Random(1).randbytes
+        own = identity.create(self.place, mechanism().device_class, "XX-0001", rng=random)
+        identity.pair_directly(self.place, HOST.public_key().public_bytes_raw())
+        self.stand = Stand(self.place, mechanism, now=self.now, sync=False, random=random)
+        self.link = Link(
+            HOST,
+            own.public,
+            device_class=DeviceClass.ANY,
+            serial=None,
+            host_boot=1,
+            random=Random(2).randbytes,
+        )
+        self.told: list[LinkEvent] = []
+        self.records: list[EventRecord] = []
+        self.held: list[Held] = []
+        self.wire: list[tuple[int, str, bytes]] = []
+        """All that went over the cable: when, whence, what."""
+
+    def open(self) -> None:
+        self._hear(self.link.open(self.now))
+
+    def replug(self) -> None:
+        """The host opens the port again."""
+        self._hear(self.link.lost(self.now))
+        self.open()
+
+    def hand(self, hand: Hand) -> Answer:
+        answer = self.stand.hand(hand, self.now)
+        self.settle()
+        return answer
+
+    def run(self, ms: int) -> None:
+        """Let so much time pass."""
+        end = self.now + ms * 1000
+        self.settle()
+        while (due := self._due()) is not None and due <= end:
+            self.now = max(self.now, due)
+            self.stand.wake(self.now)
+            self._hear(self.link.wake(self.now))
+            self.settle()
+        self.now = end
+
+    def settle(self) -> None:
+        """Bytes cross until neither side has more to say now."""
+        while True:
+            out, back = self.link.take(), self.stand.take()
+            if not out and not back:
+                return
+            if out:
+                self.wire.append((self.now, "host", out))
+                self.stand.receive(out, self.now)
+            if back:
+                self.wire.append((self.now, "device", back))
+                self._hear(self.link.receive(back, self.now))
+
+    def last(self, kind: type[T]) -> T:
+        return self.all(kind)[-1]
+
+    def all(self, kind: type[T]) -> list[T]:
+        return [event for event in self.told if isinstance(event, kind)]
+
+    def _due(self) -> int | None:
+        dues = (self.stand.due(), self.link.due())
+        return min((due for due in dues if due is not None), default=None)
+
+    def _hear(self, events: list[LinkEvent]) -> None:
+        self.told += events
+        for event in events:
+            if isinstance(event, Arrived):
+                self.records.append(event.record)
+                self.link.kept(event.record.seq, self.now)
+            elif isinstance(event, Held) and self.link.cursor == NO_CURSOR:
+                self.link.adopt(self.now)  # the first time that it sees this ring
+            elif isinstance(event, Held):
+                self.held.append(event)

@@ -1,0 +1,124 @@
+"""What a device is, and what it keeps."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from firmware_protocol import keys
+from firmware_protocol.enums import DeviceClass
+from hil.device import identity
+from hil.device.kept import Kept
+from hil.device.place import PlaceProblem
+
+
+def test_a_device_is_made_once_and_is_the_same_ever_after(tmp_path: Path) -> None:
+    place = tmp_path / "shoe"
+    made = identity.create(
+        place, DeviceClass.SHOE, "SH-0001", maker='A "maker"', model="Back\\slash", capacity=200
+    )
+    assert identity.load(place) == made
+    assert keys.read_label(made.label_text) == made.label
+    assert made.fingerprint == keys.fingerprint(made.public)
+    assert place.stat().st_mode & 0o777 == 0o700
+    assert (place / "identity.toml").stat().st_mode & 0o777 == 0o600
+    assert made.key.hex() not in repr(made)
+    with pytest.raises(PlaceProblem, match="holds a device already"):
+        identity.create(place, DeviceClass.SHOE, "SH-0002")
+
+
+def test_keys_and_labels_are_drawn(tmp_path: Path) -> None:
+    draw = random.Random(7).randbytes
+    one, two = (
+        identity.create(tmp_path / name, DeviceClass.STATION, name, rng=draw)
+        for name in ("one", "two")
+    )
+    assert one.key != two.key
+    assert one.label != two.label
+    again = identity.create(
+        tmp_path / "three", DeviceClass.STATION, "one", rng=random.Random(7).randbytes
+    )
+    assert again == one
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        ({"serial": "with space"}, "serial 'with space'"),
+        ({"serial": ""}, "serial ''"),
+        ({"serial": "x" * 21}, "1 to 20"),
+        ({"maker": "seventeen letters"}, "1 to 16 printable"),
+        ({"model": ""}, "model ''"),
+        ({"model": "tab\there"}, "printable"),
+        ({"capacity": 127}, "128 to 65535"),
+        ({"device_class": DeviceClass.ANY}, "ANY is no class"),
+    ],
+)
+def test_what_cannot_be_a_device_is_refused(
+    tmp_path: Path, arguments: dict[str, object], what: str
+) -> None:
+    fields: dict[str, object] = {"device_class": DeviceClass.SHOE, "serial": "S"} | arguments
+    with pytest.raises(PlaceProblem, match=what):
+        identity.create(tmp_path / "device", **fields)  # type: ignore[arg-type]
+    assert not (tmp_path / "device").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ('class = "shoe"', 'class = "robot"', "robot"),
+        ("ring = 128", 'ring = "128"', "Expected `int`"),
+        ("ring = 128", "ring = 5", "ring of 5 records"),
+        ("serial", "number", "unknown field"),
+        ('key = "', 'key = "00', "key of 33 bytes"),
+        ('key = "', 'key = "xy', "hexadecimal"),
+        ('label = "', 'label = "00', "36 digits"),
+        ("maker", "= maker", "line 2"),
+    ],
+)
+def test_a_spoilt_identity_is_named(tmp_path: Path, old: str, new: str, what: str) -> None:
+    identity.create(tmp_path, DeviceClass.SHOE, "S")
+    path = tmp_path / "identity.toml"
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(PlaceProblem, match=what) as problem:
+        identity.load(tmp_path)
+    assert str(path) in str(problem.value)
+
+
+def test_no_device_is_named_too(tmp_path: Path) -> None:
+    with pytest.raises(PlaceProblem, match="is not there"):
+        identity.load(tmp_path)
+
+
+def test_the_bench_way_to_pair(tmp_path: Path) -> None:
+    assert identity.paired_host(tmp_path) is None
+    identity.pair_directly(tmp_path, bytes(range(32)))
+    assert identity.paired_host(tmp_path) == bytes(range(32))
+    assert (tmp_path / "host").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(PlaceProblem, match="32 are allowed"):
+        identity.pair_directly(tmp_path, bytes(31))
+    (tmp_path / "host").write_text("no key\n")
+    with pytest.raises(PlaceProblem, match="64 hexadecimal digits"):
+        identity.paired_host(tmp_path)
+
+
+@pytest.mark.parametrize("sync", [False, True])
+def test_things_are_kept(tmp_path: Path, sync: bool) -> None:
+    kept = Kept(tmp_path / "kept", sync=sync)
+    assert (kept.kept("inside"), kept.last_number("loading")) == (b"", 0)
+    assert [kept.number("loading") for _ in range(3)] == [1, 2, 3]
+    kept.keep("inside", b"\0\1\2")
+    kept.keep("loading", b"not the number")
+    again = Kept(tmp_path / "kept", sync=sync)
+    assert again.kept("inside") == b"\0\1\2"
+    assert again.last_number("loading") == 3
+    assert again.number("loading") == 4
+    assert {one.stat().st_mode & 0o777 for one in (tmp_path / "kept").iterdir()} == {0o600}
+    for name in ("", "../up", "A", "with space"):
+        with pytest.raises(ValueError, match="is no name"):
+            kept.keep(name, b"")
+    (tmp_path / "kept" / "loading.number").write_text("many")
+    with pytest.raises(PlaceProblem, match="holds no number"):
+        kept.last_number("loading")

@@ -1,0 +1,152 @@
+"""The ring's file: what it holds after a restart, whatever was written last."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from firmware_protocol.enums import PowerCause
+from firmware_protocol.messages_all import Power
+from firmware_protocol.messages_shuffler import Progress
+from firmware_protocol.plaintext import NO_CHAIN, chained
+from hil.device.place import PlaceProblem
+from hil.device.ring import SLOT, Ring
+
+EPOCH = 0xABCDEF01
+START = 24
+
+
+def made(tmp_path: Path, count: int, capacity: int = 128) -> Ring:
+    ring = Ring.create(tmp_path / "ring", EPOCH, capacity, sync=False)
+    for _ in range(count):
+        ring.commit(following(ring))
+    return ring
+
+
+def following(ring: Ring) -> bytes:
+    seq = ring.head + 1
+    event = Progress(seq % 100) if seq > 1 else Power(PowerCause.POWER_ON)
+    return chained(
+        ring.chain, epoch=ring.epoch, seq=seq, boot=1, t_us=seq * 1000, event=event
+    ).encode()
+
+
+def opened(ring: Ring) -> Ring:
+    return Ring.open(ring.path, sync=False)
+
+
+def test_the_golden_records_are_found_again(tmp_path: Path) -> None:
+    vector = json.loads(
+        resources.files("firmware_protocol").joinpath("vectors/v1/chain.json").read_text()
+    )
+    ring = Ring.create(tmp_path / "ring", vector["epoch"], 128, sync=True)
+    for record in vector["records"]:
+        ring.commit(bytes.fromhex(record["bytes"]))
+    again = opened(ring)
+    assert (again.oldest, again.head, again.torn, again.damaged) == (1, 4, False, 0)
+    assert [again.record(seq).hex() for seq in (1, 2, 3, 4)] == [
+        record["bytes"] for record in vector["records"]
+    ]
+    assert again.chain.hex() == vector["records"][-1]["chain"]
+
+
+def test_a_new_ring_holds_nothing(tmp_path: Path) -> None:
+    ring = opened(made(tmp_path, 0))
+    assert (ring.epoch, ring.oldest, ring.head, ring.chain) == (EPOCH, 1, 0, NO_CHAIN)
+    assert not ring.torn
+    assert ring.path.stat().st_mode & 0o777 == 0o600
+    assert not ring.holds(0)
+    with pytest.raises(LookupError, match="record 1 is not in the ring: 1 to 0"):
+        ring.record(1)
+
+
+@pytest.mark.parametrize("count", [1, 2, 127, 128, 129, 130, 200, 256, 257, 300])
+def test_it_goes_round(tmp_path: Path, count: int) -> None:
+    ring = made(tmp_path, count)
+    again = opened(ring)
+    oldest = max(1, count - 127)
+    for one in (ring, again):
+        assert (one.oldest, one.head, one.torn, one.damaged) == (oldest, count, False, 0)
+        assert not one.holds(oldest - 1)
+        assert not one.holds(count + 1)
+    assert [again.record(seq) for seq in range(oldest, count + 1)] == [
+        ring.record(seq) for seq in range(oldest, count + 1)
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 1, 60, 127, 128, 129, 200, 300])
+def test_a_torn_record_is_seen_at_every_byte(tmp_path: Path, count: int) -> None:
+    ring = made(tmp_path, count)
+    whole = ring.path.read_bytes()
+    record = following(ring)
+    at = START + SLOT * (count % 128)
+    before = whole[at : at + SLOT]
+    for size in range(SLOT + 1):
+        ring.path.write_bytes(whole)
+        ring.tear(record, size)
+        slot = record[:size] + before[size:]
+        assert ring.path.read_bytes()[at : at + SLOT] == slot
+        again = opened(ring)
+        assert again.head == count + (slot == record)
+        assert again.torn == (slot not in (before, record)), size
+        assert again.damaged == 0
+        # The record takes the torn one's place, and nothing else is lost.
+        if again.head == count:
+            again.commit(record)
+        last = opened(again)
+        assert (last.head, last.torn, last.damaged) == (count + 1, False, 0)
+        assert last.oldest == max(1, count - 126)
+
+
+def test_a_torn_record_of_a_full_lap_takes_the_oldest_with_it(tmp_path: Path) -> None:
+    ring = made(tmp_path, 200)
+    ring.tear(following(ring), SLOT // 2)
+    again = opened(ring)
+    assert (again.torn, again.oldest, again.head) == (True, 74, 200)
+
+
+@pytest.mark.parametrize("offset", [0, 7, 22, 30, 47, 48, 55])
+def test_a_damaged_record_ends_what_is_readable(tmp_path: Path, offset: int) -> None:
+    ring = made(tmp_path, 100)
+    data = bytearray(ring.path.read_bytes())
+    data[START + SLOT * 39 + offset] ^= 0x10  # record 40
+    ring.path.write_bytes(data)
+    again = opened(ring)
+    assert again.head == 100
+    # With another chain in record 40 it cannot be told from damage to 41.
+    assert again.damaged == (40 if offset < 48 else 41)
+    assert again.oldest == again.damaged + 1
+
+
+def test_damage_to_the_first_record_is_seen(tmp_path: Path) -> None:
+    ring = made(tmp_path, 3)
+    data = bytearray(ring.path.read_bytes())
+    data[START + 30] ^= 1
+    ring.path.write_bytes(data)
+    again = opened(ring)
+    assert (again.damaged, again.oldest, again.head) == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "what"),
+    [
+        (lambda data: b"", "is no ring"),
+        (lambda data: b"not a ring at all, but long enough to be looked at", "is no ring"),
+        (lambda data: data[:20], "is no ring"),
+        (lambda data: data[:12] + b"\1" + data[13:], "the header is damaged"),
+        (lambda data: data[:-1], "has 7191 bytes"),
+        (lambda data: data + bytes(SLOT), "has 7248 bytes"),
+        (lambda data: data[:START] + b"\xff" * (len(data) - START), "holds no whole record"),
+    ],
+)
+def test_a_damaged_or_foreign_file_is_named(tmp_path: Path, spoil: object, what: str) -> None:
+    ring = made(tmp_path, 3)
+    assert callable(spoil)
+    ring.path.write_bytes(spoil(ring.path.read_bytes()))
+    with pytest.raises(PlaceProblem, match=what) as problem:
+        opened(ring)
+    assert problem.value.where == str(ring.path)
+    assert "allowed" in problem.value.allowed

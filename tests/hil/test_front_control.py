@@ -1,0 +1,304 @@
+"""The control socket: what it understands, what it refuses, who may use it."""
+
+import asyncio
+import json
+import socket
+import stat
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firmware_protocol.enums import DeviceClass
+from hil.device.hands import Chord, Describe, Draw, Hand, JamHand, Line, Load, Press
+from hil.device.parts import Answer, CannotDo
+from hil.front import control_page
+from hil.front.control import CLIENTS, LONGEST, Control, ControlLost, ControlServer, HandRefused
+from hil.front.hand_words import ALL, BY_CLASS, BadHand, read, words
+from hil.front.unix_paths import PathTaken
+
+SHOE = BY_CLASS[DeviceClass.SHOE]
+
+
+class _Doer:
+    def __init__(self) -> None:
+        self.hands: list[Hand] = []
+
+    def __call__(self, hand: Hand) -> Answer:
+        if isinstance(hand, Draw) and hand.count > 10:
+            raise CannotDo("there are only 10 cards", "count up to 10")
+        if isinstance(hand, JamHand):
+            raise CannotDo("nothing is stuck")
+        self.hands.append(hand)
+        return {"done": len(self.hands)}
+
+
+@asynccontextmanager
+async def served(path: Path) -> AsyncIterator[_Doer]:
+    doer = _Doer()
+    server = ControlServer(path, SHOE, doer)
+    await server.start()
+    try:
+        yield doer
+    finally:
+        await server.close()
+
+
+def scene(path: Path, client: Callable[[_Doer], None]) -> None:
+    async def play() -> None:
+        async with served(path) as doer:
+            await asyncio.to_thread(client, doer)
+
+    asyncio.run(play())
+    assert not path.exists()
+
+
+def raw(path: Path, *lines: bytes) -> list[Any]:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(5)
+        sock.connect(str(path))
+        with sock.makefile("rwb") as file:
+            answers = []
+            for line in lines:
+                file.write(line + b"\n")
+                file.flush()
+                answers.append(json.loads(file.readline()))
+            return answers
+
+
+def test_hands_are_done_in_turn_and_answered(tmp_path: Path) -> None:
+    path = tmp_path / "control"
+
+    def client(doer: _Doer) -> None:
+        with Control(path) as control:
+            assert control.do(Describe()) == {"done": 1}
+            assert control.do(Draw(count=2, read="low")) == {"done": 2}
+            assert control.ask(b'{"do": "line", "drop": 1}') == {"done": 3}
+        assert doer.hands == [Describe(), Draw(count=2, read="low"), Line(drop=1.0)]
+
+    scene(path, client)
+
+
+BAD = [
+    (b"", "line", '{"do": VERB, ...}'),
+    (b"nonsense", "line", '{"do": VERB, ...}'),
+    (b"[1, 2]", "line", '{"do": VERB, ...}'),
+    (b"null", "line", '{"do": VERB, ...}'),
+    (b'{"do": "draw"', "line", '{"do": VERB, ...}'),
+    (b"[" * 5000, "line", '{"do": VERB, ...}'),
+    (b'"\xff"', "line", '{"do": VERB, ...}'),
+    (b"{}", "do", "describe, service"),
+    (b'{"do": 7}', "do", "describe, service"),
+    (b'{"do": null}', "do", "describe, service"),
+    (b'{"do": ["draw"]}', "do", "describe, service"),
+    (b'{"do": "dance"}', "do", "describe, service"),
+    (b'{"do": "Draw"}', "do", "describe, service"),
+    (b'{"do": "press", "seat": 1, "button": "hit"}', "do", "load, draw, retract"),  # a station's
+    (b'{"do": "draw", "number": 3}', "number", "count, dwell_ms, read"),
+    (b'{"do": "describe", "x": 1}', "x", "none"),
+    (b'{"do": "service"}', "on", "true or false"),
+    (b'{"do": "service", "on": 1}', "on", "true or false"),
+    (b'{"do": "service", "on": "true"}', "on", "true or false"),
+    (b'{"do": "service", "on": null}', "on", "true or false"),
+    (b'{"do": "draw", "count": 0}', "count", "a whole number from 1 to 10000"),
+    (b'{"do": "draw", "count": 10001}', "count", "a whole number from 1 to 10000"),
+    (b'{"do": "draw", "count": 1.5}', "count", "a whole number from 1 to 10000"),
+    (b'{"do": "draw", "count": "3"}', "count", "a whole number from 1 to 10000"),
+    (b'{"do": "draw", "count": true}', "count", "a whole number from 1 to 10000"),
+    (b'{"do": "draw", "read": "badly"}', "read", "foreign, low, no_index"),
+    (b'{"do": "draw", "confidence": 101}', "confidence", "from 0 to 100 or null"),
+    (b'{"do": "line", "flip": 1.01}', "flip", "a number from 0 to 1"),
+    (b'{"do": "line", "flip": -0.01}', "flip", "a number from 0 to 1"),
+    (b'{"do": "line", "flip": NaN}', "line", '{"do": VERB, ...}'),
+    (b'{"do": "line", "seed": 99999999999999999999999999}', "seed", "a whole number, of 64 bits"),
+    (b'{"do": "line", "seed": ' + b"9" * 5000 + b"}", "line", '{"do": VERB, ...}'),
+    (b'{"do": "power", "at": "sometime"}', "at", "in_commit or now"),
+    (b'{"do": "power", "off_ms": -1}', "off_ms", "a whole number from 0 to 3600000"),
+    (b'{"do": "load", "cards": "Ah"}', "cards", "a list of: a card"),
+    (b'{"do": "load", "cards": ["Ah", "1h"]}', "cards", "a list of: a card"),
+    (b'{"do": "load", "cards": ["Ah\\n"]}', "cards", "a list of: a card"),
+    (b'{"do": "load", "decks": 13}', "decks", "a whole number from 0 to 12"),
+    (b'{"do": "firmware", "version": ""}', "version", "1 to 32 characters"),
+    (b'{"do": "jam"}', "code", "double_feed, exit_blocked"),
+]
+
+
+def test_what_is_no_hand_is_refused_with_reasons_and_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "control"
+
+    def client(doer: _Doer) -> None:
+        answers = raw(path, *(line for line, _, _ in BAD))
+        for (line, where, allowed), answer in zip(BAD, answers, strict=True):
+            assert answer["ok"] is False, line
+            assert answer["where"] == where, (line, answer)
+            assert allowed in answer["allowed"], (line, answer)
+            assert answer["error"], line
+        assert doer.hands == []
+
+    scene(path, client)
+
+
+def test_what_cannot_be_done_now_is_refused_with_the_verb(tmp_path: Path) -> None:
+    path = tmp_path / "control"
+
+    def client(doer: _Doer) -> None:
+        with Control(path) as control:
+            with pytest.raises(HandRefused, match="draw: there are only 10 cards; allowed: count"):
+                control.do(Draw(count=11))
+            with pytest.raises(HandRefused, match=r"^jam: nothing is stuck$"):
+                control.do(JamHand(code=None))
+            with pytest.raises(HandRefused) as refused:
+                control.do(Press(seat=1, button="hit"))
+            assert refused.value.where == "do"
+            assert control.do(Describe()) == {"done": 1}
+
+    scene(path, client)
+
+
+def test_it_is_for_its_owner_only_and_appears_whole(tmp_path: Path) -> None:
+    path = tmp_path / "control"
+
+    def client(doer: _Doer) -> None:
+        mode = path.stat().st_mode
+        assert stat.S_ISSOCK(mode)
+        assert stat.S_IMODE(mode) == 0o600
+        assert [entry.name for entry in tmp_path.iterdir()] == ["control"]
+
+    scene(path, client)
+
+
+def test_several_clients_at_a_time_and_not_too_many(tmp_path: Path) -> None:
+    path = tmp_path / "control"
+
+    def client(doer: _Doer) -> None:
+        clients = [Control(path) for _ in range(CLIENTS)]
+        for number, one in enumerate(clients, 1):
+            assert one.do(Describe()) == {"done": number}
+        with Control(path) as late, pytest.raises(HandRefused, match="too many clients"):
+            late.do(Describe())
+        for one in clients:
+            one.close()
+        doer.hands.clear()
+
+    scene(path, client)
+
+
+def test_a_line_without_end_is_cut_off_and_the_others_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "control"
+
+    def client(doer: _Doer) -> None:
+        with Control(path) as other, Control(path) as long:
+            with pytest.raises(HandRefused, match="too long"):
+                long.ask(b" " * (LONGEST + 10))
+            with pytest.raises(ControlLost):
+                long.do(Describe())
+            padded = b'{"do": "describe"' + b" " * (LONGEST - 100) + b"}"
+            assert other.ask(padded) == {"done": 1}
+
+    scene(path, client)
+
+
+def test_half_a_line_is_no_hand(tmp_path: Path) -> None:
+    path = tmp_path / "control"
+
+    def client(doer: _Doer) -> None:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(str(path))
+            sock.sendall(b'{"do": "describe"}')
+        with Control(path) as control:
+            assert control.do(Describe()) == {"done": 1}
+
+    scene(path, client)
+
+
+def test_a_hand_in_pieces_is_one_and_two_in_one_are_two(tmp_path: Path) -> None:
+    path = tmp_path / "control"
+
+    def client(doer: _Doer) -> None:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(5)
+            sock.connect(str(path))
+            for byte in b'{"do": "describe"}\n{"do": "dr':
+                sock.send(bytes((byte,)))
+            sock.send(b'aw"}\n{"do": "retract"}\n')
+            with sock.makefile("rb") as file:
+                assert [json.loads(file.readline())["answer"]["done"] for _ in range(3)] == [
+                    1,
+                    2,
+                    3,
+                ]
+
+    scene(path, client)
+
+
+def test_clients_that_stay_do_not_hold_the_end_up(tmp_path: Path) -> None:
+    path = tmp_path / "control"
+    left: list[Control] = []
+
+    def client(doer: _Doer) -> None:
+        left.append(Control(path))
+        left[0].do(Describe())
+
+    scene(path, client)
+    with pytest.raises(ControlLost):
+        left[0].do(Describe())
+    left[0].close()
+    with pytest.raises(ControlLost, match="No such file"):
+        Control(path)
+
+
+def test_the_place_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    path = tmp_path / "control"
+
+    async def play() -> None:
+        async with served(path):
+            with pytest.raises(PathTaken, match="somebody listens"):
+                ControlServer(path, SHOE, _Doer())
+            with pytest.raises(PathTaken, match="is no socket"):
+                ControlServer(tmp_path / "file", SHOE, _Doer())
+
+    asyncio.run(play())
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_what_was_left_behind_is_replaced_and_a_long_path_works(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 50)
+    folder.mkdir()
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(tmp_path / "dead"))
+    (tmp_path / "dead").rename(folder / "control")
+
+    def client(doer: _Doer) -> None:
+        with Control(folder / "control") as control:
+            assert control.do(Load()) == {"done": 1}
+
+    scene(folder / "control", client)
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def test_every_hand_is_read_and_has_words() -> None:
+    assert set(ALL) == {verb for verbs in BY_CLASS.values() for verb in verbs}
+    for verb, hand in ALL.items():
+        for word in words(hand):
+            assert word.allowed, (verb, word.name)
+    chord = read(b'{"do": "chord", "seat": 3, "buttons": ["hit", "stand"]}', ALL)
+    assert chord == Chord(seat=3, buttons=("hit", "stand"))
+    with pytest.raises(BadHand, match="seat: is missing; allowed: a whole number from 1 to 15"):
+        read(b'{"do": "chord", "buttons": []}', ALL)
+
+
+def test_the_page_is_that_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert control_page.main(["--check"]) == 0
+    for verb in ALL:
+        assert f"### {verb}\n" in control_page.page()
+    stale = tmp_path / "CONTROL.md"
+    monkeypatch.setattr(control_page, "PAGE", stale)
+    assert control_page.main(["--check"]) == 1
+    assert not stale.exists()
+    assert control_page.main(["--write"]) == 0
+    assert control_page.main(["--check"]) == 0
