@@ -72,7 +72,7 @@ class AlertCode(IntEnum):
     NOT_PAIRED = 3
     """HS1 came, but no host is paired yet."""
     PAIRING_OFF = 4
-    """PAIR1 or PAIR3 came while the service switch is off."""
+    """PAIR1 or PAIR3 came while the service switch is off, or after five wrong codes."""
     PAIRING_REFUSED = 5
     """PAIR3 was not authentic: most likely a wrong label code."""
     NO_VERSION = 6

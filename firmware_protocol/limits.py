@@ -30,7 +30,7 @@ RESULTS_KEPT: Final = 8
 RING_LEAST: Final = 128
 """Records that a device's ring holds at least."""
 RING_SPARE: Final = 8
-"""Last free slots of the ring, kept for POWER, TAMPER, FAULT and LOG_PRESSURE."""
+"""Last free slots of the ring, kept for POWER, TAMPER, FAULT, LOG_PRESSURE and PAIRED."""
 REREAD_DEPTH: Final = 64
 """Last records that a shoe keeps readable, acknowledged or not."""
 PRESSURE_PERCENT: Final = 75

@@ -44,7 +44,7 @@ class DeviceBeat(Control, frozen=True, gc=False):
     damaged: int
     """Damaged frames since the start."""
     refused: int
-    """Whole frames that were not authentic, replayed or of no session, since the start."""
+    """Whole frames that were ignored, and malformed plaintexts, since the start."""
 
     ID: ClassVar = 0x81
     NAME: ClassVar = "DEVICE_BEAT"

@@ -45,7 +45,7 @@
 #define TL_RESULTS_KEPT 8u
 /* records that a device's ring holds at least */
 #define TL_RING_LEAST 128u
-/* last free slots of the ring, kept for POWER, TAMPER, FAULT and LOG_PRESSURE */
+/* last free slots of the ring, kept for POWER, TAMPER, FAULT, LOG_PRESSURE and PAIRED */
 #define TL_RING_SPARE 8u
 /* last records that a shoe keeps readable, acknowledged or not */
 #define TL_REREAD_DEPTH 64u
@@ -153,7 +153,7 @@ enum tl_alert_code {
     TL_ALERT_CODE_HANDSHAKE_REFUSED = 2,
     /* HS1 came, but no host is paired yet */
     TL_ALERT_CODE_NOT_PAIRED = 3,
-    /* PAIR1 or PAIR3 came while the service switch is off */
+    /* PAIR1 or PAIR3 came while the service switch is off, or after five wrong codes */
     TL_ALERT_CODE_PAIRING_OFF = 4,
     /* PAIR3 was not authentic: most likely a wrong label code */
     TL_ALERT_CODE_PAIRING_REFUSED = 5,
@@ -1314,7 +1314,7 @@ struct tl_device_beat {
     uint8_t state;
     /* damaged frames since the start */
     uint32_t damaged;
-    /* whole frames that were not authentic, replayed or of no session, since the start */
+    /* whole frames that were ignored, and malformed plaintexts, since the start */
     uint32_t refused;
 } TL_PACKED;
 TL_ASSERT(sizeof(struct tl_device_beat) == 30);
