@@ -65,7 +65,7 @@ class Address(Struct, frozen=True):
 
 def parse(text: str) -> Address:
     """The address that this text is, or AddressProblem."""
-    if text.startswith("/"):
+    if "/" in text.partition(":")[0] and not text.startswith(f"{Transport.USB.value}+"):
         return _serial(text)
     head, colon, where = text.partition(":")
     name, plus, _ = head.partition("+")

@@ -8,6 +8,7 @@ counts a wrong try.
 from __future__ import annotations
 
 import hashlib
+from string import hexdigits
 from typing import Final
 
 from firmware_protocol.errors import BadKey, BadLabelCode
@@ -45,12 +46,11 @@ def label_text(code: bytes) -> str:
 def read_label(text: str) -> bytes:
     """The code that someone typed. Case, blanks and dashes do not matter."""
     digits = "".join(text.split()).replace("-", "")
-    try:
-        raw = bytes.fromhex(digits)
-    except ValueError:
-        raise BadLabelCode("a label code has the digits 0 to 9 and A to F only") from None
-    if len(raw) != LABEL_SIZE + _CHECK_SIZE:
+    if not set(digits) <= set(hexdigits):
+        raise BadLabelCode("a label code has the digits 0 to 9 and A to F only")
+    if len(digits) != _DIGITS:
         raise BadLabelCode(f"a label code has {_DIGITS} digits, not {len(digits)}")
+    raw = bytes.fromhex(digits)
     code, check = raw[:LABEL_SIZE], raw[LABEL_SIZE:]
     if check != _check(code):
         raise BadLabelCode("the last group does not fit the rest: a digit was mistyped")

@@ -45,6 +45,8 @@ __all__ = ["MOST_OUT", "NO_CURSOR", "Cursor", "Link", "LinkBusy"]
 
 MOST_OUT: Final = 16_384
 """Bytes that wait for the port. What is beyond is lost, as on a bad line, and heals like that."""
+_FORMER: Final = 4
+"""Sessions that have ended and are remembered."""
 _LINGER: Final = DEAD_MS * 1000
 """Frames of a session that has ended may be on their way for so long: they mean nothing."""
 
@@ -206,12 +208,12 @@ class Link:
         self._talk.set_window(WINDOW, now)
 
     def adopt(self, now: int, *, skip: bool = False) -> None:
-        """Two people have accepted the ring as it is. ValueError when nothing is Held.
+        """Two people have accepted the ring as it is. ValueError when nothing is Held, or when
+        records that have arrived are neither kept() nor given up with again().
 
         Records come from the oldest on that the ring holds, also such as came before; with `skip`
-        only those after the head that was Held. What has arrived and is not kept is forgotten.
-        Once Resumed is told, `cursor` is where the ring goes on; it is adopted for good when the
-        first record of it is kept.
+        only those after the head that was Held. Once Resumed is told, `cursor` is where the ring
+        goes on; it is adopted for good when the first record of it is kept.
         """
         self._talk.adopt(now, skip=skip)
         self._talk.pump(now)
@@ -267,8 +269,10 @@ class Link:
 
     def _wipe(self, session: Session, now: int) -> None:
         session.wipe()
-        self._former = {one: at for one, at in self._former.items() if now < at + _LINGER}
+        self._former.pop(session.id, None)
         self._former[session.id] = now
+        if len(self._former) > _FORMER:
+            del self._former[next(iter(self._former))]
 
     def _part(self, now: int) -> None:
         """The port is not open any more, or not yet."""

@@ -29,6 +29,10 @@ NO_CURSOR: Final = Cursor(0, 0, NO_CHAIN)
 """Of a device that the host has never heard."""
 
 
+LAST_SEQ: Final = 0xFFFFFFFF
+"""No seq is higher. No ring comes so far, but a defective device may say that it has."""
+
+
 class Place(Enum):
     """Where a record stands beside what the host has."""
 
@@ -111,7 +115,7 @@ class Records:
         if not self.cursor.epoch:
             return Resume(0, 0, NO_CHAIN, ResumeMode.CHECK)
         mode = ResumeMode.ADOPT if self._loose else ResumeMode.CHECK
-        return Resume(self.cursor.epoch, self.cursor.seq + 1, self.cursor.chain, mode)
+        return Resume(self.cursor.epoch, after(self.cursor.seq), self.cursor.chain, mode)
 
     def disagrees(self, reply: ResumeReply) -> bool:
         """Whether the ring's end contradicts a record that has come, kept or not."""
@@ -135,6 +139,11 @@ class Records:
     def _trim(self) -> None:
         while len(self._recent) > RECENT:
             del self._recent[next(iter(self._recent))]
+
+
+def after(seq: int) -> int:
+    """The next seq, as far as there is one."""
+    return min(seq + 1, LAST_SEQ)
 
 
 def own_verdict(asked: Resume, reply: ResumeReply) -> Verdict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from firmware_protocol.enums import ResumeMode, Verdict
-from firmware_protocol.link_cursor import Records, own_verdict
+from firmware_protocol.link_cursor import Records, after, own_verdict
 from firmware_protocol.link_events import Held, Resumed
 from firmware_protocol.messages_all import Resume, ResumeReply
 from firmware_protocol.plaintext import NO_CHAIN, EventRecord
@@ -59,11 +59,17 @@ class Resuming:
         return self._hold(Held(verdict, record.epoch, oldest, record.seq, record.chain))
 
     def adopt(self, *, skip: bool) -> None:
-        """Two people have accepted the ring as it is. ValueError when nothing is held."""
-        if self.held is None:
-            raise ValueError("adopt(): nothing is held")
+        """Two people have accepted the ring as it is. ValueError when nothing is held, and when
+        records have come that are neither kept nor given up: kept() would mean others soon."""
         held = self.held
-        self._adoption = Adoption(held.epoch, held.head + 1 if skip else held.oldest)
+        if held is None:
+            raise ValueError("adopt(): nothing is held")
+        if self._records.waiting:
+            raise ValueError(
+                f"adopt(): {self._records.waiting} records have arrived and are not kept; "
+                "kept() or again() comes first"
+            )
+        self._adoption = Adoption(held.epoch, after(held.head) if skip else held.oldest)
 
     def parted(self) -> None:
         """The session is over, or another one took its place: RESUME begins anew."""

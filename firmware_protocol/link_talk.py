@@ -15,7 +15,7 @@ from firmware_protocol.enums import DeviceClass, NakWhy, Verdict
 from firmware_protocol.errors import ProtocolError, UnknownMessage
 from firmware_protocol.limits import NAK_GAP_MS, WINDOW
 from firmware_protocol.link_calls import READS, Call, Calls
-from firmware_protocol.link_cursor import Place, Records
+from firmware_protocol.link_cursor import Place, Records, after
 from firmware_protocol.link_events import (
     Arrived,
     Beat,
@@ -115,7 +115,7 @@ class Talk:
         self._records.forget()
         cursor = self._records.cursor
         if self.resuming.taking:
-            self._say(EvtNak(cursor.epoch, cursor.seq + 1, NakWhy.AGAIN), now)
+            self._say(EvtNak(cursor.epoch, after(cursor.seq), NakWhy.AGAIN), now)
 
     def adopt(self, now: int, *, skip: bool) -> None:
         self.resuming.adopt(skip=skip)

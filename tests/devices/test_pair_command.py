@@ -9,6 +9,7 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 import tty
 from pathlib import Path
 
@@ -167,6 +168,26 @@ def test_nobody_answers(store: KeyStore, hasty: None, capsys: pytest.CaptureFixt
     os.close(master)
     os.close(slave)
     assert "nothing answered: no device, one without power" in capsys.readouterr().err
+
+
+def test_a_port_that_goes_in_the_middle(
+    store: KeyStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    path = os.ttyname(slave)
+
+    def pull() -> None:
+        os.read(master, 1)  # HELLO is on its way
+        os.close(slave)
+        os.close(master)
+
+    puller = threading.Thread(target=pull)
+    puller.start()
+    assert pair(path, *TWO, "--label", WRONG) == 1
+    puller.join(PATIENCE)
+    words = f"not paired: {path}: the port has gone: it was unplugged or hung up\n"
+    assert capsys.readouterr().err == words
 
 
 def test_a_line_that_garbles_everything(

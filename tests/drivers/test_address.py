@@ -21,6 +21,8 @@ from tests.drivers.listening import Listener
         ("serial:/dev/ttyUSB0", Address(Transport.SERIAL, "/dev/ttyUSB0")),
         ("/dev/serial/by-id/x:y", Address(Transport.SERIAL, "/dev/serial/by-id/x:y")),
         ("serial:./run/shoe", Address(Transport.SERIAL, "./run/shoe")),
+        ("run/shoe/port", Address(Transport.SERIAL, "run/shoe/port")),
+        ("./a:b", Address(Transport.SERIAL, "./a:b")),
         ("adapter:FT4NUM9K", Address(Transport.ADAPTER, "FT4NUM9K")),
         ("usb:SH-0042", Address(Transport.USB, "SH-0042")),
         ("usb:a.b_c-d", Address(Transport.USB, "a.b_c-d")),

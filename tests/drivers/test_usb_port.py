@@ -298,6 +298,34 @@ def test_close_is_bounded_when_a_thread_is_stuck(
     asyncio.run(run())
 
 
+def test_the_device_is_not_let_go_under_a_write(
+    device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writing, stuck = threading.Event(), threading.Event()
+
+    def hang(data: bytes, milliseconds: int) -> int:
+        writing.set()
+        assert stuck.wait(PATIENCE)
+        return len(data)
+
+    monkeypatch.setattr(device, "write", hang)
+
+    async def run() -> None:
+        ears = Listener()
+        port = await opened(ears)
+        port.write(b"slow")
+        assert await asyncio.to_thread(writing.wait, PATIENCE)
+        device.unplug()
+        await asyncio.sleep(0.05)  # time in which it would be let go, if it were
+        closed = [device.did["close_device"]]
+        stuck.set()
+        await ears.until_lost()
+        closed.append(device.did["close_device"])
+        assert closed == [0, 1]
+
+    asyncio.run(run())
+
+
 def test_a_loop_that_ends_without_close_ends_the_threads(device: FakeDevice) -> None:
     async def run() -> None:
         await opened(Listener())

@@ -133,6 +133,11 @@ def test_what_is_no_label_is_refused(text: str) -> None:
         keys.read_label(text)
 
 
+def test_a_missing_digit_is_named_as_one() -> None:
+    with pytest.raises(errors.BadLabelCode, match="36 digits, not 35"):
+        keys.read_label("0" * 35)
+
+
 def test_fingerprints_and_psk() -> None:
     assert len(keys.fingerprint(bytes(32))) == 16
     assert keys.fingerprint(bytes(32)) != keys.fingerprint(b"\x01" + bytes(31))
