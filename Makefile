@@ -58,6 +58,7 @@ fresh: setup ## check that what is generated is that of the code that runs
 	$(BIN)/holecard procedure --check
 	$(BIN)/python -m firmware_protocol.generate --check
 	$(BIN)/python -m firmware_protocol.vectors.make
+	$(BIN)/python -m hil.front.control_page --check
 
 bench: setup ## measure the speed
 	$(BIN)/holecard bench

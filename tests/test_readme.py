@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-_BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+_ALL_BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+_SESSIONS = [block for block in _ALL_BLOCKS if re.search(r" &\s", block)]
+"""Lines that belong together: those that end in & run beside the others."""
+_BLOCKS = [block for block in _ALL_BLOCKS if block not in _SESSIONS]
 _INLINE = re.findall(r"`((?:holecard|make) [^`]+)`", README)
 
 
@@ -45,6 +51,45 @@ def test_the_command_runs(line: str) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout
+
+
+@pytest.mark.parametrize("block", _SESSIONS)
+def test_the_session_runs(block: str, tmp_path: Path) -> None:
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    lines = [line.split("  #")[0].strip() for line in block.splitlines()]
+    assert lines[0].endswith("&")
+    with ExitStack() as beside:
+        for line in lines:
+            if line.endswith("&"):
+                beside.enter_context(_beside(line.removesuffix("&"), tmp_path, env))
+                continue
+            ran = subprocess.run(
+                ["bash", "-c", line],
+                cwd=tmp_path,
+                env=env,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                stdin=subprocess.DEVNULL,
+                check=False,
+            )
+            assert ran.returncode == 0, (line, ran.stdout, ran.stderr)
+            assert ran.stdout
+
+
+@contextmanager
+def _beside(line: str, cwd: Path, env: dict[str, str]) -> Iterator[None]:
+    """Runs until it is told to stop, and has said that it does."""
+    with subprocess.Popen(
+        shlex.split(line), cwd=cwd, env=env, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            assert any(said.startswith("runs until") for said in process.stdout)
+            yield
+        finally:
+            process.terminate()
+        assert process.wait(10) == 0
 
 
 @pytest.mark.parametrize("line", MAKE)

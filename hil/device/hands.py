@@ -18,7 +18,7 @@ Millis = Annotated[int, Meta(ge=0, le=3_600_000)]
 Seat = Annotated[int, Meta(ge=1, le=15)]
 Jam = Literal["stuck", "double_feed", "no_feed", "exit_blocked", "motor", "left_inside", "other"]
 ButtonName = Literal["hit", "stand", "double", "split", "surrender", "yes", "no", "bet", "call"]
-CardName = Annotated[str, Meta(pattern=r"^([2-9TJQKA][cdhs]|cut)$")]
+CardName = Annotated[str, Meta(pattern=r"^([2-9TJQKA][cdhs]|cut)\Z")]
 Moment = Literal["before_commit", "in_commit", "after_commit", "before_reply", "before_ack"]
 
 

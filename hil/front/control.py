@@ -153,7 +153,9 @@ class Control:
     def ask(self, line: bytes) -> Answer:
         """The same with a line of JSON as it is."""
         try:
-            self._sock.sendall(line + b"\n")
+            # Who is turned away finds the door shut, and the reason is there to be read.
+            with suppress(BrokenPipeError):
+                self._sock.sendall(line + b"\n")
             answer = msgspec.json.decode(self._read())
         except (OSError, msgspec.DecodeError) as problem:
             raise ControlLost(str(problem) or type(problem).__name__) from problem

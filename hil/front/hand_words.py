@@ -34,7 +34,7 @@ from hil.device.hands import Hand
 
 Verbs = Mapping[str, type[Hand]]
 _PATTERNS: Final = {
-    r"^([2-9TJQKA][cdhs]|cut)$": "a card: one of 23456789TJQKA and one of cdhs, or cut",
+    r"^([2-9TJQKA][cdhs]|cut)\Z": "a card: one of 23456789TJQKA and one of cdhs, or cut",
 }
 _BITS: Final = 64
 """Where nothing else is said, numbers are not larger."""

@@ -32,6 +32,7 @@ _EPILOG: Final = """\
 examples:
   holecard sim shoe --dir run/shoe --create
   holecard sim do run/shoe/control service on=true
+  holecard sim do run/shoe/control describe --get label
   holecard sim do run/shoe/control '{"do": "draw", "count": 3}'
   holecard sim station --dir run/station --create --seat 1 2 --usb run/bus
   holecard sim breaks --profile station
@@ -100,6 +101,7 @@ def _add_do(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     do.add_argument("socket", type=Path, help="its control socket")
     do.add_argument("hand", help="a verb, or the whole hand as JSON")
     do.add_argument("fields", nargs="*", metavar="field=value")
+    do.add_argument("--get", metavar="NAME", help="print this field of the answer alone")
     do.set_defaults(func=_do)
 
 
@@ -272,8 +274,16 @@ def _do(args: argparse.Namespace) -> int:
     except HandRefused as refused:
         print(refused)
         return 1
-    print(json.dumps(answer, indent=2))
+    print(json.dumps(answer, indent=2) if args.get is None else _field(answer, args.get))
     return 0
+
+
+def _field(answer: dict[str, Any], name: str) -> str:
+    if name not in answer:
+        allowed = ", ".join(sorted(answer)) or "none: it is empty"
+        raise UsageProblem("--get", f"it is done, but the answer has no field {name}", allowed)
+    value = answer[name]
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _as_line(hand: str, fields: list[str]) -> bytes:

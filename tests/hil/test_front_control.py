@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import select
 import socket
 import stat
 from collections.abc import AsyncIterator, Callable
@@ -176,11 +177,16 @@ def test_several_clients_at_a_time_and_not_too_many(tmp_path: Path) -> None:
         clients = [Control(path) for _ in range(CLIENTS)]
         for number, one in enumerate(clients, 1):
             assert one.do(Describe()) == {"done": number}
-        with Control(path) as late, pytest.raises(HandRefused, match="too many clients"):
-            late.do(Describe())
+        with Control(path) as late:
+            shut = select.poll()
+            shut.register(late._sock, select.POLLRDHUP)
+            assert shut.poll(5_000)  # also one that asks when it has been turned away is told why
+            with pytest.raises(HandRefused, match="too many clients"):
+                late.do(Describe())
+            with pytest.raises(ControlLost):
+                late.do(Describe())
         for one in clients:
             one.close()
-        doer.hands.clear()
 
     scene(path, client)
 

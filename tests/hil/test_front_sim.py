@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -24,7 +25,7 @@ from firmware_protocol.messages_frames import Hello, HelloRsp
 from hil.device import identity
 from hil.device.hands import Describe, Draw, Firmware, Freeze, Plug, Power, Press, Service
 from hil.front import sim_cli
-from hil.front.control import Control, HandRefused
+from hil.front.control import Control, ControlLost, HandRefused
 from hil.front.live import Live
 from hil.front.running import DidNotRun, beside, running
 from hil.front.usb_backend import backend
@@ -179,23 +180,21 @@ def test_power_comes_back_by_the_clock(tmp_path: Path) -> None:
 def test_a_frozen_device_on_a_bus_takes_no_bytes_and_then_does(tmp_path: Path) -> None:
     bus = tmp_path / "bus"
 
-    def full() -> Any:
-        device = usb.core.find(backend=backend(str(bus)))
-        assert device.write(END_OUT, b"\0" * 300, 30) == 128
-        with pytest.raises(usb.core.USBTimeoutError):
-            device.write(END_OUT, HELLO, 30)
-        return device
-
-    def goes_on(device: Any) -> None:
-        device.write(END_OUT, b"\0" + HELLO, 5_000)
-        assert answer(device.read(END_IN, 4096, 5_000).tobytes()) is not None
-        usb.util.dispose_resources(device)
-
     async def scene(live: Live) -> None:
+        loop = asyncio.get_running_loop()
+
+        def host() -> None:
+            device = usb.core.find(backend=backend(str(bus)))
+            assert device.write(END_OUT, b"\0" * 300, 30) == 128
+            with pytest.raises(usb.core.USBTimeoutError):
+                device.write(END_OUT, HELLO, 30)
+            loop.call_soon_threadsafe(loop.call_later, 0.02, live.hand, Freeze(on=False))
+            device.write(END_OUT, b"\0" + HELLO, 5_000)  # waits until the firmware goes on
+            assert answer(device.read(END_IN, 4096, 5_000).tobytes()) is not None
+            usb.util.dispose_resources(device)
+
         live.hand(Freeze(on=True))
-        device = await asyncio.to_thread(full)
-        live.hand(Freeze(on=False))
-        await asyncio.to_thread(goes_on, device)
+        await asyncio.to_thread(host)
 
     play(scene, "shoe", tmp_path / "shoe", usb=bus)
 
@@ -229,6 +228,9 @@ def test_it_comes_back_as_the_same_device_and_the_same_seed_makes_the_same(tmp_p
         assert sim.told["boot"] == 2
     with running("shoe", tmp_path / "b", "--seed", "5") as sim:
         assert (sim.told["key"], sim.told["epoch"]) == (first["key"], first["epoch"])
+    with running("shoe", tmp_path / "c", "--seed", "6") as sim:
+        assert sim.told["key"] != first["key"]
+        assert sim.told["epoch"] != first["epoch"]
 
 
 def test_what_a_killed_one_left_behind_stands_in_nobodys_way(tmp_path: Path) -> None:
@@ -242,20 +244,56 @@ def test_what_a_killed_one_left_behind_stands_in_nobodys_way(tmp_path: Path) -> 
     assert left_in(place) == set()
 
 
+def test_it_ends_though_hosts_and_hands_hold_on_to_it(tmp_path: Path) -> None:
+    place, bus = tmp_path / "shoe", tmp_path / "bus"
+    with running("shoe", place, usb=bus) as sim:
+        device = usb.core.find(backend=backend(str(bus)))
+        usb.util.claim_interface(device, 0)
+        others = [Control(place / "control") for _ in range(3)]
+        sim.process.terminate()
+        with pytest.raises(usb.core.USBError) as gone:
+            device.read(END_IN, 64, 5_000)
+        assert gone.value.errno == errno.ENODEV
+        assert sim.process.wait(10) == 0
+    usb.util.dispose_resources(device)
+    for other in others:
+        other.close()
+    assert left_in(place) == set()
+    assert [path.name for path in bus.iterdir()] == ["last-address"]
+
+
+def test_a_device_that_fails_says_so_and_ends(tmp_path: Path) -> None:
+    place = tmp_path / "shoe"
+
+    def fail() -> None:
+        with running("shoe", place) as sim:
+            (place / "ring").write_bytes(b"nonsense")
+            with pytest.raises(ControlLost):
+                sim.control.do(Power())
+            assert sim.process.wait(10) != 0
+
+    with pytest.raises(DidNotRun, match="ring"):
+        fail()
+    assert left_in(place) == set()
+
+
 def test_words_for_people_and_ctrl_c(tmp_path: Path) -> None:
     place = tmp_path / "shoe"
     command = [sys.executable, "-m", "hil.front", "shoe", "--dir", str(place), "--create"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        lines = [next(process.stdout)]
-        while not lines[-1].startswith("runs until"):
-            lines.append(next(process.stdout))
-        with Control(place / "control") as control:
-            label = control.do(Describe())["label"]
-            assert run("do", str(place / "control"), "service", "on=true") == 0
-            assert "SERVICE" in control.do(Describe())["state"]
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        try:
+            assert process.stdout is not None
+            lines = [next(process.stdout)]
+            while not lines[-1].startswith("runs until"):
+                lines.append(next(process.stdout))
+            with Control(place / "control") as control:
+                label = control.do(Describe())["label"]
+                assert run("do", str(place / "control"), "service", "on=true") == 0
+                assert "SERVICE" in control.do(Describe())["state"]
+            process.send_signal(signal.SIGINT)
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
     text = "".join(lines)
     for part in (
         label,

@@ -73,6 +73,14 @@ def test_a_frozen_device_hears_what_its_hardware_has_kept(meeting: Meeting) -> N
     assert meeting.link.resumed
 
 
+def test_without_power_nothing_is_frozen(meeting: Meeting) -> None:
+    meeting.hand(Freeze(on=True))
+    meeting.hand(Power(off_ms=100))
+    assert meeting.hand(Describe())["frozen"] is False
+    meeting.run(100)
+    assert meeting.hand(Describe())["powered"] is True
+
+
 def test_a_reset_gets_a_device_out_of_its_freeze(meeting: Meeting) -> None:
     meeting.hand(Freeze(on=True))
     meeting.run(100)

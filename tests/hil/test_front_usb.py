@@ -1,18 +1,13 @@
-"""The simulated USB bus through pyusb: found, opened, claimed, read, written, pulled out."""
+"""The simulated USB bus through pyusb: found, opened, claimed, pulled out, put back."""
 
 import asyncio
 import errno
-import os
 import socket
 import subprocess
 import sys
 import threading
-import time
-from array import array
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 import usb.core
@@ -20,69 +15,8 @@ import usb.util
 
 from hil.front import usb_bus
 from hil.front.usb_backend import SimBackend, backend
-from hil.front.usb_bus import UsbDevice
-from hil.front.usb_pipes import InPipe, OutPipe, packets
 from hil.front.usb_words import END_IN, END_OUT, Status
-
-NAMES = ("Holecard", "Sim shoe", "SH-0001")
-T = TypeVar("T")
-SHORT = 30
-"""Milliseconds in which nothing will come."""
-LONG = 5_000
-
-
-class _Rig:
-    """A device on a bus, what it has heard, and a switch for its firmware."""
-
-    def __init__(self, bus: Path, **more: Any) -> None:
-        self.bus = bus
-        self.ears: list[bytes] = []
-        self.reading = True
-        self._loop = asyncio.get_running_loop()
-        self.device = UsbDevice(bus, NAMES, self.ears.append, reading=lambda: self.reading, **more)
-        self.device.plug()
-
-    @property
-    def heard(self) -> list[bytes]:
-        """What the firmware has, asked from another thread: a transfer is done for the host a
-        moment before the firmware has it."""
-
-        async def settled() -> list[bytes]:
-            return self.ears
-
-        return asyncio.run_coroutine_threadsafe(settled(), self._loop).result(5)
-
-
-@asynccontextmanager
-async def a_rig(bus: Path, **more: Any) -> AsyncIterator[_Rig]:
-    rig = _Rig(bus, **more)
-    try:
-        yield rig
-    finally:
-        rig.device.close()
-
-
-def find(bus: Path) -> Any:
-    return usb.core.find(backend=backend(str(bus)))
-
-
-def scene(bus: Path, host: Callable[[_Rig, Callable[..., None]], None], **more: Any) -> None:
-    """A device in a loop, and `host(rig, call)` in a thread beside it; `call` runs something in
-    the loop and waits until it is done."""
-
-    async def play() -> None:
-        loop = asyncio.get_running_loop()
-
-        def call(do: Callable[..., Any], *arguments: Any) -> None:
-            async def done() -> None:
-                do(*arguments)
-
-            asyncio.run_coroutine_threadsafe(done(), loop).result(5)
-
-        async with a_rig(bus, **more) as rig:
-            await asyncio.to_thread(host, rig, call)
-
-    asyncio.run(play())
+from tests.hil.usb_rig import LONG, NAMES, SHORT, Rig, a_rig, find, scene
 
 
 @pytest.fixture
@@ -91,7 +25,7 @@ def bus(tmp_path: Path) -> Path:
 
 
 def test_it_is_found_with_what_the_page_says_of_it(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
+    def host(rig: Rig, call: Callable[..., None]) -> None:
         device = find(bus)
         assert (device.manufacturer, device.product, device.serial_number) == NAMES
         assert device.address == rig.device.address
@@ -119,7 +53,7 @@ def test_it_is_found_with_what_the_page_says_of_it(bus: Path) -> None:
 
 
 def test_what_it_does_not_know_it_stalls(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
+    def host(rig: Rig, call: Callable[..., None]) -> None:
         device = find(bus)
         with pytest.raises(usb.core.USBError) as stalled:
             device.ctrl_transfer(0xC0, 0x33, 0, 0, 8)
@@ -135,118 +69,8 @@ def test_what_it_does_not_know_it_stalls(bus: Path) -> None:
     scene(bus, host)
 
 
-def test_transfers_of_all_sizes_go_both_ways(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
-        device = find(bus)
-        for size in (1, 63, 64, 65, 128, 1000):
-            data = os.urandom(size)
-            assert device.write(END_OUT, data, LONG) == size
-            if size % 64 == 0:
-                assert device.write(END_OUT, b"", LONG) == 0
-            assert device.read(END_IN, 4096, LONG).tobytes() == data
-        usb.util.dispose_resources(device)
-
-    async def play() -> None:
-        async with a_rig(bus) as rig:
-            rig.device._heard = rig.device.write  # an echo
-            await asyncio.to_thread(host, rig, lambda: None)
-
-    asyncio.run(play())
-
-
-def test_a_multiple_of_the_packet_size_waits_for_its_empty_packet(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
-        device = find(bus)
-        device.write(END_OUT, bytes(128), LONG)
-        assert rig.heard == []
-        device.write(END_OUT, b"", LONG)
-        assert rig.heard == [bytes(128)]
-        device.write(END_OUT, bytes(64), LONG)
-        device.write(END_OUT, b"tail", LONG)  # without the empty packet it all becomes one
-        assert rig.heard == [bytes(128), bytes(64) + b"tail"]
-        usb.util.dispose_resources(device)
-
-    scene(bus, host)
-
-
-def test_a_host_that_reads_packet_by_packet_sees_the_empty_one(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
-        device = find(bus)
-        usb.util.claim_interface(device, 0)
-        call(rig.device.write, bytes(128))
-        assert [len(device.read(END_IN, 64, LONG)) for _ in range(3)] == [64, 64, 0]
-        call(rig.device.write, bytes(70))
-        assert [len(device.read(END_IN, 64, LONG)) for _ in range(2)] == [64, 6]
-        usb.util.dispose_resources(device)
-
-    scene(bus, host)
-
-
-def test_a_buffer_that_is_too_short_overflows(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
-        device = find(bus)
-        usb.util.claim_interface(device, 0)
-        call(rig.device.write, bytes(50))
-        with pytest.raises(usb.core.USBError) as short:
-            device.read(END_IN, 20, LONG)
-        assert (short.value.errno, short.value.backend_error_code) == (errno.EOVERFLOW, -8)
-        usb.util.dispose_resources(device)
-
-    scene(bus, host)
-
-
-def test_time_outs_are_those_of_libusb(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
-        device = find(bus)
-        begun = time.monotonic()
-        with pytest.raises(usb.core.USBTimeoutError) as late:
-            device.read(END_IN, 64, SHORT)
-        assert (late.value.errno, late.value.backend_error_code) == (110, -7)
-        assert SHORT / 1000 <= time.monotonic() - begun < 2
-        call(rig.device.write, b"after it")
-        assert device.read(END_IN, 64, LONG).tobytes() == b"after it"
-        usb.util.dispose_resources(device)
-
-    scene(bus, host)
-
-
-def test_firmware_that_hangs_takes_no_more_than_its_endpoint_holds(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
-        device = find(bus)
-        rig.reading = False
-        assert device.write(END_OUT, bytes(200), SHORT) == 128
-        with pytest.raises(usb.core.USBTimeoutError):
-            device.write(END_OUT, b"more", SHORT)
-        assert rig.heard == []
-        rig.reading = True
-        call(rig.device.go_on)
-        device.write(END_OUT, b"end", LONG)
-        assert rig.heard == [bytes(128) + b"end"]
-        usb.util.dispose_resources(device)
-
-    scene(bus, host)
-
-
-def test_a_write_that_waits_goes_on_with_the_firmware(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
-        def resume() -> None:
-            rig.reading = True
-            rig.device.go_on()
-
-        device = find(bus)
-        rig.reading = False
-        later = threading.Timer(0.02, call, (resume,))
-        later.start()
-        assert device.write(END_OUT, bytes(300), LONG) == 300
-        later.join()
-        assert rig.heard == [bytes(300)]
-        usb.util.dispose_resources(device)
-
-    scene(bus, host)
-
-
 def test_one_handle_claims_and_others_are_told_busy(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
+    def host(rig: Rig, call: Callable[..., None]) -> None:
         first, second = find(bus), find(bus)
         usb.util.claim_interface(first, 0)
         for attempt in (
@@ -280,7 +104,7 @@ sys.stdin.read()
 
 
 def test_another_process_has_it_until_it_is_killed(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
+    def host(rig: Rig, call: Callable[..., None]) -> None:
         command = [sys.executable, "-c", _OTHER_PROCESS, str(bus)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
             assert other.stdout is not None
@@ -303,7 +127,7 @@ def test_another_process_has_it_until_it_is_killed(bus: Path) -> None:
 def test_a_read_that_waits_when_the_cable_is_pulled(
     bus: Path, gone: Status, number: int, code: int
 ) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
+    def host(rig: Rig, call: Callable[..., None]) -> None:
         device = find(bus)
         later = threading.Timer(0.02, call, (rig.device.unplug,))
         later.start()
@@ -331,7 +155,7 @@ def test_a_read_that_waits_when_the_cable_is_pulled(
 
 
 def test_a_replug_gives_another_address_and_forgets_what_was(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
+    def host(rig: Rig, call: Callable[..., None]) -> None:
         device = find(bus)
         device.write(END_OUT, bytes(64), LONG)  # and its end never comes
         call(rig.device.write, b"not read")
@@ -348,92 +172,6 @@ def test_a_replug_gives_another_address_and_forgets_what_was(bus: Path) -> None:
         usb.util.dispose_resources(device)
 
     scene(bus, host)
-
-
-def test_a_stalled_endpoint_stays_so_until_it_is_cleared(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
-        device = find(bus)
-        later = threading.Timer(0.02, call, (rig.device.stall, END_IN))
-        later.start()
-        for _ in range(2):
-            with pytest.raises(usb.core.USBError) as stalled:
-                device.read(END_IN, 64, LONG)
-            assert (stalled.value.errno, stalled.value.backend_error_code) == (errno.EPIPE, -9)
-        later.join()
-        device.write(END_OUT, b"the other way is open", LONG)
-        device.clear_halt(END_IN)
-        call(rig.device.write, b"open")
-        assert device.read(END_IN, 64, LONG).tobytes() == b"open"
-        call(rig.device.stall, END_OUT)
-        with pytest.raises(usb.core.USBError):
-            device.write(END_OUT, b"x", LONG)
-        device.clear_halt(END_OUT)
-        device.write(END_OUT, b"x", LONG)
-        usb.util.dispose_resources(device)
-
-    scene(bus, host)
-
-
-def test_reading_and_writing_threads_do_not_wait_for_each_other(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
-        device = find(bus)
-        usb.util.claim_interface(device, 0)
-        got: list[bytes] = []
-        reader = threading.Thread(
-            target=lambda: got.append(device.read(END_IN, 4096, LONG).tobytes())
-        )
-        reader.start()
-        for number in range(50):
-            device.write(END_OUT, b"%d" % number, LONG)
-        assert len(rig.heard) == 50
-        assert not got
-        call(rig.device.write, b"at last")
-        reader.join(5)
-        assert got == [b"at last"]
-        usb.util.dispose_resources(device)
-
-    scene(bus, host)
-
-
-def test_closing_wakes_whoever_still_reads(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
-        port = backend(str(bus))
-        handle = port.open_device(next(iter(port.enumerate_devices())))
-        port.claim_interface(handle, 0)
-        failed: list[int | None] = []
-
-        def read() -> None:
-            try:
-                port.bulk_read(handle, END_IN, 0, array("B", bytes(64)), 0)
-            except usb.core.USBError as problem:
-                failed.append(problem.errno)
-
-        reader = threading.Thread(target=read)
-        reader.start()
-        while not rig.device._asked:  # until the read waits at the device
-            time.sleep(0.001)
-        port.close_device(handle)
-        reader.join(5)
-        assert failed == [errno.ENODEV]
-
-    scene(bus, host)
-
-
-def test_longer_transfers_than_a_message(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
-        device = find(bus)
-        data = os.urandom(50_001)
-        assert device.write(END_OUT, data, LONG) == len(data)
-        assert b"".join(rig.heard) == data
-        call(rig.device.write, data)
-        assert device.read(END_IN, 60_000, SHORT).tobytes() == data[: usb_bus_room()]
-        usb.util.dispose_resources(device)
-
-    scene(bus, host)
-
-
-def usb_bus_room() -> int:
-    return 16_384
 
 
 def test_several_devices_share_a_bus_and_keep_apart(bus: Path) -> None:
@@ -484,7 +222,7 @@ def test_what_a_killed_device_left_behind_is_not_there(bus: Path) -> None:
 
 
 def test_a_bus_in_a_folder_with_a_very_long_name(tmp_path: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
+    def host(rig: Rig, call: Callable[..., None]) -> None:
         device = find(rig.bus)
         device.write(END_OUT, b"far away", LONG)
         assert rig.heard == [b"far away"]
@@ -507,13 +245,13 @@ def test_a_bus_that_is_full(bus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def play() -> None:
         async with a_rig(bus):
             with pytest.raises(usb_bus.BusFull):
-                _Rig(bus)
+                Rig(bus)
 
     asyncio.run(play())
 
 
 def test_nonsense_on_the_socket_ends_that_connection_only(bus: Path) -> None:
-    def host(rig: _Rig, call: Callable[..., None]) -> None:
+    def host(rig: Rig, call: Callable[..., None]) -> None:
         for nonsense in (b"x", b"\xff" * 40, bytes(13), b"\x03" + bytes(12), b"\x02" + bytes(12)):
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as strange:
                 strange.settimeout(5)
@@ -527,38 +265,3 @@ def test_nonsense_on_the_socket_ends_that_connection_only(bus: Path) -> None:
 
 def test_what_backend_it_is() -> None:
     assert isinstance(SimBackend(Path()), usb.backend.IBackend)
-
-
-# --- the endpoints alone --------------------------------------------------------------------------
-
-
-def test_packets_end_with_a_short_one() -> None:
-    assert packets(b"") == [b""]
-    assert [len(packet) for packet in packets(bytes(63))] == [63]
-    assert [len(packet) for packet in packets(bytes(64))] == [64, 0]
-    assert [len(packet) for packet in packets(bytes(130))] == [64, 64, 2]
-
-
-def test_without_a_host_the_endpoint_keeps_two_packets() -> None:
-    pipe = InPipe()
-    pipe.send(bytes(200), claimed=False)
-    assert pipe.lost == 200 - 128
-    pipe.send(b"x", claimed=False)
-    assert pipe.read(1, 4096) == []  # 128 bytes, and no short packet yet
-    (done,) = pipe.send(b"new", claimed=True)
-    assert done.data == bytes(128) + b"new"
-
-
-def test_a_read_that_is_given_up_gets_what_has_come() -> None:
-    pipe = InPipe()
-    pipe.send(bytes(200), claimed=False)
-    assert pipe.read(7, 4096) == []
-    (done,) = pipe.give_up(7)
-    assert (done.number, done.status, done.count) == (7, Status.TIMEOUT, 128)
-
-
-def test_a_transfer_without_end_is_taken_when_the_buffer_is_full() -> None:
-    pipe = OutPipe(lambda: True)
-    for number in range(64):
-        pipe.write(number, bytes(64))
-    assert [len(transfer) for transfer in pipe.take()] == [4096]
