@@ -93,9 +93,6 @@ class Calls:
     def __init__(self) -> None:
         self._waiting: dict[int, tuple[Command, asyncio.Future[Reply]]] = {}
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
     def begin(self, command_id: int, command: Command) -> asyncio.Future[Reply]:
         """A command was handed over; its future is to be given to wait()."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -123,8 +120,3 @@ class Calls:
         command, future = self._waiting.get(command_id, (None, None))
         if command is not None and future is not None and not future.done():
             future.set_exception(CommandUnanswered(command, sent=sent))
-
-    def end(self) -> None:
-        """Nobody will answer any more."""
-        for command_id in list(self._waiting):
-            self.unanswered(command_id, sent=True)

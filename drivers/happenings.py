@@ -144,6 +144,8 @@ class Adopted(Happening, frozen=True):
 
 
 class ClockRead(Happening, frozen=True):
+    """How the clocks stand, once for each session and whenever that has moved by a millisecond."""
+
     offset_us: int
     """The device's clock minus the host's."""
     uncertainty_us: int

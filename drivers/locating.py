@@ -46,8 +46,7 @@ async def locate(wanted: Wanted) -> Address:
     """Where this device is plugged in, or PortRefused."""
     if wanted.address is not None:
         return wanted.address
-    found = await asyncio.to_thread(_all, wanted.backend)
-    addresses = [one.address for one in found if one.serial == wanted.serial]
+    addresses = await asyncio.to_thread(_look, wanted)
     if not addresses:
         raise PortRefused(f"no port has the serial number {wanted.serial}", absent=True)
     if len(addresses) > 1:
@@ -56,5 +55,11 @@ async def locate(wanted: Wanted) -> Address:
     return addresses[0]
 
 
-def _all(backend: str) -> list[Found]:
-    return [*serial_ports(), *usb_devices(backend)]
+def _look(wanted: Wanted) -> list[Address]:
+    """Serial ports first: a machine without a USB library finds what hangs there all the same."""
+    found = _with(wanted.serial, serial_ports())
+    return found or _with(wanted.serial, usb_devices(wanted.backend))
+
+
+def _with(serial: str, found: list[Found]) -> list[Address]:
+    return [one.address for one in found if one.serial == serial]

@@ -12,8 +12,9 @@ from drivers.locating import Wanted, identity_of
 from drivers.states import State
 from drivers.tally import Tally
 from firmware_protocol import link_events as said
+from firmware_protocol.codec import Command
 from firmware_protocol.enums import DeviceState, Refusal
-from firmware_protocol.messages_all import Refused
+from firmware_protocol.messages_all import Info, Refused, Resume
 
 Tell = Callable[[told.AnyHappening], None]
 
@@ -30,6 +31,8 @@ class Reports:
         self._boot = wanted.boot
         self._attempt = ""
         self._denied = ""
+        self._opening_told: set[str] = set()
+        self._offset: int | None = None
         self._flags: DeviceState | None = None
         self._counts = (0, 0)
         self._counts_told = 0
@@ -121,6 +124,8 @@ class Reports:
 
     def _session_began(self, event: said.SessionBegan, at: int) -> None:
         self._attempt = ""
+        self._opening_told.clear()
+        self._offset = None
         self.tell(told.SessionBegan, at, event.session, event.version, event.rekeyed)
 
     def _informed(self, event: said.Informed, at: int) -> None:
@@ -154,18 +159,33 @@ class Reports:
         self._counts = (beat.damaged, beat.refused)
 
     def _clock(self, event: said.ClockRead, at: int) -> None:
+        # It is read every ten seconds; how it goes is told, not that it goes.
+        if self._offset is not None and abs(event.offset_us - self._offset) < _CLOCK_STEP:
+            return
+        self._offset = event.offset_us
         self.tell(told.ClockRead, at, event.offset_us, event.uncertainty_us)
 
     def _replied(self, event: said.Replied, at: int) -> None:
-        if isinstance(event.reply, Refused):
+        if isinstance(event.reply, Refused) and self._is_news(event.command, "refused"):
             why = Refusal(event.reply.why).name.lower()
             command = event.command.NAME
             self.tell(told.CommandRefused, at, command, event.command_id, why, event.reply.arg)
 
     def _unanswered(self, event: said.Unanswered, at: int) -> None:
         command = event.command
+        if not self._is_news(command, "unanswered"):
+            return
         result = command.RESULT.NAME if command.RESULT is not None else None
         self.tell(told.CommandOverdue, at, command.NAME, event.command_id, event.sent, result)
+
+    def _is_news(self, command: Command, what: str) -> bool:
+        """The link asks INFO and RESUME for ever: once a session is told that it is in vain."""
+        if not isinstance(command, (Info, Resume)):
+            return True
+        key = f"{command.NAME} {what}"
+        known = key in self._opening_told
+        self._opening_told.add(key)
+        return not known
 
     def _alerted(self, event: said.Alerted, at: int) -> None:
         # Its arg is left out: whatever a device puts there in clear is not repeated here.
@@ -182,6 +202,7 @@ class Reports:
 
 
 _COUNTS_EVERY: Final = 1_000_000
+_CLOCK_STEP: Final = 1_000
 
 _REPORTS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {
     said.Greeted: Reports._greeted,

@@ -96,11 +96,16 @@ ROWS: Final = (
     Row("turned_away", IN_SESSION, None, "new keys were not agreed on; the session goes on"),
     Row("disproved", (S.IDENTIFYING, S.HANDSHAKING), S.REFUSED, "it cannot be the wanted one"),
     Row("disproved", IN_SESSION, None, "new keys were not agreed on; the session goes on"),
-    Row("no_answer", (S.IDENTIFYING, S.HANDSHAKING), S.LOST, "for too long no one has answered"),
+    Row(
+        "no_answer",
+        (S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY),
+        S.LOST,
+        "HELLO, the handshake or RESUME was not answered for too long",
+    ),
     # --- the session --------------------------------------------------------------------------
     Row("session_began", (S.IDENTIFYING, S.HANDSHAKING), S.RESUMING, "it has proven itself"),
-    Row("session_began", (S.RESUMING, S.READY), S.RESUMING, "new keys; events wait for RESUME"),
-    Row("session_began", (S.UNKEPT,), None, "new keys; nothing can be kept still"),
+    Row("session_began", (S.UNKEPT,), None, "it has proven itself; nothing can be kept still"),
+    Row("rekeyed", IN_SESSION, None, "new keys; events and commands wait until it has resumed"),
     Row("resumed", (S.RESUMING,), S.READY, "its ring continues the record"),
     Row("resumed", (S.READY,), None, "it was asked once more, and all is well"),
     Row("resumed", (S.UNKEPT,), None, "its ring continues the record; nothing can be kept still"),
@@ -121,7 +126,7 @@ ROWS: Final = (
 TRIGGERS: Final[dict[type, tuple[str, ...]]] = {
     Greeted: ("greeted", "swapped"),
     TurnedAway: ("turned_away", "disproved"),
-    SessionBegan: ("session_began",),
+    SessionBegan: ("session_began", "rekeyed"),
     Resumed: ("resumed",),
     Held: ("held",),
     SessionEnded: ("session_ended",),
@@ -129,11 +134,11 @@ TRIGGERS: Final[dict[type, tuple[str, ...]]] = {
 """The link's events that may change a state, each with the triggers it comes as."""
 
 IMPOSSIBLE: Final = frozenset(
-    (trigger, state)
-    for trigger in ("resumed", "held")
-    for state in (S.IDENTIFYING, S.HANDSHAKING)
+    {(what, at) for what in ("resumed", "held", "rekeyed") for at in (S.IDENTIFYING, S.HANDSHAKING)}
+    | {("session_began", at) for at in (S.RESUMING, S.READY)}
 )
-"""What no link says there: only a session is resumed. If one does, that is an error."""
+"""What no link says there: only a session is resumed or gets new keys, and one that runs does not
+begin. If one says it, that is an error."""
 
 CHANGES_NOTHING: Final = frozenset(
     {

@@ -84,6 +84,8 @@ class Supervisor:
     ) -> None:
         """`own` gives the host's key, or KeyProblem. `events` is the table's one bounded queue.
         `tell` takes the happenings; it must neither wait nor raise."""
+        if events.maxsize < 1:
+            raise ValueError("the queue of events has no bound")
         self.wanted = wanted
         self._own = own
         self._events = events
@@ -238,8 +240,16 @@ class Supervisor:
         finally:
             ears.deaf = True
             self._wire.part()
+            await self._close(port)
+
+    async def _close(self, port: Port) -> None:
+        try:
             async with asyncio.timeout(CLOSE_WAIT):
                 await port.close()
+        except TimeoutError:
+            # It may be opened again or not; whoever tries is told why not.
+            why = f"did not close within {CLOSE_WAIT:.0f} s"
+            self._reports.denied(self._clock(), port.name, why)
 
     def _denied(self, why: str, *, absent: bool) -> None:
         now = self._clock()
@@ -259,12 +269,11 @@ class Supervisor:
 
     def _serve(self, own: X25519PrivateKey, port: Port, ears: WireEars) -> None:
         link = self._wire.link or self._new_link(own)
-        failure = self._keeping.failure
-        if failure is not None or self._paused_at is not None:
+        if self._paused_at is not None:
             link.pause(self._clock())
         self._wire.serve(link, port)
-        if failure is not None:
-            self._wire.on("keep_failed", str(failure))
+        if self._keeping.failure is not None:
+            self._wire.on("keep_failed", str(self._keeping.failure))
         if ears.why is not None:
             self._wire.lost(ears.why)
 

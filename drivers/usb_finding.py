@@ -27,7 +27,7 @@ _PACKET_MASK: Final = 0x7FF
 NO_LIBRARY: Final = (
     "USB needs the library libusb 1.0, which is not installed (Debian, Ubuntu: libusb-1.0-0)"
 )
-NO_PERMISSION: Final = "no permission to open it; a udev rule gives it (see configs/deploy)"
+NO_PERMISSION: Final = "no permission to open it, which a udev rule must give to this user"
 
 
 class Present(NamedTuple):

@@ -33,7 +33,8 @@ from firmware_protocol.messages_control import DeviceBeat
 from firmware_protocol.plaintext import EventRecord
 
 PATIENCE: Final = 10.0
-"""Seconds in which a session has to come about; then the port is opened anew."""
+"""Seconds in which a session has to come about, and then RESUME has to be answered; after them the
+port is opened anew."""
 
 DISPROVING: Final = (
     BadKey,
@@ -102,8 +103,7 @@ class Wire:
         self.link, self._port = link, port
         self._reports.opened(now, port.name)
         self.on("port_opened", f"{port.name} is open")
-        loop = asyncio.get_running_loop()
-        self._patience = loop.call_later(PATIENCE, self._no_answer)
+        self._wait_patiently()
         self._take_in(link.open(now))
 
     def heard(self, data: bytes) -> None:
@@ -120,7 +120,7 @@ class Wire:
 
     def part(self) -> None:
         """The port is left, whatever the reason. Does nothing when it was."""
-        self._be_patient()
+        self._wait_no_more()
         if self._port is None:
             return
         self._port = None
@@ -139,20 +139,27 @@ class Wire:
         self.part()
         self.on("stop", "the host has stopped")
         self.drop_link()
-        self._calls.end()
         self._reports.rest(self._clock())
         self._cancel()
 
-    def _no_answer(self) -> None:
-        self._patience = None
-        if self.state in (State.IDENTIFYING, State.HANDSHAKING):
-            self.on("no_answer", f"no session came about within {PATIENCE:.0f} s")
-            self.part()
+    def _wait_patiently(self) -> None:
+        """For the next step of a session."""
+        self._wait_no_more()
+        loop = asyncio.get_running_loop()
+        self._patience = loop.call_later(PATIENCE, self._no_answer)
 
-    def _be_patient(self) -> None:
+    def _wait_no_more(self) -> None:
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
+
+    def _no_answer(self) -> None:
+        self._patience = None
+        if self.state is not State.UNKEPT:  # there is something worse, and people know of it
+            running = self.link is not None and self.link.running
+            missing = "RESUME was not answered" if running else "no session came about"
+            self.on("no_answer", f"{missing} within {PATIENCE:.0f} s")
+            self.part()
 
     # --- bytes and time -------------------------------------------------------------------
 
@@ -222,17 +229,19 @@ class Wire:
         hopeless = isinstance(event.error, DISPROVING)
         self._link_on("disproved" if hopeless else "turned_away", str(event.error))
 
-    def _session_began(self, _: said.SessionBegan, __: int) -> None:
+    def _session_began(self, event: said.SessionBegan, _: int) -> None:
         self.held = None
-        self._be_patient()
-        self._link_on("session_began", "it has proven itself")
+        self._wait_patiently()
+        self._link_on("rekeyed" if event.rekeyed else "session_began", "it has proven itself")
 
     def _resumed(self, event: said.Resumed, _: int) -> None:
         self.held = None
+        self._wait_no_more()
         self._link_on("resumed", f"its ring goes up to {event.head}")
 
     def _hold(self, event: said.Held, _: int) -> None:
         self.held = event
+        self._wait_no_more()
         self._link_on("held", f"{event.verdict.name}: two people decide")
         if self.state is State.RESUMING:
             self.why = f"{event.verdict.name}: two people decide"

@@ -7,6 +7,7 @@ milliseconds, and every run is the same. Nothing here may wait for a thread or a
 from __future__ import annotations
 
 import asyncio
+import secrets
 import selectors
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -93,9 +94,7 @@ def simulate(main: Coroutine[Any, Any, T]) -> T:
 
 
 def now_us() -> int:
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, SimulatedLoop)
-    return loop.us
+    return round(asyncio.get_running_loop().time() * 1_000_000)
 
 
 # --- devices ------------------------------------------------------------------------------------
@@ -112,12 +111,15 @@ class Plugged:
         *,
         paired: bool = True,
         make: Callable[[], Mechanism] | None = None,
+        rng: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
-        self.identity = identity.create(place, device_class, serial)
+        self.identity = identity.create(place, device_class, serial, rng=rng)
         if paired:
             identity.pair_directly(place, OWN.public_key().public_bytes_raw())
         self.place = place
-        self.stand = Stand(place, make or MECHANISMS[device_class], now=now_us(), sync=False)
+        self.stand = Stand(
+            place, make or MECHANISMS[device_class], now=now_us(), sync=False, random=rng
+        )
         self.ears: Ears | None = None
         self.opened = 0
         self.deaf_for_us = 0

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec.structs import replace
 
 from drivers import happenings as told
+from drivers import supervisor as supervising
 from drivers.address import Address, Transport
-from drivers.happenings import Identity
-from drivers.key_files import KeyProblem
 from drivers.locating import Wanted, locate
+from drivers.port import PortLost
 from drivers.shoe import Shoe
 from drivers.states import State
-from drivers.supervisor import REST_REFUSED
+from drivers.supervisor import CLOSE_WAIT
 from drivers.wire import PATIENCE
-from firmware_protocol.enums import DeviceClass, PowerCause
+from firmware_protocol.enums import PowerCause, Refusal
+from firmware_protocol.link import Link
 from firmware_protocol.link_events import Ending
-from hil.device import identity
+from hil.device.commands import Commands
 from hil.device.hands import Break, Draw, Firmware, Freeze, Load, Plug, Power
-from hil.device.identity import pair_directly
+from hil.device.parts import Refuse
 from tests.drivers.simulated import (
-    Desk,
     Plugged,
+    SimPort,
     Watched,
     now_us,
     running,
@@ -38,7 +39,6 @@ from tests.drivers.simulated import (
 )
 
 S = State
-STRANGER = X25519PrivateKey.from_private_bytes(bytes(range(2, 34)))
 COMES_UP = [S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY]
 
 
@@ -163,122 +163,6 @@ def test_a_port_that_cannot_be_opened_is_said_once(tmp_path: Path) -> None:
     simulate(main())
 
 
-# --- someone else ---------------------------------------------------------------------------------
-
-
-def test_a_copy_with_another_key_is_refused_until_the_right_one_is_back(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (desk, device, watched), running(watched):
-            await watched.ready()
-            device.hand(Plug(connected=False))
-            copy = desk.plug(Plugged(tmp_path / "copy", serial="SH-0001"))
-            await watched.until(S.REFUSED)
-            assert watched.supervisor.why == "shoe SH-0001 is there"
-            (swapped,) = watched.of(told.Swapped)
-            right = device.identity
-            assert swapped.expected == Identity(DeviceClass.SHOE, "SH-0001", right.fingerprint)
-            assert swapped.found == Identity(DeviceClass.SHOE, "SH-0001", copy.identity.fingerprint)
-            opened = copy.opened
-            await asyncio.sleep(4 * REST_REFUSED + 1)
-            assert copy.opened == opened + 4
-            assert len(watched.of(told.Swapped)) == 5
-            copy.hand(Plug(connected=False))
-            device.hand(Plug(connected=True))
-            await watched.until(S.READY, within=REST_REFUSED + 2)
-            assert copy.stand.device.ring.head == 1  # nobody talked it into anything
-
-    simulate(main())
-
-
-@pytest.mark.parametrize(
-    ("device_class", "serial"),
-    [(DeviceClass.SHOE, "SH-0002"), (DeviceClass.STATION, "SH-0001"), (DeviceClass.STATION, "X")],
-)
-def test_another_device_on_the_port_is_refused(
-    tmp_path: Path, device_class: DeviceClass, serial: str
-) -> None:
-    async def main() -> None:
-        desk = Desk()
-        wanted = identity.create(tmp_path / "wanted", DeviceClass.SHOE, "SH-0001")
-        device = desk.plug(Plugged(tmp_path / "device", device_class, serial))
-        watched = Watched(
-            desk, Wanted(DeviceClass.SHOE, "SH-0001", wanted.public, device.address), find=locate
-        )
-        async with running(watched):
-            await watched.until(S.REFUSED)
-            (swapped,) = watched.of(told.Swapped)
-            assert swapped.found == Identity(device_class, serial, device.identity.fingerprint)
-            assert watched.of(told.AttemptFailed)[0].error == "wrong-device"
-        device.switch_off()
-
-    simulate(main())
-
-
-def test_one_that_only_knows_the_fingerprint_is_refused(tmp_path: Path) -> None:
-    """It claims to be the right one; its HS2 shows that it has not the key."""
-
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched):
-            pair_directly(device.place, STRANGER.public_key().public_bytes_raw())
-            device.hand(Break(name="stranger-answered"))
-            async with running(watched):
-                await watched.until(S.REFUSED)
-                assert S.RESUMING not in watched.states
-                (failed,) = watched.of(told.AttemptFailed)
-                assert (failed.error, failed.number) == ("handshake-not-authentic", 403)
-
-    simulate(main())
-
-
-def test_a_device_of_another_host_is_never_reached(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched):
-            pair_directly(device.place, STRANGER.public_key().public_bytes_raw())
-            async with running(watched):
-                await asyncio.sleep(60)
-                assert set(watched.states) == {S.IDENTIFYING, S.HANDSHAKING, S.LOST, S.OPENING}
-                (hint,) = {one.counts for one in watched.of(told.Alert)}
-                assert hint == (("handshake_refused", 1),)
-                assert {one.error for one in watched.of(told.AttemptFailed)} == {"handshake-error"}
-                assert len(watched.told) < 100
-
-    simulate(main())
-
-
-def test_a_device_of_another_catalogue_is_refused(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched):
-            device.hand(Break(name="schema-wrong"))
-            async with running(watched):
-                await watched.until(S.REFUSED)
-                assert watched.of(told.AttemptFailed)[0].error == "schema-differs"
-                device.hand(Break(name="schema-wrong", on=False))
-                await watched.ready(within=REST_REFUSED + 2)
-
-    simulate(main())
-
-
-def test_keys_that_are_not_in_order_are_refused_until_they_are(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched):
-            good = watched.own
-
-            def loose() -> X25519PrivateKey:
-                raise KeyProblem("host.json", "has mode 0644", "mode 0600")
-
-            watched.own = loose
-            async with running(watched):
-                await watched.until(S.REFUSED)
-                assert watched.supervisor.why == "host.json: has mode 0644; allowed: mode 0600"
-                await asyncio.sleep(20)
-                assert device.opened == 0
-                assert watched.states == [S.REFUSED]
-                watched.own = good
-                await watched.ready(within=REST_REFUSED + 2)
-
-    simulate(main())
-
-
 # --- the device itself ----------------------------------------------------------------------------
 
 
@@ -351,6 +235,66 @@ def test_a_port_without_an_answer_is_opened_anew(tmp_path: Path) -> None:
     simulate(main())
 
 
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_device_that_does_not_say_where_its_ring_stands_is_opened_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    def mute(*_: object) -> None:
+        if refused:
+            raise Refuse(Refusal.FAILED)
+
+    monkeypatch.setattr(Commands, "_resume", mute)
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, _, watched), running(watched):
+            await asyncio.sleep(4 * PATIENCE)
+            steps = {S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.LOST, S.OPENING}
+            assert set(watched.states) == steps
+            whys = {one.why for one in watched.of(told.StateChanged)}
+            assert "RESUME was not answered within 10 s" in whys
+            sessions = len(watched.of(told.SessionBegan))
+            assert 3 <= sessions <= 5
+            assert len(watched.of(told.CommandOverdue)) == (0 if refused else sessions)
+            assert len(watched.of(told.CommandRefused)) == (sessions if refused else 0)
+
+    simulate(main())
+
+
+def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervising, "Link", partial(Link, session_life_us=3_000_000))
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            device.hand(Load(decks=6))
+            shoe = Shoe(watched.supervisor)
+            await shoe.open_gate()
+            device.hand(Draw(count=200))
+            for _ in range(2000):
+                await shoe.open_gate()
+                await asyncio.sleep(0.01)
+            assert watched.states == COMES_UP
+            assert sum(one.rekeyed for one in watched.of(told.SessionBegan)) >= 5
+            assert len(watched.keeper.seqs) > 150
+            assert exactly_once(watched)
+
+    simulate(main())
+
+
+def test_the_clock_is_told_when_it_moves(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            await asyncio.sleep(60)
+            assert len(watched.of(told.ClockRead)) == 1
+            assert watched.supervisor.clock_read is not None
+            device.hand(Break(name="clock-fast"))
+            await asyncio.sleep(60)
+            assert 5 <= len(watched.of(told.ClockRead)) <= 8
+
+    simulate(main())
+
+
 # --- the end --------------------------------------------------------------------------------------
 
 
@@ -396,5 +340,47 @@ def test_what_it_does_not_understand_ends_it_with_the_first_cause(tmp_path: Path
             assert problem.group_contains(ValueError, match="a bug")
             assert watched.state is S.ABSENT
             assert device.ears is None
+
+    simulate(main())
+
+
+def test_a_port_that_was_left_is_heard_no_more(tmp_path: Path) -> None:
+    """A port may be late with what it has to say, or not close at all."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            old = device.ears
+            device.hand(Freeze(on=True))
+            await watched.until(S.LOST)
+            device.hand(Freeze(on=False))
+            await watched.until(S.READY)
+            stood = len(watched.told)
+            old.heard(b"\x01late\0" * 10)
+            old.lost(PortLost("late"))
+            await asyncio.sleep(1)
+            assert watched.state is S.READY
+            late = (told.Damage, told.PortGone, told.StateChanged)
+            assert not [one for one in watched.told[stood:] if isinstance(one, late)]
+
+    simulate(main())
+
+
+def test_a_port_that_does_not_close_is_left_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stuck(port: SimPort) -> None:
+        await asyncio.sleep(3600)
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            with monkeypatch.context() as patch:
+                patch.setattr(SimPort, "close", stuck)
+                device.hand(Plug(connected=False))
+                await asyncio.sleep(CLOSE_WAIT + 1)
+            assert watched.of(told.PortDenied)[0].why == "did not close within 5 s"
+            device.hand(Plug(connected=True))
+            await watched.until(S.READY)
 
     simulate(main())

@@ -1,0 +1,285 @@
+"""The journal as a file: torn, damaged, in use, on a failing disk, beside a loop that goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from drivers.journal import JournalFailed
+from drivers.journal_entries import ENTRY_SIZE, JournalRefused, pack, read
+from drivers.keeper import RECENT
+from firmware_protocol.link_cursor import NO_CURSOR, Cursor
+from firmware_protocol.plaintext import EventRecord
+from tests.drivers.journal_book import Book, adoption, cursor, ring
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Book:
+    return Book(tmp_path / "SH-1.journal")
+
+
+# --- torn, damaged, missing -----------------------------------------------------------------------
+
+
+def kept_one_by_one(book: Book, count: int) -> list[EventRecord]:
+    records = ring(count)
+    book.do(*[[one] for one in records])
+    return records
+
+
+def test_a_torn_last_entry_was_never_told_about(book: Book) -> None:
+    records = kept_one_by_one(book, 5)
+    whole = book.path.read_bytes()
+    for size in range(len(whole) - ENTRY_SIZE, len(whole)):
+        book.path.write_bytes(whole[:size])
+        found, _ = book.do()
+        assert found == cursor(records[3])
+        assert book.path.stat().st_size == len(whole) - ENTRY_SIZE
+    assert book.do(records[4:])[0] == cursor(records[4])
+
+
+def test_sectors_of_a_last_batch_may_be_missing_in_any_order(book: Book) -> None:
+    records = ring(12)
+    book.do(records[:4], records[4:])
+    whole = book.path.read_bytes()
+    for lost in range(5, 13):
+        book.path.write_bytes(
+            whole[: lost * ENTRY_SIZE] + bytes(ENTRY_SIZE) + whole[(lost + 1) * ENTRY_SIZE :]
+        )
+        found, _ = book.do()
+        assert found == cursor(records[lost - 2])
+        assert book.do()[0] == found
+
+
+def test_a_hole_in_what_was_kept_is_refused(book: Book) -> None:
+    kept_one_by_one(book, 6)
+    whole = book.path.read_bytes()
+    for at in range(ENTRY_SIZE, len(whole) - 2 * ENTRY_SIZE, 13):
+        book.path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        with pytest.raises(JournalRefused, match="were kept, and are damaged or missing"):
+            book.do()
+    cut = whole[: 3 * ENTRY_SIZE] + whole[4 * ENTRY_SIZE :]
+    book.path.write_bytes(cut)
+    with pytest.raises(JournalRefused, match="entry 4 has the number 5"):
+        book.do()
+    assert book.path.read_bytes() == cut  # nothing was trimmed
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", bytes(ENTRY_SIZE), b"TJ" + bytes(1000)])
+def test_a_journal_without_its_beginning_is_refused(book: Book, data: bytes) -> None:
+    book.do()
+    book.path.write_bytes(data)
+    with pytest.raises(JournalRefused, match="first entry is damaged"):
+        book.do()
+
+
+def test_a_sequence_that_nobody_wrote_is_refused(book: Book) -> None:
+    records = kept_one_by_one(book, 3)
+    entries = [one.entry for one in read(book.path, book.path.read_bytes()).entries]
+    for wrong in ([entries[0], entries[1], entries[3]], [entries[0], entries[0]]):
+        book.path.write_bytes(b"".join(pack(one, at, at - 1) for at, one in enumerate(wrong, 1)))
+        with pytest.raises(JournalRefused, match=r"entry \d (keeps record|is a BEGIN)"):
+            book.do()
+    assert records
+
+
+def test_another_devices_journal_is_refused(book: Book) -> None:
+    book.do()
+    with pytest.raises(JournalRefused, match="belongs to the device SH-1"):
+        book.do(serial="SH-2")
+    with pytest.raises(JournalRefused, match="belongs to the device SH-1"):
+        book.do(fingerprint=bytes(16))
+    with pytest.raises(ValueError, match="16 bytes"):
+        book.do(fingerprint=b"short")
+
+
+# --- who may use it -----------------------------------------------------------------------------
+
+
+def test_two_users_are_one_too_many(book: Book) -> None:
+    async def main() -> None:
+        journal = book.open()
+        with pytest.raises(JournalRefused, match="in use"):
+            book.open()
+        await journal.close()
+        await book.open().close()
+
+    asyncio.run(main())
+
+
+def test_another_process_is_kept_out_and_death_lets_go(book: Book) -> None:
+    book.do()
+    code = (
+        "import fcntl, os, sys, time\n"
+        f"fd = os.open({str(book.path) + '.lock'!r}, os.O_RDWR)\n"
+        "fcntl.flock(fd, fcntl.LOCK_EX); print('locked', flush=True); time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"locked\n"
+            with pytest.raises(JournalRefused, match="in use"):
+                book.do()
+        finally:
+            other.kill()
+    assert book.do() == (NO_CURSOR, {})
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o660, 0o700, 0o400])
+def test_a_file_that_others_may_touch_is_refused(book: Book, mode: int) -> None:
+    book.do()
+    book.path.chmod(mode)
+    with pytest.raises(JournalRefused, match=f"has mode {mode:04o}; allowed: .* mode 0600"):
+        book.do()
+
+
+def test_a_link_to_another_file_is_refused(book: Book, tmp_path: Path) -> None:
+    other = Book(tmp_path / "other")
+    other.do()
+    book.path.symlink_to(other.path)
+    with pytest.raises(OSError, match="symbolic links"):
+        book.do()
+
+
+# --- errors -------------------------------------------------------------------------------------
+
+
+class Failing:
+    """A sync that fails from a certain call on."""
+
+    def __init__(self, good: int) -> None:
+        self.good = good
+
+    def __call__(self, file: int) -> None:
+        self.good -= 1
+        if self.good < 0:
+            raise OSError(errno.EIO, "the disk says no")
+
+
+def test_after_an_error_nothing_is_kept_any_more(book: Book) -> None:
+    records = ring(4)
+    book.do()
+
+    async def main() -> Cursor:
+        failing = Failing(1)
+        journal = book.open(sync=failing)
+        await journal.keep(records[:1])
+        with pytest.raises(OSError, match="the disk says no"):
+            await journal.keep(records[1:2])
+        failing.good = 99
+        for _ in range(2):
+            with pytest.raises(JournalFailed, match=r"keeps nothing since: .*the disk says no"):
+                await journal.keep(records[1:2])
+        with pytest.raises(JournalFailed):
+            await journal.adopt(adoption())
+        found = journal.cursor()
+        await journal.close()
+        return found
+
+    assert asyncio.run(main()) == cursor(records[0])
+    # What the disk has taken all the same is known only now.
+    assert book.do()[0] == cursor(records[1])
+
+
+def test_an_error_while_it_begins_anew_loses_nothing(book: Book) -> None:
+    records = ring(60 + RECENT)
+    book.do(*[records[at : at + 20] for at in range(0, 40 + RECENT, 20)])
+    stood = book.do()
+    for good in range(2):
+        with pytest.raises(OSError, match="the disk says no"):
+            book.do(records[stood[0].seq :], most=100, sync=Failing(good))
+        found, _ = book.do()
+        assert found.seq in (stood[0].seq, records[-1].seq)
+        stood = book.do()
+
+
+def test_a_short_write_is_an_error(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = ring(3)
+    book.do(records[:1])
+    whole = os.pwrite
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", lambda file, data, at: whole(file, data[:100], at))
+        with pytest.raises(OSError, match="100 of 256 bytes"):
+            book.do(records[1:])
+    assert book.do()[0] == cursor(records[0])
+
+
+def test_a_failed_opening_holds_nothing(book: Book) -> None:
+    book.do()
+    book.path.chmod(0o644)
+    for _ in range(3):
+        with pytest.raises(JournalRefused, match="0644"):
+            book.do()
+    book.path.chmod(0o600)
+    book.do()
+
+
+# --- the loop -----------------------------------------------------------------------------------
+
+
+def test_the_loop_does_not_wait_for_the_disk(book: Book) -> None:
+    book.do()
+    may_end = threading.Event()
+
+    def slow(_: int) -> None:
+        assert may_end.wait(10)
+
+    async def main() -> int:
+        journal = book.open(sync=slow)
+        keeping = asyncio.create_task(journal.keep(ring(1)))
+        turns = 0
+        while turns < 100:
+            await asyncio.sleep(0)
+            turns += 1
+        assert not keeping.done()
+        assert journal.cursor() == NO_CURSOR
+        may_end.set()
+        await keeping
+        await journal.close()
+        return journal.cursor().seq
+
+    assert asyncio.run(main()) == 1
+
+
+def test_whoever_gives_up_waiting_does_not_tear_it(book: Book) -> None:
+    records = ring(3)
+    book.do()
+    may_end = threading.Event()
+
+    def slow(_: int) -> None:
+        assert may_end.wait(10)
+
+    async def main() -> Cursor:
+        journal = book.open(sync=slow)
+        keeping = asyncio.create_task(journal.keep(records[:2]))
+        await asyncio.sleep(0.01)
+        keeping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await keeping
+        may_end.set()
+        await journal.keep(records[2:])
+        await journal.close()
+        return journal.cursor()
+
+    assert asyncio.run(main()) == cursor(records[2])
+    assert book.do()[0] == cursor(records[2])
+
+
+def test_what_is_told_is_synced(book: Book) -> None:
+    synced: list[int] = []
+
+    def count(file: int) -> None:
+        synced.append(os.fstat(file).st_size)
+
+    book.do(sync=count)
+    assert synced == [ENTRY_SIZE]
+    records = ring(5)
+    book.do(records[:2], records[2:], sync=count)
+    assert synced == [ENTRY_SIZE, 3 * ENTRY_SIZE, 6 * ENTRY_SIZE]
