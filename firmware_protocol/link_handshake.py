@@ -89,11 +89,6 @@ class Attempts:
         self._shake: Handshake | None = None
         self._malformed: ProtocolError | None = None
 
-    @property
-    def wanted(self) -> bool:
-        """Whether an attempt is under way, or will be after a pause."""
-        return self._phase is not Phase.RESTING
-
     def want(self, now: int) -> None:
         """A session is wanted: begin, unless an attempt is under way or the pause is not over."""
         if self._phase is Phase.RESTING:

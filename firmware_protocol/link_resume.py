@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from firmware_protocol.enums import ResumeMode, Verdict
 from firmware_protocol.link_cursor import Records, after, own_verdict
@@ -12,10 +12,19 @@ from firmware_protocol.plaintext import NO_CHAIN, EventRecord
 
 
 class Adoption(Struct, frozen=True):
-    """What two people accepted: this ring, from here on."""
+    """What two people accepted: this ring as they saw it, with what is added since, from `next`
+    on. It stands until the device has answered, also in another session."""
 
     epoch: int
     next: int
+    head: int
+    chain: bytes
+
+    def goes_on(self, reply: ResumeReply) -> bool:
+        """Whether the ring still ends where it did, or later."""
+        if reply.head == self.head:
+            return reply.chain == self.chain
+        return reply.head > self.head
 
 
 class Resuming:
@@ -47,7 +56,7 @@ class Resuming:
         if self._adoption is not None:
             if asked != self.request():
                 return None  # it was accepted while another RESUME was on its way
-            return self._judge_adoption(asked, reply, verdict)
+            return self._judge_adoption(self._adoption, asked, reply, verdict)
         if verdict is Verdict.OK and self._records.disagrees(reply):
             verdict = Verdict.FORK
         return self._judged(max(verdict, self._doubt), reply)
@@ -69,7 +78,8 @@ class Resuming:
                 f"adopt(): {self._records.waiting} records have arrived and are not kept; "
                 "kept() or again() comes first"
             )
-        self._adoption = Adoption(held.epoch, after(held.head) if skip else held.oldest)
+        start = after(held.head) if skip else held.oldest
+        self._adoption = Adoption(held.epoch, start, held.head, held.chain)
 
     def parted(self) -> None:
         """The session is over, or another one took its place: RESUME begins anew."""
@@ -77,11 +87,13 @@ class Resuming:
         self.device_agrees = False
 
     def _judge_adoption(
-        self, asked: Resume, reply: ResumeReply, verdict: Verdict
+        self, adoption: Adoption, asked: Resume, reply: ResumeReply, verdict: Verdict
     ) -> Resumed | Held | None:
+        if not adoption.goes_on(reply):
+            verdict = max(verdict, Verdict.FORK)
         if verdict is Verdict.GAP:
             # What was acknowledged long ago was overwritten meanwhile: still the same ring.
-            self._adoption = Adoption(reply.epoch, reply.oldest)
+            self._adoption = structs.replace(adoption, next=reply.oldest)
             return None
         self._adoption = None
         if verdict is Verdict.OK:

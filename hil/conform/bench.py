@@ -90,6 +90,8 @@ class Bench:
         """A seat that the station has; 0 not known yet."""
         self._deframer = Deframer()
         self._sessions: dict[int, Session] = {}
+        self._former: set[int] = set()
+        """Sessions that are over here. The device may still speak in the last of them."""
         self._last_session = 0
         self._sent = "nothing"
         self._came: list[str] = []
@@ -149,7 +151,7 @@ class Bench:
             session = self._sessions.get(heard.session)
             if heard.kind is FrameKind.DATA and session is not None:
                 session.take(heard, at)
-            else:
+            elif heard.kind is not FrameKind.DATA or heard.session not in self._former:
                 self.note(at, words.of_frame(heard))
 
     async def pause(self, ms: float) -> None:
@@ -209,7 +211,9 @@ class Bench:
 
     def pick(self) -> int:
         """A session id that neither runs nor was used just before."""
-        self._last_session = pick_session({*self._sessions, self._last_session})
+        taken = {*self._sessions, self._last_session}
+        self._last_session = pick_session(taken)
+        self._former.discard(self._last_session)
         return self._last_session
 
     def hello_frame(self, own: X25519PrivateKey | None = None, **changes: Any) -> Frame:
@@ -305,6 +309,7 @@ class Bench:
         for session in list(self._sessions.values()):
             if session is not but:
                 session.beating = False
+                self._former.add(session.ident)
                 del self._sessions[session.ident]
 
     async def alone(self) -> None:

@@ -31,7 +31,10 @@ acknowledges what the device has recorded, moves it as the items say, and pairs 
 is at the service switch: not a device that a table counts on.
 
 Items that need more than the cable are skipped unless somebody sees to it: a person (--ask), or the
-control socket of a simulated device, which can then also be paired by itself.
+control socket of a simulated device, which is then also paired where it has to be.
+
+Keys lie in the directory of --keys, else of $HOLECARD_KEYS, else in ~/.config/holecard/keys, as for
+`holecard devices`.
 
 Exit codes: 0 all items that were tried pass; 1 some fail; 2 wrong arguments, or not paired.
 """

@@ -40,7 +40,7 @@ from hil.conform.bench import Bench, flipped
 from hil.conform.heard import call_bytes
 from hil.conform.session import Session
 from hil.conform.trial import Trial
-from hil.device.hands import Defect
+from hil.device.hands import Defect, Describe
 
 _SEAT: Final = 1
 _DARK: Final = Lamps(_SEAT, bytes(3), LampPattern.OFF, 0, 0)
@@ -99,8 +99,28 @@ async def repeated(bench: Bench) -> None:
         raise bench.finding(
             f"{words.of_message(first)}, also in the next session", words.of_message(again)
         )
+    await _buzzes_once(bench, other)
     if defect and not faults and isinstance(first, SelftestReply) and first.code:
         raise bench.finding("a FAULT event too for what SELFTEST found")
+
+
+async def _buzzes_once(bench: Bench, session: Session) -> None:
+    """What a hand's eyes can count."""
+    if bench.profile != "station" or not bench.operator.exact:
+        return
+    before = await _buzzes(bench)
+    first = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
+    again = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
+    played = await _buzzes(bench) - before
+    if again != first or played > 1:
+        raise bench.finding(
+            f"{words.of_message(first)} again, and one sound at most",
+            f"{words.of_message(again)}, and {played} sounds",
+        )
+
+
+async def _buzzes(bench: Bench) -> int:
+    return int((await bench.hand(Describe()))["mechanism"]["buzzes"])
 
 
 def _faults(session: Session, mark: int) -> int:

@@ -131,8 +131,9 @@ async def stuck(bench: Bench) -> None:
     mark = len(session.kept)
     await bench.hand(Press(seat=bench.seat, button="hit", held_ms=None))
     await bench.until(lambda: _events(session, mark) or None, 3000)
-    down = bench.wire.now()
-    await bench.pause(STUCK_AFTER_MS - 1000)
+    # When it was told, not when a person came to press Enter.
+    down = next((one.at for one in session.records if one.record in session.kept[mark:]), 0)
+    await bench.pause_until(down + (STUCK_AFTER_MS - 1000) * 1000)
     if any(isinstance(one, Stuck) for one in _events(session, mark)):
         raise bench.finding("no STUCK before 10 s")
     await session.until_kept(

@@ -9,6 +9,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from controller.devices.cli_keys import keys_directory
 from controller.rules.problem import UsageProblem
 from drivers.key_store import KeyProblem, KeyStore
 
@@ -26,19 +27,12 @@ class Keyring:
             raise UsageProblem("--keys", "the keys come from one place", "--keys or --host-key")
         if args.device_key is not None and args.host_key is None:
             raise UsageProblem("--device-key", "it belongs to a host key", "--host-key FILE too")
-        if args.keys is not None:
-            self._store, self.own = _opened(args.keys)
-        elif args.host_key is not None:
+        if args.host_key is not None:
             self.own = _host_key(args.host_key)
-        elif args.control is not None:
-            self.own = X25519PrivateKey.generate()
+        elif args.control is not None and args.keys is None:
+            self.own = X25519PrivateKey.generate()  # the simulated device is paired with it
         else:
-            raise UsageProblem(
-                "conform",
-                "a run needs keys that the device is paired with",
-                "--keys DIR, --host-key FILE with --device-key HEX, or --control SOCKET of a "
-                "simulated device, which is then paired anew",
-            )
+            self._store, self.own = _opened(keys_directory(args.keys))
 
     def device(self, serial: str) -> bytes | None:
         """The device's public key, if it is known."""

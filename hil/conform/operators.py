@@ -13,7 +13,7 @@ from firmware_protocol.conformance import Need
 from hil.conform.findings import Lacking
 from hil.device import hands
 from hil.device.hands import Hand
-from hil.device.parts import Answer, CannotDo
+from hil.device.parts import Answer
 
 ALL_NEEDS: Final[frozenset[Need]] = frozenset(("activity", "power", "service", "ring", "eyes"))
 
@@ -123,6 +123,14 @@ _WORDS: Final[dict[type[Any], Callable[[Any], str]]] = {
 }
 
 
+def in_words(hand: Hand) -> str:
+    """What a person is told to do. Lacking where no person can do it just so."""
+    words = _WORDS.get(type(hand))
+    if words is None:
+        raise Lacking("what only a simulated device or its maker can do: --control")
+    return words(hand)
+
+
 class Person:
     """Someone at the terminal, who is told what to do and presses Enter when it is done."""
 
@@ -134,10 +142,7 @@ class Person:
         self._label: str | None = None
 
     async def do(self, hand: Hand) -> Answer:
-        words = _WORDS.get(type(hand))
-        if words is None:
-            raise Lacking("what only a simulated device or its maker can do: --control")
-        await self._line(f"{words(hand)}, then press Enter: ")
+        await self._line(f"{in_words(hand)}, then press Enter: ")
         return {}
 
     async def label(self) -> str:
@@ -172,6 +177,3 @@ class Person:
         if not data:
             raise UsageProblem("--ask", "stdin has ended", "a terminal with someone at it")
         return data.decode(errors="replace").strip()
-
-
-__all__ = ["ALL_NEEDS", "CannotDo", "Direct", "Nobody", "Operator", "Person"]

@@ -22,7 +22,7 @@ class Setting(Struct, frozen=True):
     profile: Profile
     port: str
     operator: str
-    """nobody, ask, control."""
+    """nobody, person or controlled."""
     seed: int
     simulated_time: bool
     began: str

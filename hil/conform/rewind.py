@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from firmware_protocol.enums import ResumeMode
+from firmware_protocol.messages import ResumeReply
 from firmware_protocol.plaintext import NO_CHAIN
 from hil.conform.activity import make, ready, settle_ms
 from hil.conform.bench import Bench
@@ -13,18 +14,32 @@ from hil.conform.session import Session
 
 async def on_their_way(bench: Bench, session: Session, count: int) -> list[GotRecord]:
     """At least so many records that the device has sent and that nobody has acknowledged; the
-    session holds. A hand makes them; without one, a RESUME from further back brings old ones, if
-    the ring still has them (a second person would have to agree, were it a real host)."""
-    if "activity" in bench.operator.can:
-        await ready(bench, session)
-        await bench.pause(200)
-        session.holding = True
-        mark = len(session.records)
-        made = await make(bench, count)
-        return await arrived(bench, session, mark, made)
+    session holds. A hand makes them; where that is a person's, or where there is none, a RESUME
+    from further back brings old ones, if the ring still has them (two people would have to agree,
+    were it a real host)."""
+    if bench.operator.exact:
+        return await _made(bench, session, count)
     ring = await session.learn()
-    if ring.head - ring.oldest < count:
+    if ring.head - ring.oldest >= count:
+        return await _rewound(bench, session, ring, count)
+    if "activity" not in bench.operator.can:
         raise Lacking("activity, for the ring keeps no old records: --control or --ask")
+    await session.resume(Cursor(ring.epoch, ring.head, ring.chain))
+    return await _made(bench, session, count)
+
+
+async def _made(bench: Bench, session: Session, count: int) -> list[GotRecord]:
+    await ready(bench, session)
+    await bench.pause(200)
+    session.holding = True
+    mark = len(session.records)
+    made = await make(bench, count)
+    return await arrived(bench, session, mark, made)
+
+
+async def _rewound(
+    bench: Bench, session: Session, ring: ResumeReply, count: int
+) -> list[GotRecord]:
     session.holding = True
     mark = len(session.records)
     before = Cursor(ring.epoch, ring.head - count - 1, NO_CHAIN)

@@ -292,8 +292,8 @@ class Device:
 
     def _hello(self, frame: Frame, now: int) -> None:
         self._host = paired_host(self.place.folder)
-        self.pairing.forget()
-        self.sessions.hello(frame, now)
+        if self.sessions.hello(frame, now):
+            self.pairing.forget()
 
     def _data(self, frame: Frame, now: int) -> None:
         opened = self.sessions.open(frame, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from msgspec import Struct
 
@@ -18,8 +19,9 @@ from firmware_protocol.plaintext import encode
 from hil.device.board import Board
 from hil.device.sessions import Sessions, fixed
 
-_WRONG_CODES = "wrong-codes"
-_PAIRINGS = "pairings"
+_SWITCH: Final = "service"
+_WRONG_CODES: Final = "wrong-codes"
+_PAIRINGS: Final = "pairings"
 
 
 class _Begun(Struct, frozen=True):
@@ -47,16 +49,14 @@ class Pairing:
         self._store = store
         self._record = record
         self._begun: _Begun | None = None
-
-    @property
-    def service(self) -> bool:
+        self.service = self._kept.kept(_SWITCH) == b"on"
         """The service switch, which stays as it is while the power is off."""
-        return self._kept.kept("service") == b"on"
 
     def turn_service(self, on: bool, now: int) -> None:
         if on == self.service:
             return
-        self._kept.keep("service", b"on" if on else b"off")
+        self.service = on
+        self._kept.keep(_SWITCH, b"on" if on else b"off")
         if on:
             self._kept.set_number(_WRONG_CODES, 0)
         else:
@@ -133,7 +133,6 @@ class Pairing:
         # The former host's session goes first: it is not to see the record of the new one.
         if self._ways.pairing_ends_session():
             self._sessions.end(now)
-        self._sessions.forget()
         self._store(host)
         pairings = self._kept.number(_PAIRINGS)
         self._record(Paired(fingerprint(host), pairings), now)

@@ -85,9 +85,10 @@ class Records:
 
     def _press(self, now: int) -> None:
         """LOG_PRESSURE and FULL, when the ring has come that far."""
-        while self.room.presses():
+        while pressure := self.room.pressure():
             if self.room.free:
                 self._commit(LogPressure(self.room.percent), now)
+            self.room.said(pressure)
         if self.room.fills():
             self._around.safe(now)
 

@@ -13,6 +13,9 @@ from hil.device.ways import Ways
 
 _SPARE: Final = (Power, Tamper, Fault, LogPressure)
 """What may use the last slots."""
+PRESSED: Final = 1
+FULL: Final = 2
+"""What LOG_PRESSURE has said last."""
 _CALM_PERCENT: Final = 50
 _KEEP_EVERY: Final = 16
 """Acknowledgements are kept when they have moved on by so many records ..."""
@@ -32,9 +35,9 @@ class Room:
         epoch, seq = self._kept_position()
         ours = seq if epoch == self._ring.epoch else 0
         self._saved = self.acked = min(max(ours, self._ring.oldest - 1), self._ring.head)
-        said = self._kept.last_number("pressure")
-        self._said_pressure, self._said_full = said >= 1, said >= 2
-        full = self.free <= RING_SPARE or (self._said_full and self.free < 2 * RING_SPARE)
+        self._said = self._kept.last_number("pressure")
+        self._calm_down()
+        full = self.free <= RING_SPARE or (self._said == FULL and self.free < 2 * RING_SPARE)
         self.full = self._ways.is_full(full)
 
     @property
@@ -59,9 +62,7 @@ class Room:
         self.acked = seq
         if self.full and self.free >= 2 * RING_SPARE:
             self.full = False
-        if self.percent < _CALM_PERCENT and (self._said_pressure or self._said_full):
-            self._said_pressure = self._said_full = False
-            self._kept.set_number("pressure", 0)
+        self._calm_down()
         self._keep()
 
     def committed(self) -> None:
@@ -69,17 +70,18 @@ class Room:
         self.acked = max(self.acked, self._ring.oldest - 1)
         self._keep()
 
-    def presses(self) -> bool:
-        """Whether LOG_PRESSURE is to be recorded now; asked until it is not."""
-        if self.free <= RING_SPARE and not self._said_full:
-            self._said_pressure = self._said_full = True
-            self._kept.set_number("pressure", 2)
-            return True
-        if self.percent >= PRESSURE_PERCENT and not self._said_pressure:
-            self._said_pressure = True
-            self._kept.set_number("pressure", 1)
-            return True
-        return False
+    def pressure(self) -> int:
+        """Which LOG_PRESSURE is to be recorded now: FULL, PRESSED, or 0 for none."""
+        if self.free <= RING_SPARE and self._said < FULL:
+            return FULL
+        if self.percent >= PRESSURE_PERCENT and self._said < PRESSED:
+            return PRESSED
+        return 0
+
+    def said(self, pressure: int) -> None:
+        """It was recorded, and is kept only now: if power goes before, it comes once more."""
+        self._said = pressure
+        self._kept.set_number("pressure", pressure)
 
     def fills(self) -> bool:
         """Whether the ring has just become full."""
@@ -87,6 +89,11 @@ class Room:
             return False
         self.full = True
         return True
+
+    def _calm_down(self) -> None:
+        """Below half, both may be said again."""
+        if self._said and self.used * 100 < _CALM_PERCENT * self._ring.capacity:
+            self.said(0)
 
     def _keep(self) -> None:
         """Keep the position now and then: after a start records may be taken for not acknowledged,

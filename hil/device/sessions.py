@@ -99,12 +99,13 @@ class Sessions:
 
     # --- HELLO and HS1 ---
 
-    def hello(self, frame: Frame, now: int) -> None:
+    def hello(self, frame: Frame, now: int) -> bool:
+        """Answer a HELLO; False if it is malformed, and then nothing has changed."""
         try:
             hello = self._ways.read_hello(frame.payload)
         except ProtocolError:
             self._wire.damaged += 1
-            return
+            return False
         if self._ways.hello_ends_session():
             self.end(now)
         version = self._ways.common_version(hello)
@@ -127,6 +128,7 @@ class Sessions:
         self._wire.send(sent)
         self._forget_pending()
         self.greeting = Greeting(frame.session, version, prologue(frame, sent))
+        return True
 
     def greeting_for(self, frame: Frame, now: int) -> Greeting | None:
         """What HS1 or PAIR1 builds on; None if it is to be ignored."""
@@ -236,8 +238,3 @@ class Sessions:
         if self.pending is not None:
             self.pending.wipe()
             self.pending = None
-
-    def forget(self) -> None:
-        """The host was replaced: what was begun with the former one is over."""
-        self.greeting = None
-        self._forget_pending()

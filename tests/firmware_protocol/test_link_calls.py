@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -45,7 +45,7 @@ def ids(wired: Wired, kind: type[Command]) -> list[int]:
     ]
 
 
-def shuffler(**more: object) -> Wired:
+def shuffler(**more: Any) -> Wired:
     device = Scripted()
     device.answer = {"device_class": DeviceClass.SHUFFLER}
     device.device_class = DeviceClass.SHUFFLER

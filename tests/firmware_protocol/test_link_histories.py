@@ -20,8 +20,9 @@ from hil.device.hands import CoverHand, Draw
 from tests.firmware_protocol.line import Faults, Line
 from tests.fuzz import link as campaign
 from tests.fuzz.history import MEMORY, MOMENTS, Failed, play
+from tests.fuzz.powered import Terms
 from tests.fuzz.sabotage import SABOTAGED
-from tests.fuzz.world import Terms, World
+from tests.fuzz.world import World
 
 CHUNKS, EACH, LENGTH = 8, 250, 24
 
@@ -133,7 +134,7 @@ class Table(RuleBasedStateMachine):
     @rule(after_disk=st.booleans())
     def kill(self, after_disk: bool) -> None:
         if after_disk:
-            self.world.write_disk()
+            self.world.disk.write()
         self.world.kill_host()
 
     @rule()
@@ -146,7 +147,7 @@ class Table(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 8), told=st.booleans())
     def write(self, count: int, told: bool) -> None:
-        self.world.write_disk(count)
+        self.world.disk.write(count)
         if told:
             self.world.tell_kept()
 
@@ -188,7 +189,7 @@ class Table(RuleBasedStateMachine):
 
 
 Table.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=25, suppress_health_check=list(HealthCheck)
+    max_examples=100, stateful_step_count=40, suppress_health_check=[HealthCheck.too_slow]
 )
 TestTable = Table.TestCase
 

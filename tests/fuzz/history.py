@@ -19,7 +19,8 @@ from firmware_protocol.messages_all import Info, Selftest
 from firmware_protocol.messages_shoe import Lock, Reread
 from hil.device.hands import CoverHand, Draw, Load, Moment, Ring, Tamper
 from tests.firmware_protocol.line import CLEAN, Faults
-from tests.fuzz.world import LinkKind, Terms, World
+from tests.fuzz.powered import Terms
+from tests.fuzz.world import LinkKind, World
 
 MOMENTS: Final[tuple[Moment, ...]] = (
     "before_commit",
@@ -88,16 +89,16 @@ def play(seed: int, steps: int, *, kind: LinkKind = Link, tampered: bool | None 
             why = f"{type(problem).__name__}: {problem}"
             again = f"python -m tests.fuzz.link --history {seed} --length {steps}"
             raise Failed(f"{why} - again: {again}") from problem
-    return Tally(1, steps, len(world.committed), slowest, world.counts)
+    return Tally(1, steps, len(world.shoe.committed), slowest, world.counts)
 
 
 # --- what happens ---------------------------------------------------------------------------
 
 
 def _draw(world: World) -> None:
-    count = world.random.choice((1, 1, 1, 2, 4, 12))
-    if world.device is not None:
-        world.hand(Load(decks=1, seed=1) if world.random.random() < 0.05 else _draws(count))
+    if not world.hand(_draws(world.random.choice((1, 1, 1, 2, 4, 12)))):
+        world.hand(CoverHand(open=False))
+        world.hand(Load(decks=1, seed=1))
 
 
 def _draws(count: int) -> Draw:
@@ -105,7 +106,7 @@ def _draws(count: int) -> Draw:
 
 
 def _cover(world: World) -> None:
-    world.hand(CoverHand(world.random.random() < 0.4))
+    world.hand(CoverHand(open=world.random.random() < 0.4))
 
 
 def _wait(_: World) -> None:
@@ -147,7 +148,7 @@ def _kill_hearing(world: World) -> None:
 
 def _kill_between(world: World) -> None:
     """The records are on the disk, and nobody was told."""
-    world.write_disk()
+    world.disk.write()
     world.kill_host()
 
 
@@ -160,7 +161,7 @@ def _fast_disk(world: World) -> None:
 
 
 def _write_one(world: World) -> None:
-    world.write_disk(world.random.randint(1, 3))
+    world.disk.write(world.random.randint(1, 3))
     if world.random.random() < 0.7:
         world.tell_kept()
 
@@ -202,7 +203,7 @@ def _lock(world: World) -> None:
 
 
 def _read(world: World) -> None:
-    part = world.kept
+    part = world.disk.kept
     known = part is not None and part.records
     world.call(Reread(part.epoch, part.last) if part is not None and known else Info())
 

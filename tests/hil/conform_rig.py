@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection
+from functools import cache
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -19,7 +21,8 @@ from hil.conform.runner import Outcome, attempt
 from hil.conform.trials import TRIALS
 from hil.conform.wire import SimulatedWire
 from hil.device import identity
-from hil.device.parts import Mechanism, Peer
+from hil.device.hands import Hand
+from hil.device.parts import Answer, Mechanism, Peer
 from hil.device.shoe import Shoe
 from hil.device.shuffler import Shuffler
 from hil.device.station import Station
@@ -39,6 +42,17 @@ def of(profile: Profile) -> list[Item]:
     return [item for item in ITEMS.values() if item.concerns(profile)]
 
 
+@cache
+def _made(profile: Profile) -> dict[str, bytes]:
+    """The files of a new device that is paired. Made once: each is written through to the disk."""
+    with TemporaryDirectory() as folder:
+        place = Path(folder) / "device"
+        device_class = DeviceClass[profile.upper()]
+        identity.create(place, device_class, "XX-0001", rng=Random(profile).randbytes)
+        identity.pair_directly(place, OWN.public_key().public_bytes_raw())
+        return {file.name: file.read_bytes() for file in place.iterdir()}
+
+
 class Rig:
     """A device of this profile that is paired with the tester."""
 
@@ -54,9 +68,10 @@ class Rig:
         seed: int = 1,
     ) -> None:
         place = folder / "device"
-        device_class = DeviceClass[profile.upper()]
-        made = identity.create(place, device_class, "XX-0001", rng=Random(seed).randbytes)
-        identity.pair_directly(place, OWN.public_key().public_bytes_raw())
+        made = _made(profile)
+        place.mkdir(parents=True)
+        for name, data in made.items():
+            (place / name).write_bytes(data)
         self.stand = Stand(
             place,
             MECHANISMS[profile] if mechanism is None else mechanism,
@@ -65,18 +80,26 @@ class Rig:
             sync=False,
             random=Random(seed + 1).randbytes,
         )
-        self.wire = SimulatedWire(behind(self.stand), 0)
+        self.peer = behind(self.stand)
+        self.wire = SimulatedWire(self.peer, 0)
         self.bench = Bench(
             self.wire,
             profile,
             self._direct() if operator is None else operator,
             own=OWN,
-            device_key=made.public,
+            device_key=identity.load(place).public,
             seed=seed,
         )
 
     def _direct(self) -> Direct:
-        return Direct(lambda hand: self.stand.hand(hand, self.wire.now()))
+        return Direct(self.hand)
+
+    def hand(self, hand: Hand) -> Answer:
+        now = self.wire.now()
+        try:
+            return self.stand.hand(hand, now)
+        finally:
+            self.peer.wake(now)  # what the hand made goes on its way at once
 
     def attempt(self, name: str) -> Outcome:
         return asyncio.run(attempt(self.bench, ITEMS[name], TRIALS[name]))

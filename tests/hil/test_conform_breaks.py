@@ -10,11 +10,7 @@ from firmware_protocol.conformance import Profile
 from hil.device.breaks import BREAKS, Broken
 from tests.hil.conform_rig import ITEMS, PROFILES, Rig
 
-CASES = [
-    (broken, profile)
-    for broken in BREAKS
-    for profile in broken.profiles or PROFILES
-]
+CASES = [(broken, profile) for broken in BREAKS for profile in broken.profiles or PROFILES]
 
 
 @pytest.mark.parametrize(

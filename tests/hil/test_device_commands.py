@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.codec import Command
 from firmware_protocol.enums import (
     DeviceClass,
     DeviceState,
@@ -38,6 +37,7 @@ from firmware_protocol.messages_station import Arm
 from firmware_protocol.plaintext import CommandReply
 from hil.device.commands import SELFTEST_US, field_offsets
 from hil.device.hands import Defect, Ring
+from tests.hil.device_talk import ask, raw, replies
 from tests.hil.plain_device import Bench
 from tests.hil.raw_host import BOOT, resume
 
@@ -47,33 +47,6 @@ def bench(tmp_path: Path) -> Bench:
     bench = Bench(tmp_path)
     bench.flowing()
     return bench
-
-
-def raw(ident: int, body: bytes = b"", *, size: int = 56, **changes: int) -> bytes:
-    """A command's plaintext by hand."""
-    head = {"flags": 0, "length": len(body), "command_id": 77, "boot": BOOT} | changes
-    return (
-        bytes((2, head["flags"], ident, head["length"]))
-        + head["command_id"].to_bytes(4, "little")
-        + head["boot"].to_bytes(8, "little")
-        + body
-    ).ljust(size, b"\0")
-
-
-def replies(bench: Bench, *plaintexts: bytes) -> list[object]:
-    before = len(bench.host.all(CommandReply))
-    for plaintext in plaintexts:
-        bench.say(bench.host.seal(plaintext))
-    return [one.reply for one in bench.host.all(CommandReply)[before:]]
-
-
-def ask(bench: Bench, command: Command, command_id: int = 0, boot: int = BOOT) -> object:
-    """The reply to a command, under a new id or as a repeat."""
-    before = len(bench.host.all(CommandReply))
-    again = bench.host.again(command, command_id, boot) if command_id else bench.host.call(command)
-    bench.say(again)
-    new = bench.host.all(CommandReply)[before:]
-    return new[0].reply if new else None
 
 
 # --- the order of refusals ------------------------------------------------------------------

@@ -12,44 +12,14 @@ from firmware_protocol.keys import fingerprint
 from firmware_protocol.messages_all import Info, InfoReply, Paired, Tamper
 from firmware_protocol.messages_control import PairDone
 from firmware_protocol.messages_frames import Alert
-from hil.device.hands import Service
+from tests.hil.device_talk import WRONG, new_host, pair, switch, tampers
 from tests.hil.plain_device import Bench
-from tests.hil.raw_host import STRANGER, RawHost
-
-WRONG = bytes(16)
+from tests.hil.raw_host import RawHost
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
-
-
-def new_host(bench: Bench) -> RawHost:
-    bench.host = RawHost(bench.identity.public, STRANGER)
-    return bench.host
-
-
-def pair(bench: Bench, code: bytes | None = None) -> bool:
-    """Pairing with this code; whether PAIR_DONE came."""
-    host = bench.host
-    before = len(host.pair_done()), len(host.frames(FrameKind.PAIR2))
-    bench.say(host.hello())
-    shake = host.xx(bench.identity.label if code is None else code)
-    bench.say(host.pair1(shake))
-    if len(host.frames(FrameKind.PAIR2)) == before[1]:
-        return False
-    bench.say(host.pair3(shake))
-    return len(host.pair_done()) > before[0]
-
-
-def switch(bench: Bench, on: bool) -> None:
-    assert bench.device.hand(Service(on), bench.now) == {"service": on}
-
-
-def tampers(bench: Bench, source: TamperSource) -> list[bool]:
-    return [
-        one.active for one in bench.events() if isinstance(one, Tamper) and one.source is source
-    ]
 
 
 def test_with_the_switch_off_nothing_pairs(bench: Bench) -> None:
@@ -61,9 +31,12 @@ def test_with_the_switch_off_nothing_pairs(bench: Bench) -> None:
     shake = host.xx(bench.identity.label)
     bench.say(host.pair1(shake))
     switch(bench, False)
-    bench.say(host.pair3(shake))
+    pair3 = host.pair3(shake)
+    bench.say(pair3)
+    switch(bench, True)
+    bench.say(pair3)  # what was begun before is over
     assert not host.pair_done()
-    assert tampers(bench, TamperSource.SERVICE_SWITCH) == [True, False]
+    assert tampers(bench, TamperSource.SERVICE_SWITCH) == [True, False, True]
     assert tampers(bench, TamperSource.PAIRING_CODE) == []
 
 

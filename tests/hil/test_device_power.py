@@ -306,6 +306,13 @@ def test_new_firmware_starts_at_once(bench: Bench) -> None:
     assert bench.host.last(InfoReply).firmware == info.firmware
 
 
+def test_what_had_left_before_new_firmware_started_arrives(bench: Bench) -> None:
+    bench.device.receive(bench.host.hello().encode(), bench.now)
+    bench.device.hand(Firmware("2.0"), bench.now)
+    bench.collect()
+    assert bench.host.hello_rsp().serial == "SIM-1"
+
+
 def test_tampering_is_recorded(bench: Bench) -> None:
     hand = bench.device.hand
     assert hand(hands.Tamper("magnet"), bench.now) == {"recorded": True}

@@ -1,0 +1,129 @@
+"""The disk of a host that may be killed at any moment, and what must hold of the records on it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from msgspec import Struct
+
+from firmware_protocol.limits import MAX_ENCODED, WINDOW
+from firmware_protocol.link import MOST_OUT, NO_CURSOR, Cursor, Link
+from firmware_protocol.link_calls import MOST_CALLS
+from firmware_protocol.link_cursor import RECENT
+from firmware_protocol.plaintext import NO_CHAIN, EventRecord
+
+
+class Broken(AssertionError):
+    """Something that must always hold does not."""
+
+
+class Part(Struct):
+    """Records of one ring without a gap, from where two people adopted it."""
+
+    epoch: int
+    first: int
+    records: list[EventRecord]
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.records) - 1
+
+    @property
+    def cursor(self) -> Cursor:
+        chain = self.records[-1].chain if self.records else NO_CHAIN
+        return Cursor(self.epoch, self.last, chain)
+
+
+class Disk:
+    """What is written stays. What is only in memory is gone when the host is killed."""
+
+    def __init__(self) -> None:
+        self.kept: Part | None = None
+        """On the disk."""
+        self.coming: Part | None = None
+        """Adopted, and nothing of it on the disk yet. In memory."""
+        self.inbox: list[EventRecord] = []
+        """Arrived, and not on the disk yet. In memory."""
+        self.untold = 0
+        """How many records are on the disk that the link does not know of."""
+
+    @property
+    def cursor(self) -> Cursor:
+        return NO_CURSOR if self.kept is None else self.kept.cursor
+
+    @property
+    def recent(self) -> dict[int, bytes]:
+        """The last chains."""
+        records = [] if self.kept is None else self.kept.records[-RECENT:]
+        return {record.seq: record.chain for record in records}
+
+    def killed(self) -> None:
+        self.inbox.clear()
+        self.coming = None
+        self.untold = 0
+
+    def adopts(self) -> None:
+        """Two people have accepted a ring; where it begins is told with Resumed."""
+        self.coming = Part(0, 0, [])
+
+    def resumed(self, begins: Cursor, oldest: int) -> None:
+        if self.coming is not None:
+            self.coming = Part(begins.epoch, begins.seq + 1, [])
+            if self.coming.first != oldest:
+                raise Broken(f"adopted from {self.coming.first} and not from {oldest}")
+        elif self.kept is None:
+            raise Broken("resumed, and nobody has adopted the ring")
+
+    def arrived(self, record: EventRecord, committed: Collection[bytes]) -> None:
+        """The next one, one that was committed, and one that follows the one before."""
+        part = self.coming or self.kept
+        if part is None:
+            raise Broken("a record arrived before anything was adopted")
+        before = self.inbox[-1] if self.inbox else (part.records[-1] if part.records else None)
+        wanted = part.first if before is None else before.seq + 1
+        if (record.epoch, record.seq) != (part.epoch, wanted):
+            raise Broken(f"record {record.seq} arrived instead of {wanted}")
+        if record.encode() not in committed:
+            raise Broken(f"record {record.seq} is none that was committed")
+        if before is not None and not record.follows(before.chain):
+            raise Broken(f"record {record.seq} does not follow the one before")
+        self.inbox.append(record)
+
+    def write(self, count: int = WINDOW) -> None:
+        """Records go to the disk, and the link is not told yet."""
+        for record in self.inbox[:count]:
+            if self.coming is not None:
+                self.kept, self.coming = self.coming, None
+            if self.kept is None:
+                raise Broken("a record is to be kept before anything was adopted")
+            self.kept.records.append(record)
+            self.untold += 1
+        del self.inbox[:count]
+
+
+_BOUNDS: Final = {
+    "records": WINDOW,
+    "chains": RECENT,
+    "commands": MOST_CALLS,
+    "bytes out": MOST_OUT,
+    "bytes in": MAX_ENCODED,
+    "former sessions": 4,
+    "events": 0,
+}
+
+
+def bounded(link: Link) -> None:
+    """White box: nothing in a link grows beyond its bound."""
+    sizes = (
+        link._records.waiting,
+        len(link._records._recent),
+        len(link._calls),
+        len(link._out),
+        link._deframer.held,
+        len(link._former),
+        len(link._told),
+    )
+    for size, (what, most) in zip(sizes, _BOUNDS.items(), strict=True):
+        if size > most:
+            raise Broken(f"{size} {what} are held, and {most} is the bound")

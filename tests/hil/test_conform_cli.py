@@ -1,0 +1,191 @@
+"""`holecard conform` at real ports, and what it says to wrong arguments."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from controller.rules.problem import UsageProblem
+from drivers import usb_finding
+from drivers.key_store import KeyStore
+from hil.conform import __main__ as module
+from hil.conform import cli
+from hil.front.running import running
+
+SOCKET = "control"
+
+
+@pytest.fixture(autouse=True)
+def _announced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The simulated bus as if it were installed, and no keys of whoever runs this."""
+    point = EntryPoint("sim", "hil.front.usb_backend:backend", usb_finding.GROUP)
+    monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
+    monkeypatch.setenv("HOLECARD_KEYS", str(tmp_path / "no-keys"))
+
+
+def run(*arguments: str | Path) -> int:
+    parser = argparse.ArgumentParser()
+    cli.register(parser.add_subparsers())
+    parsed = parser.parse_args(["conform", *map(str, arguments)])
+    code: int = parsed.func(parsed)
+    return code
+
+
+# --- at real ports ----------------------------------------------------------------------------
+
+
+def test_a_shoe_at_a_serial_port(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is paired by itself, and judged by a handful of items that need hands."""
+    only = ("FR-1", "EV-2", "EV-10", "CO-4", "SH-2")
+    place, junit = tmp_path / "shoe", tmp_path / "report.xml"
+    with running("shoe", place) as sim:
+        code = run(
+            *("--profile", "shoe", "--port", str(sim.port), "--control", place / SOCKET),
+            *("--junit", junit, "--seed", "5", "--only", *only),
+        )
+    said = capsys.readouterr().out
+    assert code == 0, said
+    assert [line.split()[:2] for line in said.splitlines()[:-1]] == [[one, "PASS"] for one in only]
+    assert said.splitlines()[-1].startswith("5 passed, 0 failed, 0 skipped in ")
+    suite = ElementTree.fromstring(junit.read_bytes()).find("testsuite")
+    assert suite is not None
+    assert suite.attrib["tests"] == "5"
+    facts = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
+    assert facts["seed"] == "5"
+    assert facts["device.serial"] == "SH-0001"
+    assert facts["operator"] == "controlled"
+
+
+def test_a_station_on_the_bus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place, bus = tmp_path / "station", tmp_path / "bus"
+    bus.mkdir()
+    with running("station", place, usb=bus) as sim:
+        port = f"usb+sim={bus}:{sim.serial}"
+        code = run(
+            *("--profile", "station", "--port", port, "--control", place / SOCKET, "--json"),
+            *("--only", "FR-1", "HS-1", "EV-7", "ST-1"),
+        )
+    found = json.loads(capsys.readouterr().out)
+    assert code == 0, found
+    assert found["passed"] == 4
+    assert found["port"] == port
+    assert found["device"]["class"] == "station"
+
+
+def test_keys_by_hand_and_the_cable_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = X25519PrivateKey.generate()
+    (tmp_path / "host").write_text(own.private_bytes_raw().hex() + "\n")
+    public = own.public_key().public_bytes_raw()
+    with running("shuffler", tmp_path / "shuffler", paired_with=public) as sim:
+        code = run(
+            *("--profile", "shuffler", "--port", str(sim.port)),
+            *("--host-key", tmp_path / "host", "--device-key", sim.key.hex()),
+            *("--only", "HS-1", "EV-2", "CO-3"),
+        )
+    said = capsys.readouterr().out.splitlines()
+    assert code == 0
+    assert said[:3] == [
+        "HS-1   PASS",
+        "EV-2   SKIP  needs activity: --control or --ask",
+        "CO-3   PASS",
+    ]
+
+
+def test_a_broken_device_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "shoe"
+    with running("shoe", place, breaks=("schema-wrong",)) as sim:
+        code = run(
+            *("--profile", "shoe", "--port", str(sim.port), "--control", place / SOCKET),
+            *("--only", "HE-1", "HE-2"),
+        )
+    said = capsys.readouterr().out
+    assert code == 1
+    assert "HE-1   PASS" in said
+    assert "HE-2   FAIL" in said
+    assert "PROTOCOL.md#hello" in said
+    assert said.splitlines()[-1].startswith("1 passed, 1 failed")
+
+
+def test_a_device_of_another_host_is_not_tried(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    KeyStore.create(keys)
+    with running("shoe", tmp_path / "shoe") as sim:
+        arguments = ("--profile", "shoe", "--port", str(sim.port), "--keys", keys)
+        with pytest.raises(UsageProblem, match="SH-0001 is not paired") as problem:
+            run(*arguments)
+        assert "holecard devices pair" in str(problem.value)
+        (tmp_path / "host").write_text(bytes(range(32)).hex())
+        by_hand = ("--host-key", tmp_path / "host", "--device-key", sim.key.hex())
+        with pytest.raises(UsageProblem, match="not paired with this host"):
+            run(*arguments[:4], *by_hand)
+
+
+def test_what_answers_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "shoe"
+    with running("shoe", place) as sim:
+        # A device that is frozen is what a cable to nowhere looks like.
+        sim.control.ask(b'{"do": "freeze", "on": true}')
+        code = run(
+            *("--profile", "shoe", "--port", str(sim.port), "--control", place / SOCKET),
+            *("--only", "FR-1", "FR-2"),
+        )
+    said = capsys.readouterr().out
+    assert code == 1
+    assert "FR-1   FAIL" in said
+    assert "FR-2   SKIP  needs an answer to HELLO" in said
+
+
+# --- wrong arguments --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where", "words"),
+    [
+        (("--only", "XX-1"), "--only", "there is no item XX-1 for a shoe; allowed: FR-1"),
+        (("--only", "ST-1"), "--only", "there is no item ST-1 for a shoe"),
+        (("--port", "nowhere"), "--port", "'nowhere' is no address"),
+        (("--port", "/dev/not-there"), "--port", "/dev/not-there"),
+        (("--device-key", "00"), "--device-key", "64 hexadecimal digits"),
+        (("--device-key", "00" * 32), "--device-key", "--host-key"),
+        (("--host-key", "{place}/absent"), "--host-key", "No such file"),
+        (("--host-key", "{place}/words"), "--host-key", "holds no private key"),
+        (("--host-key", "{place}/hex", "--keys", "{place}"), "--keys", "from one place"),
+        (("--keys", "{place}/absent"), "absent", "no such directory"),
+        (("--junit", "{place}/absent/x.xml"), "--junit", "there is no folder"),
+        (("--control", "{place}/absent"), "--control", "a simulated device that runs"),
+        (("--control", "{place}/absent", "--ask"), "--ask", "--control or --ask"),
+        ((), "no-keys", "no such directory"),
+    ],
+)
+def test_wrong_arguments(
+    arguments: tuple[str, ...], where: str, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "words").write_text("a private key")
+    (tmp_path / "hex").write_text("11" * 32)
+    given = [one.format(place=tmp_path) for one in arguments]
+    if "/dev/not-there" in given:
+        given += ["--host-key", str(tmp_path / "hex")]
+    with pytest.raises(UsageProblem) as problem:
+        run("--profile", "shoe", "--port", "/dev/null-port", *given)
+    assert where in problem.value.where
+    assert words in str(problem.value)
+
+
+def test_a_profile_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        run("--profile", "dealer", "--port", "/dev/null")
+    assert stop.value.code == 2
+    assert "shoe" in capsys.readouterr().err
+
+
+def test_the_module_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert module.main(["--profile", "shoe", "--port", "/dev/x", "--only", "XX-9"]) == 2
+    assert capsys.readouterr().err.startswith("holecard: --only: there is no item XX-9")
