@@ -78,7 +78,7 @@ class Wire:
         self._standing = Standing()
         self._calls = Calls()
         self._port: Port | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self._patience: asyncio.TimerHandle | None = None
 
     @property
@@ -164,12 +164,18 @@ class Wire:
     # --- bytes and time -------------------------------------------------------------------
 
     def flush(self) -> None:
-        """What the link has to say goes out, and its next time is noted."""
+        """What the link has to say goes out, and its next time will be noted."""
         if self.link is not None:
             data = self.link.take()
             if data and self._port is not None:
                 self._port.write(data)
+        # Not here: between a record and its acknowledgement nothing else is to take time.
         self._cancel()
+        self._timer = asyncio.get_running_loop().call_soon(self._note_time)
+
+    def _note_time(self) -> None:
+        """When the link or the reports want to be woken next."""
+        self._timer = None
         times = (self.link.due() if self.link is not None else None, self._reports.due())
         due = min((one for one in times if one is not None), default=None)
         if due is not None:
