@@ -15,7 +15,8 @@ PYTEST_ARGS ?=
 # Debian and Ubuntu packages that a full run needs beyond Python, git and make.
 APT_PACKAGES := gcc g++
 
-.PHONY: help setup demo test lint format fresh bench certify campaign wheel deps-full clean
+.PHONY: help setup demo test lint format fresh bench certify campaign conform fuzz-link fuzz wheel
+.PHONY: deps-full clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
@@ -69,7 +70,20 @@ certify: setup ## check the published figures (long)
 
 # The differential test in full: both engines over all the rows, on both cores.
 campaign: setup ## play both engines against each other at length (long)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal --timeout 0 tests/campaigns $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --timeout 0 \
+	    tests/campaigns/test_differential_full.py $(PYTEST_ARGS)
+
+# Each run waits for most of its time, so all six go side by side.
+conform: setup ## try every item on each simulated device, at serial ports and on USB (long)
+	$(BIN)/python -m pytest -q -n 6 --dist worksteal --timeout 0 \
+	    tests/campaigns/test_conform_ports.py $(PYTEST_ARGS)
+
+fuzz-link: setup ## a million steps of link, faulty line and device against chance (long)
+	$(BIN)/python -m tests.fuzz.link --steps 1000000 --jobs 2
+
+FUZZ_SECONDS ?= 60
+fuzz: setup ## guided fuzzing of all that decodes, FUZZ_SECONDS for each target (long)
+	$(BIN)/python -m tests.fuzz.decoders --seconds $(FUZZ_SECONDS)
 
 # Built from a clean slate: setuptools would pack what an older build left behind.
 wheel: setup ## build the wheel into dist/
