@@ -75,7 +75,7 @@ campaign: setup ## play both engines against each other at length (long)
 
 # Each run waits for most of its time, so all six go side by side.
 conform: setup ## try every item on each simulated device, at serial ports and on USB (long)
-	$(BIN)/python -m pytest -q -n 6 --dist worksteal --timeout 0 \
+	$(BIN)/python -m pytest -q -n 6 --dist load --maxschedchunk 1 --timeout 0 \
 	    tests/campaigns/test_conform_ports.py $(PYTEST_ARGS)
 
 fuzz-link: setup ## a million steps of link, faulty line and device against chance (long)

@@ -126,6 +126,20 @@ def test_without_an_answer_hello_comes_again_under_another_id() -> None:
     assert [away.error.name for away in wired.of(TurnedAway)] == ["handshake-error"] * 4
 
 
+def test_an_id_is_never_zero_that_of_the_session_or_that_of_the_attempt_before() -> None:
+    drawn = iter((5, 6, 6, 5, 0, 7))
+
+    def draw(size: int) -> bytes:
+        return next(drawn).to_bytes(2, "little") if size == 2 else bytes(range(size))
+
+    wired = Wired.running(random=draw, session_life_us=2_000_000)
+    wired.device.mute = {FrameKind.HELLO}
+    wired.forget()
+    wired.pass_ms(2600)
+    ids = [frame.session for frame in wired.device.frames if frame.kind is FrameKind.HELLO]
+    assert ids == [6, 7]
+
+
 def test_a_malformed_answer_is_ignored_and_told_when_no_better_one_comes() -> None:
     wired = Wired()
     wired.device.mute = {FrameKind.HELLO}

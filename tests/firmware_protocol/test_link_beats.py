@@ -41,11 +41,11 @@ def test_the_beat_goes_before_what_is_due_at_once() -> None:
 def test_beats_that_were_missed_are_not_made_up_for() -> None:
     wired = Wired.running()
     wired.device.said.clear()
-    wired.now = START + 830 * MS
+    wired.now = START + 630 * MS
     wired.take(wired.link.wake(wired.now))
     wired.settle()
     assert len(wired.device.heard(HostBeat)) == 1
-    assert wired.link.due() == START + 1000 * MS
+    assert wired.link.due() == START + 750 * MS
 
 
 def test_a_beat_acknowledges_nothing_before_resume() -> None:

@@ -38,7 +38,10 @@ from tests.fuzz.powered import SERIAL, Powered, Terms
 
 OWN: Final = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 CLEAN_WITHIN_US: Final = 15_000_000
-"""On a clean line everything has arrived after so long, whatever was before."""
+"""On a clean line everything has arrived after so long, whatever was before: a handshake that was
+just lost is waited for, then comes the longest pause."""
+ANSWERED_WITHIN_US: Final = 30_000_000
+"""And every command is answered or given up: they wait for each other."""
 TERMS: Final = Terms()
 LinkKind = Callable[..., Link]
 
@@ -185,14 +188,19 @@ class World:
         self.disk.write()
         self.tell_kept()
         start = self.now
-        while not self._settled():
+        self._until(self._settled, start + CLEAN_WITHIN_US, "not all has arrived")
+        self._compare()
+        took = self.now - start
+        self._until(self._answered_all, start + ANSWERED_WITHIN_US, "not all was answered")
+        return took
+
+    def _until(self, done: Callable[[], bool], end: int, why: str) -> None:
+        while not done():
             at = self._due()
-            if at is None or at > start + CLEAN_WITHIN_US:
-                raise Broken(f"not all has arrived {CLEAN_WITHIN_US // 1_000_000} s later")
+            if at is None or at > end:
+                raise Broken(f"{why} on a clean line")
             self.now = max(self.now, at)
             self.move()
-        self._compare()
-        return self.now - start
 
     def move(self) -> None:
         """All that is due now happens, once."""
@@ -261,7 +269,10 @@ class World:
             return False
         same = (kept.epoch, kept.last) == (device.ring.epoch, device.ring.head)
         known = link.cursor == kept.cursor and device.records.room.used == 0
-        return same and known and self.disk.coming is None and not self.calls
+        return same and known and self.disk.coming is None
+
+    def _answered_all(self) -> bool:
+        return not self.calls
 
     def _compare(self) -> None:
         """What is kept beside what the ring still holds."""
