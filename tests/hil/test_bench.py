@@ -58,6 +58,30 @@ def test_a_ratio_below_its_aim_is_missed() -> None:
     assert not Line("a", "a", None, "", 0.4, "not installed").missed
 
 
+def test_a_ratio_above_its_aim_is_missed() -> None:
+    line = Line("a", "a", 5.1, "times", at_most=5)
+    assert line.missed
+    assert line.verdict == "at most 5: missed "
+    assert not Line("a", "a", 5.0, "times", at_most=5).missed
+
+
+@pytest.mark.parametrize(
+    ("section", "names"),
+    [
+        ("wire", {"encode", "decode", "seal", "open", "seal_ratio", "open_ratio"}),
+        ("event", {"echo_p50", "echo_p99", "event_p50", "event_p99", "ratio", "ratio_p99"}),
+        ("devices", {"idle", "busy", "rate", "back", "back_most"}),
+    ],
+)
+def test_the_wire_is_measured(
+    section: str, names: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--section", section, "--quick", "--json") == 0
+    lines = json.loads(capsys.readouterr().out)["sections"][section]
+    assert {line["name"] for line in lines} == names
+    assert all(line["value"] > 0 for line in lines)
+
+
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--section", "rows", "--quick", "--json") == 0
     found = json.loads(capsys.readouterr().out)
