@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from firmware_protocol.codec import Event
 from firmware_protocol.enums import DeviceClass, FaultCode, PowerCause, TamperSource
 from firmware_protocol.keys import fingerprint, fingerprint_text
-from firmware_protocol.messages_all import Fault
 from firmware_protocol.messages_all import Tamper as TamperEvent
 from firmware_protocol.messages_shoe import Cover
 from firmware_protocol.messages_shuffler import Door
@@ -32,6 +32,7 @@ from hil.device.hands import (
     Service,
     Tamper,
 )
+from hil.device.kept import Kept
 from hil.device.parts import Answer, CannotDo
 from hil.device.place import write_whole
 
@@ -67,6 +68,7 @@ def _describe(device: Device, hand: Describe, now: int) -> Answer:
         "cause": device.cause.name,
         "session": None if session is None else session.id,
         "resumed": session is not None and session.resumed,
+        "defects": sorted(code.name.lower() for code in device.defects),
         "breaks": sorted(device.breaks),
         "mechanism": {},
     }
@@ -106,9 +108,28 @@ def _defect(device: Device, hand: Defect, now: int) -> Answer:
         device.defects[code] = hand.arg
     else:
         device.defects.pop(code, None)
+    device.keep_defects()
     with suppress(CannotDo):  # a mechanism need not feel it
         device.mechanism.hand(hand, now)
-    return {"recorded": begins and device.record(Fault(code, hand.arg), now)}
+    return {"recorded": begins and device.report(code, hand.arg, now)}
+
+
+def standing(kept: Kept) -> dict[FaultCode, int]:
+    """What hands broke before the start, and nobody has mended since."""
+    words = kept.kept("defects").decode().split()
+    return {FaultCode[name]: int(arg) for name, arg in zip(words[::2], words[1::2], strict=True)}
+
+
+def keep_standing(kept: Kept, defects: dict[FaultCode, int]) -> None:
+    kept.keep("defects", "".join(f"{c.name} {arg}\n" for c, arg in defects.items()).encode())
+
+
+def stand(device: Device, now: int) -> None:
+    """After a start: the mechanism feels what is broken. It is not told anew."""
+    for code, arg in device.defects.items():
+        hand = convert({"code": code.name.lower(), "arg": arg}, Defect)
+        with suppress(CannotDo):
+            device.mechanism.hand(hand, now)
 
 
 def _firmware(device: Device, hand: Firmware, now: int) -> Answer:

@@ -22,7 +22,6 @@ from firmware_protocol.enums import (
 from firmware_protocol.errors import OutOfRange, ProtocolError
 from firmware_protocol.messages import COMMANDS
 from firmware_protocol.messages_all import (
-    Fault,
     Info,
     InfoReply,
     Refused,
@@ -72,7 +71,7 @@ class Commands:
         try:
             control = self._device.ways.decode(data, self._device.identity.device_class)
         except ProtocolError:
-            self._device.wire.damaged += 1
+            self._device.wire.refused += 1
             return
         if isinstance(control, Control):
             _CONTROLS[type(control)](self._device, session, control, now)
@@ -82,7 +81,7 @@ class Commands:
     def _command(self, session: Session, data: bytes, now: int) -> None:
         _, _, ident, _, command_id, host_boot = _HEAD.unpack_from(data)
         if not command_id or not host_boot:
-            self._device.wire.damaged += 1
+            self._device.wire.refused += 1
             return
         session.host_boot = host_boot
         key = (host_boot, command_id)
@@ -106,6 +105,8 @@ class Commands:
             return Refused(ident, Refusal.MALFORMED, _offset(kind, problem))
         assert isinstance(call, CommandCall)  # it is of this type, or it does not decode
         if not kind.IDEMPOTENT:
+            if self._under_way(key):
+                return None
             if self._memory.knows(key):
                 return self._memory.reply(key)
             if self._memory.stale(key):
@@ -128,7 +129,7 @@ class Commands:
                 reply = self._device.mechanism.command(command, now)
         except Refuse as refuse:
             reply = Refused(command.ID, refuse.why, self._arg(refuse))
-        if not command.IDEMPOTENT:
+        if reply is not None and not command.IDEMPOTENT:
             self._memory.remember(key, reply)
         return reply
 
@@ -164,6 +165,11 @@ class Commands:
             raise Refuse(Refusal.BUSY)
         self._selftest = _Selftest(key, now + SELFTEST_US)
 
+    def _under_way(self, key: Key) -> bool:
+        """Whether this is a repeat of what is being carried out: its reply comes when that is."""
+        test = self._selftest
+        return test is not None and test.key == key and self._device.ways.ignores_under_way()
+
     def due(self) -> int | None:
         return None if self._selftest is None else self._selftest.done
 
@@ -172,13 +178,13 @@ class Commands:
         if test is None or now < test.done:
             return
         self._selftest = None
-        # A defect that hands made is known to the core, and the mechanism may find it too.
-        found = dict(self._device.mechanism.selftest(now)) | self._device.defects
+        found = self._device.ails(now)
+        self._device.faulty = False
         for code, arg in found.items():
-            self._device.record(Fault(code, arg), now)
+            self._device.report(code, arg, now)
         code, arg = next(iter(found.items()), (FaultCode.NONE, 0))
         reply = SelftestReply(code, arg)
-        self._memory.finish(test.key, reply)
+        self._memory.remember(test.key, reply)
         session = self._device.sessions.running
         boot, ident = test.key
         # The same host may have begun a new session meanwhile; another one did not ask.

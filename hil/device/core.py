@@ -104,7 +104,7 @@ class Device:
 
     def start(self, now: int, cause: PowerCause) -> None:
         """Power comes on, or the firmware starts anew: only what is in `place` is still there."""
-        self._left = self.take()
+        self._left = self.take() + b"\0"  # what a former start left on the line ends there
         self.identity = identity.load(self.place.folder)
         self._host = paired_host(self.place.folder)
         self._started = now
@@ -115,7 +115,9 @@ class Device:
         self.ring = self._open_ring()
         self.boot = self._kept.number("boot")
         self.cause = PowerCause.POWER_LOSS if self.ring.torn else cause
-        self.defects: dict[FaultCode, int] = {}
+        self.defects = bench_hands.standing(self._kept)
+        self.faulty = False
+        """Whether a fault was told since the start, and no self-test has found all well since."""
         self.wire = Wire(self.ways)
         self._later: list[_Later] = []
         self._make_parts()
@@ -152,12 +154,18 @@ class Device:
 
     def _first_records(self, now: int) -> None:
         self.record(Power(self.cause), now)
-        if self.ring.damaged:
-            self.defects[FaultCode.RING] = self.ring.damaged
-            self.record(Fault(FaultCode.RING, self.ring.damaged), now)
+        self._tell_damage(now)
         self.mechanism.start(self, now)
+        bench_hands.stand(self, now)
         self._on = True
         self.safe(now)  # it may have run before: firmware was replaced, or the ring's memory
+
+    def _tell_damage(self, now: int) -> None:
+        """A damaged record is told once; from then on a self-test tells it."""
+        found = b"%d %d\n" % (self.ring.epoch, self.ring.damaged)
+        if self.ring.damaged and self._kept.kept("damage") != found:
+            self.report(FaultCode.RING, self.ring.damaged, now)
+            self._kept.keep("damage", found)
 
     # --- Peer ---
 
@@ -250,6 +258,23 @@ class Device:
     def full(self) -> bool:
         return self.records.room.full
 
+    # --- faults ---
+
+    def ails(self, now: int) -> dict[FaultCode, int]:
+        """What a self-test finds."""
+        ring = {FaultCode.RING: self.ring.damaged} if self.ring.damaged else {}
+        # A defect that hands made is known to the core, and the mechanism may find it too.
+        return dict(self.mechanism.selftest(now)) | self.defects | ring
+
+    def report(self, code: FaultCode, arg: int, now: int) -> bool:
+        """Tell a fault; whether there was room for the record."""
+        self.faulty = True
+        return self.record(Fault(code, arg), now)
+
+    def keep_defects(self) -> None:
+        """What hands broke stays broken while the power is off."""
+        bench_hands.keep_standing(self._kept, self.defects)
+
     # --- what it is like ---
 
     @property
@@ -268,7 +293,7 @@ class Device:
             state |= DeviceState.SERVICE
         if self.records.room.full:
             state |= DeviceState.FULL | DeviceState.LOCKED
-        if self.defects:
+        if self.faulty:
             state |= DeviceState.FAULTY
         return state
 

@@ -30,8 +30,7 @@ class _Hand(Struct, frozen=True, forbid_unknown_fields=True, tag_field="do"):
 
 
 class Describe(_Hand, frozen=True, tag="describe"):
-    """What the device is and how it stands: class, serial, model, label, fingerprint, port, state,
-    epoch, head, acked, boot, session, breaks, line, and the mechanism's own."""
+    """What the device is and how it stands. It changes nothing."""
 
 
 class Service(_Hand, frozen=True, tag="service"):
@@ -41,7 +40,16 @@ class Service(_Hand, frozen=True, tag="service"):
 
 
 class Power(_Hand, frozen=True, tag="power"):
-    """Cut the power now, or at the next such moment, and give it back `off_ms` later."""
+    """Cut the power now, or at the next such moment, once, and give it back `off_ms` later; `cause`
+    is what the start after it tells. Answered at once: with `at` other than now, the cut comes in
+    the middle of something that happens later, and a hand that runs into it is answered
+    `{"power": "cut", "at": ...}`.
+
+    before_commit: a record is about to be written, and nothing of it is. in_commit: half of its
+    bytes are written. after_commit: it is committed; it is not sent, and no card that it holds is
+    released. before_reply: a command was carried out and its records are committed; its reply is
+    not sent. before_ack: an acknowledgement has come that moves on, and nothing is done about it.
+    What was sent before arrives."""
 
     cause: Literal["power_on", "brown_out", "watchdog", "reset_pin", "software"] = "power_on"
     at: Moment | Literal["now"] = "now"
@@ -49,7 +57,9 @@ class Power(_Hand, frozen=True, tag="power"):
 
 
 class Plug(_Hand, frozen=True, tag="plug"):
-    """Pull the cable, or put it back. `other_port`: it comes back under another name."""
+    """Pull the cable, or put it back. `other_port`: it comes back under another name. A serial
+    port PORT comes back as PORT-2, then PORT-3; `describe` tells. On USB it is another port of the
+    bus, and the serial number tells who it is."""
 
     connected: bool
     other_port: bool = False
@@ -57,7 +67,7 @@ class Plug(_Hand, frozen=True, tag="plug"):
 
 class Freeze(_Hand, frozen=True, tag="freeze"):
     """The firmware hangs: nothing is read, nothing is sent, time stands still for it; or it goes
-    on."""
+    on. A power cut ends it."""
 
     on: bool
 
@@ -83,8 +93,10 @@ class Break(_Hand, frozen=True, tag="break"):
 
 
 class Ring(_Hand, frozen=True, tag="ring"):
-    """The maker's way to the ring: keep a copy, put the copy back (a roll-back), fill it with
-    records until it is full, or replace its memory (a new epoch)."""
+    """The maker's way to the ring: save a copy of it, restore the copy (a roll-back), fill it until
+    it is full up to its spare slots, or replace its memory (a new epoch). After restore and replace
+    the device starts. It is filled with COVER 0, DOOR 0 or LAMP_FAULT of lamp 0, by class; anything
+    harmless will do."""
 
     what: Literal["save", "restore", "fill", "replace"]
 
@@ -97,7 +109,9 @@ class Tamper(_Hand, frozen=True, tag="tamper"):
 
 
 class Defect(_Hand, frozen=True, tag="defect"):
-    """Something stops working, or works again; FAULT is recorded when it begins."""
+    """Something stops working, or works again. FAULT is recorded when it begins, and by each
+    SELFTEST that finds it. It stays broken over power cuts. A reader that is broken makes READ_FAIL
+    READER; the others are only found."""
 
     code: Literal["reader", "motor", "sensor", "gate", "lamps", "clock", "random", "temperature"]
     on: bool = True
@@ -114,9 +128,11 @@ class Firmware(_Hand, frozen=True, tag="firmware"):
 
 
 class Load(_Hand, frozen=True, tag="load"):
-    """Open the cover, put cards in, close it. The order is `cards` from the top, or a new deck of
-    `decks` shuffled with `seed` (0: as it comes from the box); `remove` and `add` make a wrong
-    number; the cut card goes in after `cut_at` cards."""
+    """Open the cover, put cards in, close it: COVER 1 (not if it is open), COVER 0, LOADED. What
+    was inside is taken out. The order is `cards` from the top, or `decks` decks shuffled with
+    `seed` in the maker's own way (0: as they come from the box); `remove` and `add` make a wrong
+    number; the cut card goes in after `cut_at` cards. LOADED tells `decks` and `shuffle` as they
+    are here. At a full ring its records wait. A new device is empty."""
 
     decks: Annotated[int, Meta(ge=0, le=12)] = 6
     seed: int = 0
@@ -128,7 +144,16 @@ class Load(_Hand, frozen=True, tag="load"):
 
 
 class Draw(_Hand, frozen=True, tag="draw"):
-    """Pull cards. A locked shoe lets none out unless `force`. `read`: how the reader fares."""
+    """Pull cards, `count` times one card, or two with `double`. `read`: how the reader fares. A
+    locked shoe lets none out unless `force`. It is refused when no card can come: locked, empty,
+    jammed, cover open, or records wait for room in the ring. When there are fewer cards than asked
+    for, those that there are come; a lock, jam, cover or full ring on the way ends it too, and the
+    wire tells how far it came.
+
+    Answered at once. Each pull takes `dwell_ms` and then 12 ms to be recognised, and the next one
+    begins 60 ms later; a maker's own may be quicker, and CARD_READ.dwell is `dwell_ms` all the
+    same. `confidence` null: 99, or 60 with `read` low. `wrong` reads the next higher card.
+    `reversed` shows in a model with ORIENTATION only."""
 
     count: Count = 1
     dwell_ms: Annotated[int, Meta(ge=0, le=65_535)] = 40
@@ -140,7 +165,8 @@ class Draw(_Hand, frozen=True, tag="draw"):
 
 
 class Retract(_Hand, frozen=True, tag="retract"):
-    """Push the last card back in."""
+    """Push the last card that came out back in, locked or not. One card each time; refused while
+    cards are being drawn."""
 
 
 class CoverHand(_Hand, frozen=True, tag="cover"):

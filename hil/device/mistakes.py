@@ -203,6 +203,9 @@ class Mistakes(Ways):
     def answers_unknown(self) -> bool:
         return not self._broken("unknown-silent")
 
+    def ignores_under_way(self) -> bool:
+        return not self._broken("busy-with-itself")
+
     def remembers(self) -> bool:
         return not self._broken("results-forgotten")
 

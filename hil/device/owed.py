@@ -8,7 +8,7 @@ a start the ring itself tells how far that had come.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Protocol, cast
+from typing import Final
 
 from msgspec import Struct
 
@@ -22,20 +22,6 @@ MOST: Final = 64
 """As many events as a mechanism remembers while the ring is full."""
 POLL_US: Final = 100_000
 """How often it looks whether the ring has room again."""
-
-
-class RingEnd(Protocol):
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def head(self) -> int: ...
-
-
-class RingDesk(Desk, Protocol):
-    """The core as the owed see it: its ring lies open, as to all firmware of one device."""
-
-    @property
-    def ring(self) -> RingEnd: ...
 
 
 class Owed(Struct):
@@ -80,11 +66,10 @@ class Owed(Struct):
         self._mark(desk)
 
     def _mark(self, desk: Desk) -> None:
-        ring = cast(RingDesk, desk).ring
-        self.epoch, self.head = ring.epoch, ring.head
+        self.epoch, self.head = desk.ring.epoch, desk.ring.head
 
     def _recorded(self, desk: Desk) -> Iterator[Event]:
-        ring = cast(RingDesk, desk).ring
+        ring = desk.ring
         if ring.epoch != self.epoch:
             return
         first = max(self.head, ring.head - REREAD_DEPTH) + 1

@@ -116,6 +116,7 @@ class Pairing:
             return False
         if self._ways.locked_out(self._kept.last_number(_WRONG_CODES)):
             self._wire.refused += 1
+            self._wire.alert(AlertCode.PAIRING_OFF, now)
             return False
         return True
 
@@ -132,10 +133,12 @@ class Pairing:
         keys = begun.shake.split()
         # The former host's session goes first: it is not to see the record of the new one.
         if self._ways.pairing_ends_session():
-            self._sessions.end(now)
-        self._store(host)
+            self._sessions.end_all(now)
+        # The number is taken before all else, so that none comes twice. With the event before the
+        # key, power that goes between leaves an event too many, and never one too few.
         pairings = self._kept.number(_PAIRINGS)
         self._record(Paired(fingerprint(host), pairings), now)
+        self._store(host)
         sealer = self._ways.sealer(keys.send, begun.session, begun.version)
         self._wire.send(sealer.seal(encode(PairDone(fingerprint(host), pairings))))
         sealer.wipe()

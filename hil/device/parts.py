@@ -47,8 +47,21 @@ class Peer(Protocol):
         """Bytes for the host, all that wait."""
 
 
+class RingEnd(Protocol):
+    """Which ring it is, and how far it goes."""
+
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def head(self) -> int: ...
+
+
 class Desk(Protocol):
     """What the core offers to its mechanism."""
+
+    @property
+    def ring(self) -> RingEnd:
+        """The ring that record() commits to."""
 
     def record(self, event: Event, now: int) -> bool:
         """Commit this event to the ring; it is durable when this returns. False: no room (then

@@ -13,13 +13,12 @@ class Memory:
 
     def __init__(self, ways: Ways) -> None:
         self._ways = ways
-        self._replies: dict[Key, Reply | None] = {}
+        self._replies: dict[Key, Reply] = {}
 
     def knows(self, key: Key) -> bool:
         return self._ways.remembers() and self._ways.memory_key(key) in self._replies
 
-    def reply(self, key: Key) -> Reply | None:
-        """The reply; None while the command is still being carried out."""
+    def reply(self, key: Key) -> Reply:
         return self._replies[self._ways.memory_key(key)]
 
     def stale(self, key: Key) -> bool:
@@ -28,12 +27,7 @@ class Memory:
         newest = max((known for host, known in self._replies if host == boot), default=0)
         return ident < newest and self._ways.refuses_stale()
 
-    def remember(self, key: Key, reply: Reply | None) -> None:
+    def remember(self, key: Key, reply: Reply) -> None:
         self._replies[self._ways.memory_key(key)] = reply
         while len(self._replies) > RESULTS_KEPT:
             del self._replies[next(iter(self._replies))]
-
-    def finish(self, key: Key, reply: Reply) -> None:
-        """The reply to one that took its time, if it is still remembered."""
-        if self.knows(key):
-            self._replies[self._ways.memory_key(key)] = reply

@@ -6,12 +6,12 @@ from typing import Final
 
 from firmware_protocol.codec import Event
 from firmware_protocol.limits import PRESSURE_PERCENT, RING_SPARE
-from firmware_protocol.messages_all import Fault, LogPressure, Power, Tamper
+from firmware_protocol.messages_all import Fault, LogPressure, Paired, Power, Tamper
 from hil.device.kept import Kept
 from hil.device.ring import Ring
 from hil.device.ways import Ways
 
-_SPARE: Final = (Power, Tamper, Fault, LogPressure)
+_SPARE: Final = (Power, Tamper, Fault, LogPressure, Paired)
 """What may use the last slots."""
 PRESSED: Final = 1
 FULL: Final = 2

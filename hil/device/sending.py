@@ -56,10 +56,12 @@ class Sending:
         return True
 
     def wanted(self, first: int, now: int) -> list[int]:
-        """An EVT_NAK: what goes out again at once. New records are fresh()'s."""
-        if first <= self.acked or not self._ways.heeds_nak():
+        """An EVT_NAK: what goes out again at once, if it may."""
+        if not self.acked < first <= self.sent or not self._ways.heeds_nak():
             return []
-        return self._from(first, now)
+        again = self._from(first, now)
+        self._note([self.acked + 1], now)  # the wait is the oldest one's, whatever goes out
+        return again
 
     def _from(self, first: int, now: int) -> list[int]:
         out = list(range(first, min(self.sent, self._limit()) + 1))

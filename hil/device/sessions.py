@@ -104,7 +104,7 @@ class Sessions:
         try:
             hello = self._ways.read_hello(frame.payload)
         except ProtocolError:
-            self._wire.damaged += 1
+            self._wire.refused += 1
             return False
         if self._ways.hello_ends_session():
             self.end(now)
@@ -126,7 +126,7 @@ class Sessions:
         )
         sent = Frame(FrameKind.HELLO_RSP, frame.session, 0, answer.encode())
         self._wire.send(sent)
-        self._forget_pending()
+        self.forget_pending()
         self.greeting = Greeting(frame.session, version, prologue(frame, sent))
         return True
 
@@ -162,7 +162,7 @@ class Sessions:
             return
         if self._ways.hs1_ends_session():
             self.end(now)
-        self._forget_pending()
+        self.forget_pending()
         self.pending = Session(shake.split(), greeting, frame.version, now, self._ways)
         self._wire.send(Frame(FrameKind.HS2, frame.session, 0, answer, frame.version))
 
@@ -210,6 +210,11 @@ class Sessions:
 
     # --- the end ---
 
+    def end_all(self, now: int) -> None:
+        """Another host was paired: nothing of the former one is left."""
+        self.forget_pending()
+        self.end(now)
+
     def end(self, now: int) -> None:
         """The running session is over, and the device takes its safe state."""
         if self.running is not None:
@@ -220,7 +225,7 @@ class Sessions:
     def wake(self, now: int) -> None:
         due = self._pending_ends()
         if due is not None and now >= due:
-            self._forget_pending()
+            self.forget_pending()
         due = self._running_ends()
         if due is not None and now >= due:
             self.end(now)
@@ -234,7 +239,8 @@ class Sessions:
     def _running_ends(self) -> int | None:
         return None if self.running is None else self._ways.session_ends(self.running.heard)
 
-    def _forget_pending(self) -> None:
+    def forget_pending(self) -> None:
+        """A handshake that has not become a session is over."""
         if self.pending is not None:
             self.pending.wipe()
             self.pending = None

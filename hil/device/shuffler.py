@@ -154,7 +154,8 @@ class Shuffler:
         if step > self._told:
             # How far it is by now, not how far it was: a late step takes the place of earlier ones.
             self._told = step
-            self._desk.record(Progress(step), now)
+            if not self._inside.owed.events:  # it would come before what waits
+                self._desk.record(Progress(step), now)
 
     def due(self) -> int | None:
         times = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from firmware_protocol.codec import Command, Event, Reply
@@ -46,6 +47,7 @@ STUCK_US: Final = STUCK_AFTER_MS * 1000
 MOST_HELD_MS: Final = 65_535
 CHORD_STEP_US: Final = 1_000
 """No two fingers are quite at the same time."""
+_KEPT: Final = "station"
 BUZZ_MS: Final = {
     BuzzPattern.OFF: 0,
     BuzzPattern.TICK: 30,
@@ -120,6 +122,7 @@ class Station:
         self._buzz_until = 0
         self._buzzes = 0
         self._owed = Owed()
+        self._written = b""
         self._poll_at = 0
 
     # --- what the core asks ---------------------------------------------------------------
@@ -127,6 +130,10 @@ class Station:
     def start(self, desk: Desk, now: int) -> None:
         self._desk = desk
         self._forget(now)
+        kept = self._written = desk.kept(_KEPT)
+        self._owed = msgspec.msgpack.decode(kept, type=Owed) if kept else Owed()
+        self._owed.recall(desk)
+        self._settle(now)
 
     def command(self, command: Command, now: int) -> Reply:
         self.wake(now)
@@ -223,11 +230,21 @@ class Station:
     def _report(self, now: int, event: Event) -> None:
         if self._owed.takes(1):
             self._owed.add(self._desk, event)
+            if len(self._owed.events) > 1:  # else it is recorded at once, or kept right after
+                self._keep()
         self._settle(now)
 
     def _settle(self, now: int) -> None:
         self._poll_at = now + POLL_US
         self._owed.settle(self._desk, now)
+        self._keep()
+
+    def _keep(self) -> None:
+        """What waits for room, durably; nothing is written while nothing does."""
+        fresh = msgspec.msgpack.encode(self._owed) if self._owed.events else b""
+        if fresh != self._written:
+            self._desk.keep(_KEPT, fresh)
+            self._written = fresh
 
     # --- commands -------------------------------------------------------------------------
 

@@ -184,6 +184,10 @@ class Ways:
     def answers_unknown(self) -> bool:
         return True
 
+    def ignores_under_way(self) -> bool:
+        """Whether a repeat of a command that is being carried out waits for its reply."""
+        return True
+
     def remembers(self) -> bool:
         return True
 

@@ -13,9 +13,9 @@ from hil.device.ways import Ways
 class Wire:
     def __init__(self, ways: Ways) -> None:
         self.damaged = 0
-        """Frames that were damaged or malformed, since the start."""
+        """Damaged frames since the start."""
         self.refused = 0
-        """Whole frames that were not authentic, replayed or of no session, since the start."""
+        """Whole frames that were ignored, and malformed plaintexts, since the start."""
         self._ways = ways
         self._deframer = Deframer()
         self._out = bytearray()

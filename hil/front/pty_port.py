@@ -20,6 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from hil.front.frames import to_the_end
+
 _READ: Final = 4096
 
 
@@ -52,6 +54,8 @@ class PtyPort:
         self._loop = asyncio.get_running_loop()
         self._pty: _Pty | None = None
         self._name = link
+        self._rest = b""
+        """Of a frame that is on its way."""
 
     @property
     def name(self) -> Path:
@@ -89,19 +93,24 @@ class PtyPort:
         unpoint(self._name, self._pty.name)
         self._pty.close()
         self._pty = None
+        self._rest = b""
 
     close = unplug
 
     def write(self, data: bytes) -> None:
-        """For the host; lost if the cable is out, or what the terminal has no room for."""
-        if self._pty is None:
+        """For the host; lost if the cable is out, or what the terminal has no room for. That goes
+        by whole frames: of one that was begun the rest waits."""
+        if self._pty is None or not self._finish(self._pty):
             self.dropped += len(data)
             return
-        rest = memoryview(data)
-        with suppress(BlockingIOError):
-            while rest:
-                rest = rest[os.write(self._pty.master, rest) :]
-        self.dropped += len(rest)
+        written = _write(self._pty, data)
+        self._rest = to_the_end(data, written)
+        self.dropped += len(data) - written - len(self._rest)
+
+    def _finish(self, pty: _Pty) -> bool:
+        """Whether the frame that was begun last is out."""
+        self._rest = self._rest[_write(pty, self._rest) :]
+        return not self._rest
 
     def _read(self) -> None:
         if self._pty is None:  # pulled in the same turn of the loop
@@ -111,6 +120,15 @@ class PtyPort:
         except BlockingIOError:
             return
         self._heard(data)
+
+
+def _write(pty: _Pty, data: bytes) -> int:
+    """As much as there is room for."""
+    rest = memoryview(data)
+    with suppress(BlockingIOError):
+        while rest:
+            rest = rest[os.write(pty.master, rest) :]
+    return len(data) - len(rest)
 
 
 def point(link: Path, target: str) -> None:

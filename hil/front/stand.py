@@ -30,6 +30,7 @@ from hil.device.hands import (
     Power,
 )
 from hil.device.parts import Answer, CannotDo, Mechanism
+from hil.front.frames import whole_frames
 from hil.front.line import CLEAN, Strand
 
 UART: Final = 256
@@ -295,9 +296,9 @@ class Stand:
 
     def _leave(self, now: int) -> None:
         data = self._to_host.take(now)
-        room = max(0, OUT - len(self._out))
-        self._out += data[:room]
-        self.lost.full += len(data[room:])
+        fit = whole_frames(data, OUT - len(self._out))
+        self._out += fit
+        self.lost.full += len(data) - len(fit)
 
 
 def _values(of: Struct) -> Answer:

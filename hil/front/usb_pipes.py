@@ -13,12 +13,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from hil.front.frames import whole_frames
 from hil.front.usb_words import PACKET, Status
 
 IN_HARDWARE: Final = 2
 """Packets that an endpoint holds by itself, whether the firmware looks at it or not."""
 WAITING: Final = 16_384
-"""Bytes that wait for a host which reads slowly; what comes beyond is lost."""
+"""Bytes that wait for a host which reads slowly; frames beyond are lost."""
 ASSEMBLY: Final = 4096
 """The firmware's buffer for a transfer; when it is full the transfer is taken as it is."""
 
@@ -63,14 +64,18 @@ class InPipe:
     def send(self, transfer: bytes, *, claimed: bool) -> list[Done]:
         """The firmware has something for the host. Without a host that has claimed the interface
         only what the endpoint itself holds stays."""
-        for packet in packets(transfer):
-            room = self._size < WAITING if claimed else len(self._packets) < IN_HARDWARE
-            if room:
-                self._packets.append(packet)
-                self._size += len(packet)
-            else:
-                self.lost += len(packet)
+        fit = whole_frames(transfer, self._room(claimed))
+        self.lost += len(transfer) - len(fit)
+        if fit:
+            self._packets.extend(packets(fit))
+            self._size += len(fit)
         return self._move()
+
+    def _room(self, claimed: bool) -> int:
+        if claimed:
+            return WAITING - self._size
+        # One byte less, so that no empty packet is needed at the end.
+        return (IN_HARDWARE - len(self._packets)) * PACKET - 1
 
     def read(self, number: int, size: int) -> list[Done]:
         if self.halted:

@@ -12,8 +12,7 @@ from firmware_protocol.limits import REREAD_DEPTH
 from firmware_protocol.messages_all import Fault, Power
 from firmware_protocol.plaintext import NO_CHAIN, EventRecord, chained
 from hil.device.hands import Describe, Hand, Moment
-from hil.device.owed import RingEnd
-from hil.device.parts import Answer, Mechanism, Refuse
+from hil.device.parts import Answer, Mechanism, Refuse, RingEnd
 
 EPOCH = 0x5EED
 MS = 1000

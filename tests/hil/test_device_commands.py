@@ -20,6 +20,7 @@ from firmware_protocol.messages_all import (
     Fault,
     Info,
     InfoReply,
+    Power,
     Refused,
     Selftest,
     SelftestReply,
@@ -36,7 +37,7 @@ from firmware_protocol.messages_shuffler import (
 from firmware_protocol.messages_station import Arm
 from firmware_protocol.plaintext import CommandReply
 from hil.device.commands import SELFTEST_US, field_offsets
-from hil.device.hands import Defect, Ring
+from hil.device.hands import Defect, Describe, Ring
 from tests.hil.device_talk import ask, raw, replies
 from tests.hil.plain_device import Bench
 from tests.hil.raw_host import BOOT, resume
@@ -56,7 +57,7 @@ def test_without_id_or_host_boot_nothing_is_answered(bench: Bench) -> None:
     body = b"\6\0"
     assert replies(bench, raw(0x60, body, command_id=0), raw(0x60, body, boot=0)) == []
     assert replies(bench, raw(0x99, command_id=0)) == []
-    assert bench.device.wire.damaged == 3
+    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, 3)
 
 
 @pytest.mark.parametrize("ident", [0x01, 0x10, 0x43, 0x48, 0x50, 0x58, 0x63, 0x70, 0x80, 0xC0])
@@ -83,10 +84,9 @@ def test_reserved_unknown_and_strange_ids_are_unknown(bench: Bench, ident: int) 
     ],
 )
 def test_malformed_commands_say_where(bench: Bench, plaintext: bytes, arg: int) -> None:
-    before = bench.device.wire.damaged
     assert replies(bench, plaintext) == [Refused(plaintext[2], Refusal.MALFORMED, arg)]
     assert not bench.plain.done
-    assert bench.device.wire.damaged == before
+    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, 0)
 
 
 def test_offsets_of_fields_are_those_of_the_page() -> None:
@@ -215,6 +215,13 @@ def test_eight_are_remembered_and_older_ones_are_stale(bench: Bench) -> None:
     assert isinstance(ask(bench, Info(), 1), InfoReply)
 
 
+def test_a_repeat_is_known_by_boot_and_id_alone(bench: Bench) -> None:
+    assert ask(bench, Start(6, 0), 50) == StartReply(1)
+    assert ask(bench, Eject(), 50) == StartReply(1)
+    assert ask(bench, Abort(), 50) == AbortReply()  # of no concern to one that is idempotent
+    assert bench.plain.done == [Start(6, 0), Abort()]
+
+
 def test_another_host_boot_is_another_command(bench: Bench) -> None:
     assert ask(bench, Start(6, 0), 500) == StartReply(1)
     assert ask(bench, Start(6, 0), 500, BOOT + 1) == StartReply(2)
@@ -240,6 +247,10 @@ def test_a_selftest_takes_its_time_and_others_go_on_beside_it(bench: Bench) -> N
     assert ask(bench, Start(6, 0)) == StartReply(1)
     assert ask(bench, Selftest()) == Refused(0x42, Refusal.BUSY, 0)
     assert ask(bench, Selftest(), ident) is None  # it is under way
+    for _ in range(9):  # ... also when what is remembered is younger
+        ask(bench, Start(6, 0))
+    assert ask(bench, Selftest(), ident) is None
+    assert bench.device.wire.refused == 0
     bench.run(2_000)
     assert bench.host.timed(SelftestReply) == [
         (began + SELFTEST_US, SelftestReply(FaultCode.NONE, 0))
@@ -286,8 +297,40 @@ def test_a_defect_is_recorded_when_it_begins(bench: Bench) -> None:
     assert hand(Defect("temperature", arg=351), bench.now) == {"recorded": False}
     assert DeviceState.FAULTY in bench.device.state()
     assert hand(Defect("temperature", on=False), bench.now) == {"recorded": False}
-    assert DeviceState.FAULTY not in bench.device.state()
     assert bench.events()[-1] == Fault(FaultCode.TEMPERATURE, 350)
+
+
+def test_faulty_lasts_until_a_selftest_finds_nothing_or_a_start(bench: Bench) -> None:
+    hand = bench.device.hand
+    hand(Defect("motor", arg=3), bench.now)
+    assert ask(bench, Selftest()) is None
+    bench.run(1_000)
+    assert DeviceState.FAULTY in bench.device.state()
+    hand(Defect("motor", on=False), bench.now)
+    assert DeviceState.FAULTY in bench.device.state()
+    assert ask(bench, Selftest()) is None
+    bench.run(1_000)
+    assert bench.host.last(SelftestReply) == SelftestReply(FaultCode.NONE, 0)
+    assert DeviceState.FAULTY not in bench.device.state()
+    hand(Defect("motor", arg=4), bench.now)
+    bench.power_on()
+    assert DeviceState.FAULTY not in bench.device.state()
+
+
+def test_a_fault_that_stands_at_a_start_is_told_by_a_selftest_only(bench: Bench) -> None:
+    bench.device.hand(Defect("motor", arg=3), bench.now)
+    bench.power_on()
+    assert isinstance(bench.events()[-1], Power)
+    assert bench.device.hand(Describe(), bench.now)["defects"] == ["motor"]
+    bench.flowing()
+    assert ask(bench, Selftest()) is None
+    bench.run(1_000)
+    assert bench.host.last(SelftestReply) == SelftestReply(FaultCode.MOTOR, 3)
+    assert bench.events()[-1] == Fault(FaultCode.MOTOR, 3)
+    assert DeviceState.FAULTY in bench.device.state()
+    bench.device.hand(Defect("motor", on=False), bench.now)
+    bench.power_on()
+    assert bench.device.hand(Describe(), bench.now)["defects"] == []
 
 
 def test_resume_modes_are_checked_like_any_field(bench: Bench) -> None:

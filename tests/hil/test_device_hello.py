@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.enums import AlertCode, DeviceState, FrameKind
+from firmware_protocol.enums import AlertCode, DeviceState, FrameKind, PowerCause
 from firmware_protocol.framing import Frame
 from firmware_protocol.limits import SCHEMA_HASHES
 from firmware_protocol.messages_all import Info, InfoReply
@@ -42,12 +42,31 @@ def test_hello_is_answered_under_its_session_each_time_anew(bench: Bench) -> Non
     assert answer.state == DeviceState.PAIRED | DeviceState.LOCKED
 
 
-def test_a_hello_with_bytes_that_are_not_zero_is_damage(bench: Bench) -> None:
-    payload = bytearray(bench.host.hello().payload)
-    payload[5] = 1
-    bench.say(Frame(FrameKind.HELLO, 9, 0, bytes(payload)))
+def test_an_ill_formed_hello_is_ignored_and_counted(bench: Bench) -> None:
+    # Reserved bytes, versions 0 and 16, class 4, a frame limit that there is not.
+    changes = ((4, 1), (7, 1), (0, 0), (0, 16), (1, 0), (1, 16), (2, 4), (3, 149))
+    for at, value in changes:
+        payload = bytearray(bench.host.hello().payload)
+        payload[at] = value
+        bench.say(Frame(FrameKind.HELLO, 9, 0, bytes(payload)))
     assert not bench.host.came
-    assert (bench.device.wire.damaged, bench.device.wire.refused) == (1, 0)
+    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, len(changes))
+
+
+def test_versions_in_the_wrong_order_are_none_in_common(bench: Bench) -> None:
+    bench.say(bench.host.hello(version_min=9, version_max=1))
+    bench.say(bench.host.hs1(bench.host.kk()))
+    assert answers(bench, FrameKind.HELLO_RSP) == 1
+    assert bench.host.last(Alert).code is AlertCode.NO_VERSION
+
+
+def test_a_device_begins_with_a_zero_byte(bench: Bench) -> None:
+    assert bench.device.take() == b"\0"
+    bench.device.receive(bench.host.hello().encode(), bench.now)
+    bench.device.start(bench.now, PowerCause.WATCHDOG)
+    said = bench.device.take()
+    assert said.endswith(b"\0\0")
+    assert len(said) == 111
 
 
 def test_without_a_common_version_hello_is_answered_and_hs1_is_not(bench: Bench) -> None:

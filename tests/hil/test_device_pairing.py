@@ -12,6 +12,7 @@ from firmware_protocol.keys import fingerprint
 from firmware_protocol.messages_all import Info, InfoReply, Paired, Tamper
 from firmware_protocol.messages_control import PairDone
 from firmware_protocol.messages_frames import Alert
+from hil.device.hands import Moment
 from tests.hil.device_talk import WRONG, new_host, pair, switch, tampers
 from tests.hil.plain_device import Bench
 from tests.hil.raw_host import RawHost
@@ -120,6 +121,9 @@ def test_after_five_wrong_codes_pairing_is_locked_until_the_switch_was_off(bench
     assert not pair(bench)
     assert not pair(bench, WRONG)
     assert tampers(bench, TamperSource.PAIRING_CODE) == [True] * 5
+    bench.run(1_000, beats=False)
+    assert not pair(bench)
+    assert bench.host.last(Alert).code is AlertCode.PAIRING_OFF
     bench.power_on()
     assert not pair(bench)  # nor does a restart help
     switch(bench, True)
@@ -170,10 +174,63 @@ def test_an_unfinished_pairing_is_forgotten(bench: Bench) -> None:
 
 
 def test_pairing_works_though_the_ring_is_full(bench: Bench) -> None:
+    """PAIRED may have a spare slot; without even one it is dropped, and the pairing is done."""
     bench.happen(500)
-    new_host(bench)
+    print_of = fingerprint(new_host(bench).public)
     switch(bench, True)
     assert pair(bench)
-    assert not [one for one in bench.events() if isinstance(one, Paired)]
+    assert bench.events()[-1] == Paired(print_of, 1)
+    while bench.device.records.room.free:
+        switch(bench, not bench.device.pairing.service)
+    switch(bench, True)
+    assert pair(bench)
+    assert bench.host.last(PairDone).pairings == 2
+    assert [one for one in bench.events() if isinstance(one, Paired)] == [Paired(print_of, 1)]
     bench.connect()
     assert bench.resume() is Verdict.OK
+
+
+@pytest.mark.parametrize("moment", ["before_commit", "in_commit", "after_commit"])
+def test_when_power_goes_at_paired_the_former_host_is_still_the_one(
+    bench: Bench, moment: Moment
+) -> None:
+    former, host = bench.host, new_host(bench)
+    switch(bench, True)
+    bench.say(host.hello())
+    shake = host.xx(bench.identity.label)
+    bench.say(host.pair1(shake))
+    pair3 = host.pair3(shake)
+    bench.device.cut_at(moment)
+    bench.cut([pair3])
+    bench.power_on()
+    assert not host.pair_done()
+    paired = [one for one in bench.events() if isinstance(one, Paired)]
+    assert paired == ([Paired(fingerprint(host.public), 1)] if moment == "after_commit" else [])
+    bench.host = former
+    bench.connect()
+    # No number comes twice, whatever became of the first.
+    bench.host = host
+    assert pair(bench)
+    assert host.last(PairDone).pairings == 2
+
+
+def test_pairing_ends_the_session_before_anything_else(bench: Bench) -> None:
+    bench.flowing()
+    seen: list[tuple[int, bytes | None]] = []
+    device, plain = bench.device, bench.plain
+    plain.made_safe.clear()
+    record = device.pairing._record
+
+    def looks(event: Paired | Tamper, now: int) -> bool:
+        assert plain.made_safe == [now]
+        assert device.sessions.running is None
+        seen.append((device.ring.head, device.host))
+        return record(event, now)
+
+    former = bench.host.public
+    switch(bench, True)
+    bench.collect()
+    new_host(bench)
+    device.pairing._record = looks
+    assert pair(bench)
+    assert seen == [(2, former)]

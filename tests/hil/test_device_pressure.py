@@ -9,6 +9,7 @@ import pytest
 from firmware_protocol.enums import DeviceState, PowerCause, Verdict
 from firmware_protocol.messages_all import LogPressure, Power
 from firmware_protocol.messages_shuffler import Door, Start
+from hil.device.hands import Ring
 from tests.hil.device_talk import fill
 from tests.hil.plain_device import Bench
 
@@ -101,6 +102,14 @@ def test_pressure_is_not_recorded_again_at_each_start(bench: Bench) -> None:
     assert bench.device.boot == 22
     bench.connect()
     assert bench.resume() is Verdict.OK
+
+
+def test_a_new_ring_has_said_nothing(bench: Bench) -> None:
+    fill(bench)
+    bench.device.hand(Ring("replace"), bench.now)
+    assert not bench.device.full()
+    fill(bench)
+    assert pressures(bench) == 2
 
 
 def test_full_lasts_over_a_start_until_twice_as_many_are_free(bench: Bench) -> None:

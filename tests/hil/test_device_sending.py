@@ -50,8 +50,8 @@ def test_window_0_stops_and_a_later_one_goes_on(bench: Bench) -> None:
     assert sent(bench, before) == []
     bench.ack(2, window=1)
     assert bench.host.seqs(bench.now) == []
-    bench.run(0)
-    assert bench.host.seqs(bench.now) == [3]  # overdue since long
+    nak(bench, 3)
+    assert bench.host.seqs(bench.now) == [3]
     bench.ack(4, window=2)
     assert bench.host.seqs(bench.now) == [3, 5, 6]
 
@@ -152,8 +152,24 @@ def test_nak_brings_them_again_at_once(bench: Bench) -> None:
     for first, epoch in ((1, ring.epoch), (8, ring.epoch), (0xFFFFFFFF, ring.epoch), (4, 77)):
         nak(bench, first, epoch)
     assert len(sent(bench, start)) == 4
-    bench.run(140)
-    assert sent(bench, start)[4:] == [(140, seq) for seq in range(2, 8)]
+    # The wait of the oldest begins anew, and has not become longer.
+    bench.run(160)
+    assert sent(bench, start)[4:] == [(150, seq) for seq in range(2, 8)]
+    bench.run(200)
+    nak(bench, 7)
+    bench.run(310)
+    assert sent(bench, start)[10:] == [(360, 7), *((660, seq) for seq in range(2, 8))]
+
+
+def test_when_the_window_opens_what_is_overdue_goes_out_at_once(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(3)
+    bench.ack(2, window=0)
+    bench.run(3_000)
+    bench.ack(2, window=1)
+    assert bench.host.seqs(bench.now) == []
+    bench.run(0)
+    assert bench.host.seqs(bench.now) == [3]
 
 
 def test_nak_beyond_the_window_brings_nothing(bench: Bench) -> None:

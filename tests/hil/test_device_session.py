@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.enums import AlertCode, FrameKind, Verdict
+from firmware_protocol.enums import AlertCode, FrameKind, NakWhy, Verdict
 from firmware_protocol.errors import KeysWiped
 from firmware_protocol.framing import Frame
 from firmware_protocol.limits import MAX_FRAMES
 from firmware_protocol.messages_all import Info, InfoReply, ResumeReply
-from firmware_protocol.messages_control import DeviceBeat, TimeAnswer, TimeAsk
+from firmware_protocol.messages_control import DeviceBeat, EvtNak, HostBeat, TimeAnswer, TimeAsk
 from firmware_protocol.messages_frames import Alert
 from firmware_protocol.messages_shuffler import Start
 from hil.device import identity
 from hil.device.core import Device
 from tests.hil.plain_device import MS, SECOND, Bench, Plain
-from tests.hil.raw_host import resume
+from tests.hil.raw_host import ack, resume
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_any_valid_data_keeps_it_alive(bench: Bench) -> None:
         bench.run(900, beats=False)
         bench.say(bench.host.seal(b"\x09" + bytes(55)))  # of no type: malformed, and yet valid
     assert not bench.plain.made_safe
-    assert bench.device.wire.damaged == 10
+    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, 10)
 
 
 def test_a_session_whose_counters_are_used_up_is_over(bench: Bench) -> None:
@@ -228,8 +228,30 @@ def test_malformed_plaintexts_change_nothing(bench: Bench) -> None:
         bench.say(bench.host.seal(head.ljust(size, b"\0")))
     bench.say(bench.host.seal(b"\x04\0\x84\x08".ljust(120, b"\0")))  # of another size
     assert not bench.host.came
-    assert bench.device.wire.damaged == 8
-    assert bench.device.wire.refused == 0
+    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, 8)
+    # What is well-formed and means nothing is not counted.
+    bench.say(bench.host.seal(HostBeat(0, 0, 0)), bench.host.seal(ack(77, 1)))
+    bench.say(bench.host.seal(EvtNak(77, 1, NakWhy.GAP)))
+    assert bench.device.wire.refused == 8
+
+
+def test_every_whole_frame_that_is_ignored_is_counted(bench: Bench) -> None:
+    bench.flowing()
+    former = bench.host.call(Info())
+    bench.say(former)
+    strays = (
+        former,
+        Frame(FrameKind.HELLO_RSP, 7, 0, bytes(96)),
+        Frame(FrameKind.HS2, 7, 0, bytes(48), 1),
+        Frame(FrameKind.PAIR2, 7, 0, bytes(96), 1),
+        Frame(FrameKind.ALERT, 0, 0, bytes(8)),
+        Frame(FrameKind.HS1, 7, 0, bytes(48), 1),
+        Frame(FrameKind.PAIR1, 7, 0, bytes(48), 1),
+        Frame(FrameKind.PAIR3, 7, 0, bytes(64), 1),
+        Frame(FrameKind.DATA, 7, 0, bytes(72), 1),
+    )
+    bench.say(*strays)
+    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, len(strays))
 
 
 def test_time_is_answered_with_the_devices_clock(bench: Bench) -> None:

@@ -181,6 +181,29 @@ def test_what_the_host_does_not_read_is_lost_and_nobody_waits(tmp_path: Path) ->
     asyncio.run(scene())
 
 
+def test_what_the_line_does_not_take_goes_by_whole_frames(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with a_port(tmp_path / "shoe") as (port, _):
+            with opened(port.name) as host:
+                frames = [b"%03d" % number + b"x" * 90 + b"\0" for number in range(900)]
+                port.write(b"".join(frames))
+                came = b""
+                for _ in range(3):
+                    with suppress(BlockingIOError):
+                        while True:
+                            came += os.read(host, 4096)
+                    port.write(b"last\0")
+                *whole, end = came.split(b"\0")
+                assert end == b""
+                begun = [one for one in whole if one != b"last"]
+                assert begun == [one[:-1] for one in frames[: len(begun)]]
+                assert 20 < len(begun) < 400
+                assert whole[len(begun) :] == [b"last"] * 2
+                assert port.dropped == 94 * (900 - len(begun))
+
+    asyncio.run(scene())
+
+
 def test_while_the_cable_is_out_all_is_lost(tmp_path: Path) -> None:
     async def scene() -> None:
         async with a_port(tmp_path / "shoe") as (port, _):

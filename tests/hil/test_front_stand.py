@@ -224,6 +224,8 @@ def test_the_same_seed_plays_the_same_bytes_again(tmp_path: Path) -> None:
 def test_a_delay_is_one_of_simulated_time(tmp_path: Path) -> None:
     meeting = Meeting(tmp_path)
     meeting.hand(Line(delay_ms=40))
+    meeting.run(0)
+    meeting.wire.clear()  # the 0x00 with which a device begins
     begun = meeting.now
     meeting.open()
     meeting.run(79)

@@ -206,11 +206,15 @@ def test_closing_wakes_whoever_still_reads(bus: Path) -> None:
 def test_longer_transfers_than_a_message(bus: Path) -> None:
     def host(rig: Rig, call: Callable[..., None]) -> None:
         device = find(bus)
-        data = os.urandom(50_001)
+        frame = bytes(range(255, -1, -1))
+        data = frame * 200 + b"an end"
         assert device.write(END_OUT, data, LONG) == len(data)
         assert b"".join(rig.heard) == data
         call(rig.device.write, data)
         assert device.read(END_IN, 60_000, SHORT).tobytes() == data[:WAITING]
+        call(rig.device.write, b"x" + data)
+        whole = (WAITING - 1) // len(frame) * len(frame)
+        assert device.read(END_IN, 60_000, SHORT).tobytes() == (b"x" + data)[: whole + 1]
         usb.util.dispose_resources(device)
 
     scene(bus, host)
@@ -228,20 +232,25 @@ def test_packets_end_with_a_short_one() -> None:
 
 def test_without_a_host_the_endpoint_keeps_two_packets() -> None:
     pipe = InPipe()
-    pipe.send(bytes(200), claimed=False)
-    assert pipe.lost == 200 - 128
-    pipe.send(b"x", claimed=False)
-    assert pipe.read(1, 4096) == []  # 128 bytes, and no short packet yet
-    (done,) = pipe.send(b"new", claimed=True)
-    assert done.data == bytes(128) + b"new"
+    frame = b"x" * 69 + b"\0"
+    pipe.send(frame * 3, claimed=False)
+    assert pipe.lost == 2 * len(frame)  # by whole frames
+    pipe.send(b"x\0", claimed=False)
+    assert pipe.lost == 2 * len(frame) + 2
+    (done,) = pipe.read(1, 4096)
+    assert done.data == frame
+    pipe.send(bytes(128), claimed=False)
+    (done,) = pipe.read(1, 4096)
+    assert done.data == bytes(127)
 
 
 def test_a_read_that_is_given_up_gets_what_has_come() -> None:
     pipe = InPipe()
-    pipe.send(bytes(200), claimed=False)
-    assert pipe.read(7, 4096) == []
+    pipe.send(bytes(200), claimed=True)
+    assert pipe.read(7, 300)[0].count == 200
+    assert pipe.read(7, 300) == []
     (done,) = pipe.give_up(7)
-    assert (done.number, done.status, done.count) == (7, Status.TIMEOUT, 128)
+    assert (done.number, done.status, done.count) == (7, Status.TIMEOUT, 0)
 
 
 def test_a_transfer_without_end_is_taken_when_the_buffer_is_full() -> None:

@@ -20,6 +20,7 @@ from firmware_protocol.messages_shuffler import (
     Done,
     Eject,
     Progress,
+    ShufflerJam,
     Start,
     Started,
     StartReply,
@@ -46,6 +47,20 @@ def test_the_end_waits_for_room_in_the_ring() -> None:
     scene.run()
     assert ends(scene) == [Done(1, 52, 0, 0, True)]
     assert scene.mechanism.due() is None
+
+
+def test_progress_never_comes_before_what_waits() -> None:
+    scene = machine()
+    scene.call(Start(1, 0))
+    scene.desk.room = 0
+    scene.do(JamHand("stuck"))
+    scene.do(JamHand(None))
+    before = len(scene.events)
+    scene.desk.room = 1 << 30
+    scene.run()
+    kinds = [type(event) for event in scene.events[before:]]
+    assert kinds[:3] == [ShufflerJam, ShufflerJam, Progress]
+    assert kinds[-1] is Done
 
 
 def test_what_waits_for_room_is_bounded() -> None:

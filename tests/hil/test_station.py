@@ -9,6 +9,7 @@ import pytest
 from firmware_protocol.enums import (
     ButtonMask,
     DeviceState,
+    Edge,
     LockState,
     Refusal,
     WhichButton,
@@ -20,6 +21,7 @@ from hil.device.contacts import DEBOUNCE_US
 from hil.device.hands import Chord, Defect, Draw, LetGo, Press
 from hil.device.owed import MOST
 from hil.device.station import Station
+from tests.hil.desk import PowerGone
 from tests.hil.shoe_table import cannot
 from tests.hil.station_table import EVERY, HIT, STAND, pair, seat
 
@@ -269,6 +271,32 @@ def test_a_full_ring_disarms_and_refuses_to_arm() -> None:
     scene.run(ms=200)
     assert scene.events == pair(WhichButton.HIT, 1, 80)
     assert scene.call(Arm(1, EVERY, 1, 1)) == ArmReply()
+
+
+def test_what_waits_for_room_waits_over_a_start_too() -> None:
+    scene = seat()
+    scene.desk.room = 2
+    scene.do(Chord(1, ("hit", "stand"), 60))  # there is room for the two edges down
+    scene.run(ms=500)
+    scene.restart()
+    scene.run(ms=500)
+    assert len(scene.events) == 2
+    scene.desk.room, scene.desk.cut_at, scene.desk.cut_after = 9, "before_commit", 1
+    with pytest.raises(PowerGone):
+        scene.run(ms=500)
+    scene.restart()
+    scene.run(ms=500)
+    scene.restart()
+    scene.run(ms=500)
+    buttons = [one for one in scene.desk.records if isinstance(one.event, Button)]
+    edges = [(one.event.button, one.event.edge) for one in buttons]  # type: ignore[attr-defined]
+    assert edges == [
+        (button, edge)
+        for edge in (Edge.DOWN, Edge.UP)
+        for button in (WhichButton.HIT, WhichButton.STAND)
+    ]
+    # The boot is that of the recording.
+    assert [one.boot for one in buttons] == [1, 1, 2, 3]
 
 
 def test_what_waits_for_room_is_bounded() -> None:
