@@ -10,6 +10,7 @@ A path such as /dev/ttyUSB0 names whatever was plugged in first. The other forms
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from enum import Enum
@@ -24,6 +25,7 @@ ALLOWED: Final = (
     "serial:PATH or /dev/..., adapter:SERIAL, usb:SERIAL or usb+BACKEND=ARGUMENT:SERIAL"
 )
 _SERIAL: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
+"""A word of HELLO_RSP's size."""
 _ADAPTER: Final = re.compile(r"[!-~]{1,126}")
 _BACKEND: Final = re.compile(r"[a-z0-9_]+(=.+)?")
 SERIAL_ALLOWED: Final = "1 to 20 letters, digits, dots, dashes and underscores"
@@ -52,15 +54,42 @@ class Transport(Enum):
     """`where` is the serial number of a USB device."""
 
 
+class Place(Struct, frozen=True, order=True):
+    """Where on a USB bus a device is today."""
+
+    bus: int
+    address: int
+
+    def __str__(self) -> str:
+        return f"bus {self.bus} address {self.address}"
+
+
 class Address(Struct, frozen=True):
     transport: Transport
     where: str
     backend: str = OWN_BACKEND
     """Of USB only: pyusb's backend, "name" or "name=argument"."""
+    place: Place | None = None
+    """Of USB only, and never written by people: which one of several with the same number."""
 
     def __str__(self) -> str:
         also = "" if self.backend == OWN_BACKEND else f"+{self.backend}"
-        return f"{self.transport.value}{also}:{self.where}"
+        return f"{self.transport.value}{also}:{self.where}{self.where_exactly}"
+
+    @property
+    def where_exactly(self) -> str:
+        """In words for people, after the number; empty where the number is enough."""
+        return "" if self.place is None else f" ({self.place})"
+
+
+def is_serial(text: str) -> bool:
+    """Whether a device can have this serial number."""
+    return _SERIAL.fullmatch(text) is not None
+
+
+def is_adapter(text: str) -> bool:
+    """Whether this can name an adapter by its serial number."""
+    return _ADAPTER.fullmatch(text) is not None
 
 
 def parse(text: str) -> Address:
@@ -84,13 +113,13 @@ def _serial(where: str) -> Address:
 
 
 def _adapter(where: str) -> Address:
-    if not _ADAPTER.fullmatch(where):
+    if not is_adapter(where):
         raise AddressProblem(f"{where!r} is no serial number of an adapter", "adapter:SERIAL")
     return Address(Transport.ADAPTER, where)
 
 
 def _usb(where: str, backend: str = OWN_BACKEND) -> Address:
-    if not _SERIAL.fullmatch(where):
+    if not is_serial(where):
         raise AddressProblem(f"{where!r} is no serial number of a device", SERIAL_ALLOWED)
     return Address(Transport.USB, where, backend)
 
@@ -118,11 +147,12 @@ async def open_port(address: Address, ears: Ears) -> Port:
     if address.transport is Transport.USB:
         from drivers.usb_port import open_usb
 
-        return await open_usb(address.where, ears, backend=address.backend)
+        return await open_usb(address.where, ears, backend=address.backend, place=address.place)
     from drivers.serial_port import open_serial
 
     if address.transport is Transport.ADAPTER:
-        from drivers.finding import adapter_path
+        from drivers import finding
 
-        return await open_serial(adapter_path(address.where), ears)
+        path = await asyncio.to_thread(finding.adapter_path, address.where)
+        return await open_serial(path, ears)
     return await open_serial(address.where, ears)

@@ -11,6 +11,8 @@ from drivers.states import State
 from firmware_protocol import messages
 from firmware_protocol.codec import Command, Event, Reply
 from firmware_protocol.enums import LockState, Refusal
+from firmware_protocol.errors import ProtocolError
+from firmware_protocol.link_calls import LinkBusy
 
 
 class NotReady(Exception):
@@ -44,6 +46,20 @@ class CommandUnanswered(Exception):
         self.result: type[Event] | None = command.RESULT
         look = f"; look for {self.result.NAME}" if self.result and sent else ""
         super().__init__(f"{command.NAME} was {'not answered' if sent else 'not sent'}{look}")
+
+
+def unsent(problem: Exception) -> bool:
+    """Whether the command that ended so has never left the host."""
+    if isinstance(problem, CommandUnanswered):
+        return not problem.sent
+    return isinstance(problem, NOT_SENT)
+
+
+NOT_SENT: Final = (NotReady, LinkBusy, ProtocolError, ValueError)
+"""Raised before anything is sent."""
+
+NOT_DONE: Final = (*NOT_SENT, CommandRefused, CommandUnanswered)
+"""How a command may end without a reply of its own."""
 
 
 # --- what may be asked when -------------------------------------------------------------------

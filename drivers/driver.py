@@ -98,10 +98,13 @@ class Driver:
 
     def typed(self, origin: Origin, event: Event) -> DeviceEvent:
         """The record in the driver's words. It is kept already."""
-        made = self.EVENTS[type(event)](origin, event)
+        made = self._made(origin, event)
         for watch in self._watches:
             watch.look(made)
         return made
+
+    def _made(self, origin: Origin, event: Event) -> DeviceEvent:
+        return self.EVENTS[type(event)](origin, event)
 
     def stands(self, state: State) -> None:
         """The device stands so from now on."""

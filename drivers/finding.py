@@ -6,17 +6,25 @@ a serial number. These functions ask the machine and may take a while: not on th
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
-from serial.tools import list_ports
+from serial.tools import list_ports, list_ports_linux
 
-from drivers.address import OWN_BACKEND, Address, Transport
+from drivers.address import OWN_BACKEND, Address, Transport, is_adapter
 from drivers.port import PortRefused
 
 BY_ID: Final = Path("/dev/serial/by-id")
+DEVICES: Final = Path("/dev")
+MOST_TEXT: Final = 126
+"""Characters of a text in a USB descriptor. Whoever makes a device chooses them."""
+_PORTS: Final = ("ttyS*", "ttyUSB*", "ttyXRUSB*", "ttyACM*", "ttyAMA*", "rfcomm*", "ttyAP*")
+_ODD: Final = (OSError, TypeError, ValueError)
+"""What pyserial says of a port that is pulled out while it is looked at, or whose texts are no
+texts."""
 
 
 class Found(Struct, frozen=True):
@@ -34,15 +42,17 @@ class Found(Struct, frozen=True):
 
 def serial_ports() -> list[Found]:
     """The serial ports that are plugged in. One that the machine has itself is listed too."""
-    ports = sorted(list_ports.comports(), key=lambda port: port.device)
+    ports = sorted(_ports(), key=lambda port: port.device)
     numbers = Counter(port.serial_number for port in ports)
     stable = _stable_names()
     found = []
     for port in ports:
         where = Address(Transport.SERIAL, stable.get(_resolved(port.device), port.device))
-        if port.serial_number and numbers[port.serial_number] == 1:
-            where = Address(Transport.ADAPTER, port.serial_number)
-        found.append(Found(where, port.device, port.serial_number, port.manufacturer, port.product))
+        number = port.serial_number
+        if number and numbers[number] == 1 and is_adapter(number):
+            where = Address(Transport.ADAPTER, number)
+        texts = map(plain, (number, port.manufacturer, port.product))
+        found.append(Found(where, port.device, *texts))
     return found
 
 
@@ -51,15 +61,18 @@ def usb_devices(backend: str = OWN_BACKEND) -> list[Found]:
     from drivers import usb_finding  # not every table has a USB library
 
     found = usb_finding.present(usb_finding.load_backend(backend))
-    return [
-        Found(Address(Transport.USB, one.serial, backend), None, one.serial, one.maker, one.model)
-        for one in sorted(found)
-    ]
+    numbers = Counter(one.serial for one in found)
+    out = []
+    for one in sorted(found, key=lambda one: (one.serial, one.place)):
+        place = one.place if numbers[one.serial] > 1 else None
+        where = Address(Transport.USB, one.serial, backend, place)
+        out.append(Found(where, None, one.serial, plain(one.maker), plain(one.model)))
+    return out
 
 
 def adapter_path(serial: str) -> str:
     """The path today of the port whose USB adapter has this serial number, or PortRefused."""
-    paths = sorted(port.device for port in list_ports.comports() if port.serial_number == serial)
+    paths: list[str] = sorted(port.device for port in _ports() if port.serial_number == serial)
     if not paths:
         raise PortRefused(f"adapter:{serial}: no such adapter is plugged in", absent=True)
     if len(paths) > 1:
@@ -70,12 +83,41 @@ def adapter_path(serial: str) -> str:
     return paths[0]
 
 
+def plain(text: str | None) -> str | None:
+    """What a device says of itself, so that a terminal shows it and does nothing else."""
+    if text is None:
+        return None
+    # Whatever commands a terminal or turns the direction of text is not printable.
+    shown = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
+    return shown if len(shown) <= MOST_TEXT else f"{shown[: MOST_TEXT - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _ports() -> list[Any]:
+    """What pyserial knows of each port."""
+    try:
+        return list(list_ports.comports())
+    except _ODD:
+        # One port spoils the list for all: what pyserial would list is looked at one by one.
+        paths = sorted(path for name in _PORTS for path in DEVICES.glob(name))
+        found = (_looked_at(str(path)) for path in paths)
+        return [port for port in found if port is not None and port.subsystem != "platform"]
+
+
+def _looked_at(path: str) -> Any | None:
+    try:
+        return list_ports_linux.SysFS(path)
+    except _ODD:
+        return None
+
+
 def _stable_names() -> dict[Path, str]:
     """Names that udev makes of serial numbers, by what they lead to."""
-    if not BY_ID.is_dir():
+    try:
+        links = sorted(BY_ID.iterdir())
+    except OSError:  # there are none, or they go while they are read
         return {}
-    return {_resolved(str(link)): str(link) for link in sorted(BY_ID.iterdir())}
+    return {_resolved(str(link)): str(link) for link in links if str(link).isprintable()}
 
 
 def _resolved(path: str) -> Path:
-    return Path(path).resolve()
+    return Path(os.path.realpath(path))  # unlike Path.resolve() it never raises

@@ -33,12 +33,18 @@ class Identity(Struct, frozen=True):
 
 
 class StateChanged(Happening, frozen=True):
+    """Told as long as it is news. A device that goes through the same states for the same reasons
+    over and over, and is not ready in between, is told of once."""
+
     former: State
     state: State
     why: str
 
 
 class PortOpened(Happening, frozen=True):
+    """Told once until the device was ready, as are those below and in the next section that can
+    come about over and over."""
+
     port: str
 
 
@@ -48,7 +54,7 @@ class PortGone(Happening, frozen=True):
 
 
 class PortDenied(Happening, frozen=True):
-    """The port is there and cannot be opened. Told when the reason changes."""
+    """The port is there and cannot be opened."""
 
     port: str
     why: str
@@ -152,7 +158,7 @@ class ClockRead(Happening, frozen=True):
 
 
 class DeviceStands(Happening, frozen=True):
-    """The device's own state flags have changed."""
+    """The device's own state flags have changed. At most once a second, as they are then."""
 
     state: DeviceState
 

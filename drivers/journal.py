@@ -4,8 +4,9 @@
     await journal.keep(records)         # on return it is on the disk
     await journal.close()
 
-Entries are appended and synced before anybody is told. After any error the journal keeps nothing
-more: what the disk has taken is known only once it is opened anew. One process at a time.
+Entries are appended and synced before anybody is told. After any error, and when whoever waits
+gives up, the journal keeps nothing more: what the disk has taken is known only once it is opened
+anew. One process at a time.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import structs
 
 from drivers.journal_entries import (
     ENTRY_SIZE,
@@ -39,9 +42,11 @@ from firmware_protocol.link_cursor import NO_CURSOR, Cursor
 from firmware_protocol.plaintext import EventRecord
 
 MOST_ENTRIES: Final = 8192
-"""A file of 1 MiB; then a new one is begun with what still matters."""
+"""A file of 2 MiB; then a new one is begun with what still matters."""
 ADOPTIONS_CARRIED: Final = 64
 """So many last adoptions go along into the new file."""
+CLOSE_WAIT: Final = 10.0
+"""Seconds that the disk has for what is being written at the end."""
 _PRIVATE: Final = 0o600
 
 Sync = Callable[[int], None]
@@ -50,8 +55,9 @@ Sync = Callable[[int], None]
 class JournalFailed(OSError):
     """Nothing is kept any more. `first` is the first cause."""
 
-    def __init__(self, path: Path, first: OSError) -> None:
-        super().__init__(first.errno or errno.EIO, f"{path}: keeps nothing since: {first}")
+    def __init__(self, path: Path, first: OSError | JournalRefused) -> None:
+        number = first.errno if isinstance(first, OSError) else None
+        super().__init__(number or errno.EIO, f"{path}: keeps nothing since: {first}")
         self.first = first
 
 
@@ -69,7 +75,8 @@ class Journal:
         self._most = most
         self._sync = sync
         self._entries = [one.entry for one in reading.entries]
-        self._failed: OSError | None = None
+        self._failed: OSError | JournalRefused | None = None
+        self._closed = False
         self._cursor = NO_CURSOR
         self._recent: dict[int, bytes] = {}
         for entry in self._entries:
@@ -88,7 +95,7 @@ class Journal:
     ) -> Journal:
         """The journal of this device, a new one if there is none. JournalRefused, OSError.
 
-        Reads the file, which has 1 MiB at most."""
+        Reads the file, which has 2 MiB at most."""
         mine = begin(serial, fingerprint)
         lock = _locked(path)
         file = -1
@@ -116,7 +123,7 @@ class Journal:
     @property
     def adoptions(self) -> tuple[Entry, ...]:
         """Who accepted what, as far as the file goes back."""
-        return tuple(one for one in self._entries if one.kind is Kind.ADOPTED)
+        return tuple(one for one in self._entries if one.kind in (Kind.ADOPTED, Kind.CARRIED))
 
     async def keep(self, records: Sequence[EventRecord]) -> None:
         await self._do([kept(record) for record in records])
@@ -125,34 +132,61 @@ class Journal:
         await self._do([adopted(adoption)])
 
     async def close(self) -> None:
-        """What is being written is finished first."""
-        await asyncio.to_thread(self._thread.shutdown)
-        if self._file >= 0:
-            os.close(self._file)
-            os.close(self._lock)
-        self._file = self._lock = -1
+        """What is being written is finished first. JournalFailed if that takes too long: the
+        thread then lets go of the file when the disk lets go of the thread."""
+        if self._closed:
+            return
+        self._closed = True
+        letting_go = self._thread.submit(self._let_go)
+        # Waited for by what comes after it: giving up waiting must not call it off.
+        after = asyncio.get_running_loop().run_in_executor(self._thread, _reached)
+        self._thread.shutdown(wait=False)
+        try:
+            async with asyncio.timeout(CLOSE_WAIT):
+                await after
+        except TimeoutError:
+            late = OSError(errno.ETIMEDOUT, f"it has not ended within {CLOSE_WAIT:g} s")
+            raise JournalFailed(self.path, self._fail(late)) from None
+        self._thread.shutdown()
+        letting_go.result()
 
     async def _do(self, entries: list[Entry]) -> None:
-        # A cancelled caller does not stop the thread: what it began is finished, in order, and
-        # cursor() tells what became of it.
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._append, entries)
+        if self._closed:
+            raise JournalFailed(self.path, OSError(errno.EBADF, "it is closed"))
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._thread, self._append, entries)
+        except asyncio.CancelledError:
+            # The thread goes on with what it began, and nobody hears what becomes of it.
+            self._fail(OSError(errno.ETIMEDOUT, "whoever wanted it kept gave up waiting"))
+            raise
+
+    def _fail(self, first: OSError | JournalRefused) -> OSError | JournalRefused:
+        """The first cause."""
+        self._failed = self._failed or first
+        return self._failed
 
     # --- in the thread --------------------------------------------------------------------
+
+    def _let_go(self) -> None:
+        os.close(self._file)
+        os.close(self._lock)
+        self._file = self._lock = -1
 
     def _append(self, entries: list[Entry]) -> None:
         if self._failed is not None:
             raise JournalFailed(self.path, self._failed)
-        last = self._entries[-1]
+        last, stands = self._entries[-1], self._cursor
         for entry in entries:
-            if not may_follow(last, entry):
-                raise ValueError(f"record {entry.seq} is not the one after {self._cursor}")
-            last = entry
+            if not may_follow(last, stands, entry):
+                raise ValueError(f"record {entry.seq} is not the one after {stands}")
+            last, stands = entry, entry.cursor or stands
         try:
             if len(self._entries) + len(entries) > self._most:
                 self._begin_anew()
             self._write(entries)
-        except OSError as first:
-            self._failed = first
+        except (OSError, JournalRefused) as first:
+            self._fail(first)
             raise
         for entry in entries:
             self._learn(entry)
@@ -168,15 +202,20 @@ class Journal:
 
     def _begin_anew(self) -> None:
         """A new file in the place of the old one: the last records, and who adopted what."""
-        older, rest = self._entries[:-RECENT], self._entries[-RECENT:]
-        if not older:
+        cut = len(self._entries) - RECENT
+        if self._entries[cut - 1].kind is Kind.ADOPTED:
+            cut -= 1  # what may follow an adoption is said by nothing else
+        if cut < 1:
             return
-        known = [one for one in older if one.kind is not Kind.ADOPTED][-1]
-        adoptions = [one for one in older if one.kind is Kind.ADOPTED][-ADOPTIONS_CARRIED:]
-        mine = older[0]
-        head = Entry(Kind.BEGIN, known.epoch, known.seq, known.chain, 0, mine.first, mine.second)
-        # After an adoption any record may follow, so the older ones can stand in front.
-        entries = [head, *adoptions, *rest]
+        older, rest = self._entries[:cut], self._entries[cut:]
+        mine, stands = older[0], NO_CURSOR
+        for one in older:
+            stands = one.cursor or stands
+        place = (stands.epoch, stands.seq, stands.chain)
+        head = Entry(Kind.BEGIN, *place, 0, mine.first, mine.second)
+        adoptions = [one for one in older if one.kind in (Kind.ADOPTED, Kind.CARRIED)]
+        carried = [structs.replace(one, kind=Kind.CARRIED) for one in adoptions]
+        entries = [head, *carried[-ADOPTIONS_CARRIED:], *rest]
         _write_new(self.path, entries, self._sync)
         file = _opened(self.path)
         os.close(self._file)
@@ -184,12 +223,18 @@ class Journal:
         self._entries = entries
 
     def _learn(self, entry: Entry) -> None:
+        if entry.kind is Kind.CARRIED:
+            return
         if entry.kind is Kind.ADOPTED or entry.epoch != self._cursor.epoch:
             self._recent = {}
         self._cursor = entry.cursor or self._cursor
         if entry.kind is Kind.KEPT:
             self._recent[entry.seq] = entry.chain
         self._recent.pop(entry.seq - RECENT, None)
+
+
+def _reached() -> None:
+    """The thread has come so far."""
 
 
 # --- the file ------------------------------------------------------------------------------------
@@ -204,6 +249,9 @@ def _locked(path: Path) -> int:
     except BlockingIOError:
         os.close(lock)
         raise JournalRefused(path, "is in use; one process at a time") from None
+    except BaseException:
+        os.close(lock)
+        raise
     return lock
 
 
@@ -235,8 +283,8 @@ def _read(path: Path, file: int, mine: Entry) -> Reading:
 def _write_new(path: Path, entries: Sequence[Entry], sync: Sync) -> None:
     """The file with these entries, whole or not at all."""
     beside = path.with_name(f"{path.name}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    file = os.open(beside, flags, _PRIVATE)
+    beside.unlink(missing_ok=True)  # left by one that was cut short; we hold the lock
+    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
     try:
         data = b"".join(pack(one, at, at) for at, one in enumerate(entries, 1))
         if os.write(file, data) != len(data):

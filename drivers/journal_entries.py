@@ -1,4 +1,4 @@
-"""What stands in a cursor journal: entries of 128 bytes, and what a whole file of them says.
+"""What stands in a cursor journal: entries of 256 bytes, and what a whole file of them says.
 
 Each entry has a number, one more than the one before, and the number up to which the file was
 known to be durable when it was written. So an entry that was torn by a power cut, which nobody was
@@ -17,12 +17,13 @@ from typing import Final
 from msgspec import Struct
 
 from drivers.keeper import Adoption
+from drivers.people import MOST_BYTES
 from firmware_protocol.keys import FINGERPRINT_SIZE
-from firmware_protocol.link_cursor import Cursor
+from firmware_protocol.link_cursor import NO_CURSOR, Cursor
 from firmware_protocol.plaintext import CHAIN_SIZE, NO_CHAIN, EventRecord
 
-ENTRY_SIZE: Final = 128
-TEXT_SIZE: Final = 44
+ENTRY_SIZE: Final = 256
+TEXT_SIZE: Final = MOST_BYTES
 _BODY: Final = struct.Struct(f"<2sBBQQII{CHAIN_SIZE}s{TEXT_SIZE}s{TEXT_SIZE}s")
 _CRC: Final = struct.Struct("<I")
 _MAGIC: Final = b"TJ"
@@ -46,7 +47,10 @@ class Kind(IntEnum):
     """A record is kept."""
     ADOPTED = 3
     """Two people accepted the ring as it is; the next record may be any of that ring. `seq` is the
-    one before it, `chain` its chain, or zeros where that is not known."""
+    one before it, `chain` its chain, or zeros where that is not known. If that ring is gone before
+    a record of it has come, the next one may be the one after where the record stands."""
+    CARRIED = 4
+    """An adoption that an older file held: who accepted what. It changes nothing."""
 
 
 class Entry(Struct, frozen=True):
@@ -56,14 +60,14 @@ class Entry(Struct, frozen=True):
     chain: bytes = NO_CHAIN
     verdict: int = 0
     first: bytes = b""
-    """BEGIN: the device's serial number. ADOPTED: one of the two."""
+    """BEGIN: the device's serial number. ADOPTED, CARRIED: one of the two."""
     second: bytes = b""
-    """BEGIN: the fingerprint of its key. ADOPTED: the other."""
+    """BEGIN: the fingerprint of its key. ADOPTED, CARRIED: the other."""
 
     @property
     def cursor(self) -> Cursor | None:
         """Where the record stands after this; None: where it stood before."""
-        if not self.epoch or (self.seq and self.chain == NO_CHAIN):
+        if self.kind is Kind.CARRIED or not self.epoch or (self.seq and self.chain == NO_CHAIN):
             return None
         return Cursor(self.epoch, self.seq, self.chain)
 
@@ -178,22 +182,24 @@ def _check_numbers(path: object, good: list[Numbered]) -> None:
 def _check_sequence(path: object, entries: Iterable[Entry]) -> None:
     """Each record kept is the one after that before it, save after an adoption."""
     last: Entry | None = None
+    stands = NO_CURSOR
     for number, entry in enumerate(entries, 1):
         if (entry.kind is Kind.BEGIN) != (number == 1):
             raise JournalRefused(path, f"entry {number} is a {entry.kind.name}")
-        if last is not None and not may_follow(last, entry):
+        if last is not None and not may_follow(last, stands, entry):
             raise JournalRefused(
                 path, f"entry {number} keeps record {entry.seq}, which is not the next one"
             )
-        last = entry
+        last, stands = entry, entry.cursor or stands
 
 
-def may_follow(last: Entry, entry: Entry) -> bool:
-    """Whether `entry` may stand after `last`."""
+def may_follow(last: Entry, stands: Cursor, entry: Entry) -> bool:
+    """Whether `entry` may stand after `last`, where the record stands so."""
     if entry.kind is not Kind.KEPT:
-        return entry.kind is Kind.ADOPTED
-    if last.kind is Kind.ADOPTED:
-        return entry.epoch == last.epoch
-    if not last.epoch:
-        return True  # nothing is kept so far
-    return (entry.epoch, entry.seq) == (last.epoch, last.seq + 1)
+        carried = entry.kind is Kind.CARRIED and last.kind in (Kind.BEGIN, Kind.CARRIED)
+        return entry.kind is Kind.ADOPTED or carried
+    if last.kind is Kind.ADOPTED and entry.epoch == last.epoch:
+        return True
+    if not stands.epoch:
+        return last.kind is not Kind.ADOPTED  # nothing is kept so far
+    return (entry.epoch, entry.seq) == (stands.epoch, stands.seq + 1)

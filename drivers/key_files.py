@@ -8,19 +8,19 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal, Self, TypeVar
+from typing import Any, Final, Literal, Self, TypeVar
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
+from drivers.address import SERIAL_ALLOWED, is_serial
 from firmware_protocol.enums import DeviceClass
-from firmware_protocol.keys import fingerprint, fingerprint_text
+from firmware_protocol.keys import fingerprint, fingerprint_of, fingerprint_text
 
 SUFFIX: Final = ".json"
 _NEW: Final = ".new"
 _OTHERS: Final = 0o077
-_SERIAL: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
 _MOST: Final = 64 * 1024
 """Bytes of a file that can still be one of ours."""
@@ -85,6 +85,9 @@ class HostFile(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __repr__(self) -> str:
         return f"HostFile({self.fingerprint})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("fingerprint", self.fingerprint)]
 
 
 class _DeviceFile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -174,12 +177,8 @@ def history_line(
 
 def check_serial(serial: str) -> None:
     """Refuse what is no serial number: it becomes a file's name."""
-    if not _SERIAL.fullmatch(serial):
-        raise KeyProblem(
-            repr(serial),
-            "is no serial number",
-            "1 to 20 letters, digits, dots, dashes and underscores",
-        )
+    if not is_serial(serial):
+        raise KeyProblem(repr(serial), "is no serial number", SERIAL_ALLOWED)
 
 
 def damaged(file: Path, what: str) -> KeyProblem:
@@ -187,7 +186,7 @@ def damaged(file: Path, what: str) -> KeyProblem:
 
 
 def _fingerprint(key: X25519PrivateKey) -> str:
-    return fingerprint_text(fingerprint(key.public_key().public_bytes_raw()))
+    return fingerprint_text(fingerprint_of(key))
 
 
 def _encode(found: Struct) -> bytes:
@@ -196,11 +195,18 @@ def _encode(found: Struct) -> bytes:
 
 def _decode(file: Path, kind: type[_F]) -> _F:
     with opened(file, os.O_RDONLY) as descriptor:
-        data = os.read(descriptor, _MOST)
+        try:
+            data = os.read(descriptor, _MOST)
+        except OSError as problem:
+            raise failed(file, "cannot be read", problem) from None
     try:
         return msgspec.json.decode(data, type=kind)
-    except msgspec.MsgspecError as problem:  # its words name fields and places, never values
-        raise damaged(file, str(problem)) from None
+    except msgspec.MsgspecError as problem:
+        what = str(problem)  # its words name fields and places, never values
+    except UnicodeDecodeError:
+        what = "it holds bytes that are no text"
+    # Not in the handler: UnicodeDecodeError carries all that was read, the key too.
+    raise damaged(file, what)
 
 
 # --- who may touch them -----------------------------------------------------------------------
@@ -231,13 +237,41 @@ def opened(file: Path, flags: int) -> Iterator[int]:
     except OSError as problem:
         raise failed(file, "cannot be opened", problem) from None
     try:
-        found = os.fstat(descriptor)
+        found = _looked_at(file, descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise KeyProblem(str(file), "is no file", "a file")
         _check(file, found, "600")
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def exists(place: Path) -> bool:
+    """Whether there is something of this name. KeyProblem where that cannot be told: what only
+    cannot be seen must not be taken as missing."""
+    try:
+        os.lstat(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as problem:
+        raise failed(place, "cannot be looked at", problem) from None
+    return True
+
+
+def listed(place: Path) -> list[Path]:
+    """The files of devices in this directory, by name."""
+    try:
+        names = sorted(os.listdir(place))
+    except OSError as problem:
+        raise failed(place, "cannot be looked into", problem) from None
+    return [place / name for name in names if name.endswith(SUFFIX)]
+
+
+def _looked_at(file: Path, descriptor: int) -> os.stat_result:
+    try:
+        return os.fstat(descriptor)
+    except OSError as problem:
+        raise failed(file, "cannot be looked at", problem) from None
 
 
 def _check(place: Path, found: os.stat_result, mode: str) -> None:
@@ -262,12 +296,11 @@ def make_directory(place: Path) -> None:
     """Make it, durably, unless it is there."""
     try:
         place.mkdir(mode=0o700)
+        _sync_directory(place.parent)
     except FileExistsError:
         check_directory(place)
-        return
     except OSError as problem:
         raise failed(place, "cannot be made", problem) from None
-    _sync_directory(place.parent)
 
 
 def write(file: Path, data: bytes, *, once: bool = False) -> None:

@@ -41,7 +41,7 @@ class KeyStore:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         key_files.check_directory(directory)
-        if self._devices.exists():
+        if key_files.exists(self._devices):
             key_files.check_directory(self._devices)
 
     @classmethod
@@ -53,7 +53,7 @@ class KeyStore:
             raise key_files.failed(directory, "cannot be made", problem) from None
         store = cls(directory)
         with store._locked():
-            if (directory / HOST).exists():
+            if key_files.exists(directory / HOST):
                 raise KeyProblem(
                     str(directory), "the host has its key already", "another directory"
                 )
@@ -61,29 +61,30 @@ class KeyStore:
         return store
 
     def own(self) -> X25519PrivateKey:
-        """The host's key. An empty store makes it, once."""
-        if not (self.directory / HOST).exists():
+        """The host's key. An empty store makes it, once, and may wait for others meanwhile."""
+        if not key_files.exists(self.directory / HOST):
             with self._locked():
                 self._make_own()
+        return self.standing_own()
+
+    def standing_own(self) -> X25519PrivateKey:
+        """The host's key, which must be there. Waits for nobody: an event loop may ask."""
         return key_files.read_host(self.directory / HOST).private_key()
 
     def devices(self) -> list[Paired]:
         """All paired devices, by serial number."""
-        if not self._devices.is_dir():
-            return []
-        files = sorted(self._devices.glob(f"*{key_files.SUFFIX}"))
-        return [key_files.read_device(file) for file in files]
+        return [key_files.read_device(file) for file in self._files()]
 
     def find(self, serial: str) -> Paired | None:
         """The device with this serial number, if it is paired."""
         file = self._file(serial)
-        return key_files.read_device(file) if os.path.lexists(file) else None
+        return key_files.read_device(file) if key_files.exists(file) else None
 
     def add(self, paired: Paired, *, replace: bool = False) -> None:
         """Keep a device's key, durably. KeyProblem if one is kept and `replace` is not said."""
         with self._locked():
             file = self._file(paired.serial)
-            if not replace and os.path.lexists(file):
+            if not replace and key_files.exists(file):
                 raise KeyProblem(str(file), "this device is paired already", "to replace it")
             key_files.make_directory(self._devices)
             key_files.append(self.directory / HISTORY, key_files.history_line("paired", paired))
@@ -110,13 +111,18 @@ class KeyStore:
     def _devices(self) -> Path:
         return self.directory / DEVICES
 
+    def _files(self) -> list[Path]:
+        return key_files.listed(self._devices) if key_files.exists(self._devices) else []
+
     def _file(self, serial: str) -> Path:
         key_files.check_serial(serial)
         return self._devices / f"{serial}{key_files.SUFFIX}"
 
     def _make_own(self) -> None:
-        """Make the host's key, unless another process has just done it."""
-        if any(self._devices.glob(f"*{key_files.SUFFIX}")):
+        """Make the host's key, unless another process has just done it. The lock is held."""
+        if key_files.exists(self.directory / HOST):
+            return
+        if self._files():
             # With another key this host would be a stranger to every one of them.
             raise KeyProblem(
                 str(self.directory / HOST),
@@ -131,16 +137,18 @@ class KeyStore:
         file = self.directory / LOCK
         with key_files.opened(file, os.O_RDWR | os.O_CREAT) as lock:
             deadline = time.monotonic() + LOCK_SECONDS
-            while not _lock(lock):
+            while not _lock(file, lock):
                 if time.monotonic() > deadline:
                     raise KeyProblem(str(file), "another program changes the keys", "one at a time")
                 time.sleep(0.02)
             yield  # closing the file unlocks it
 
 
-def _lock(descriptor: int) -> bool:
+def _lock(file: Path, descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as problem:
+        raise key_files.failed(file, "cannot be locked", problem) from None
     return True

@@ -6,7 +6,7 @@ import asyncio
 
 from msgspec import Struct
 
-from drivers.address import OWN_BACKEND, Address
+from drivers.address import OWN_BACKEND, Address, Transport
 from drivers.finding import Found, serial_ports, usb_devices
 from drivers.happenings import Identity
 from drivers.port import PortRefused
@@ -42,23 +42,38 @@ def identity_of(answer: HelloRsp) -> Identity:
     return Identity(answer.device_class, answer.serial, answer.fingerprint)
 
 
-async def locate(wanted: Wanted) -> Address:
-    """Where this device is plugged in, or PortRefused."""
-    if wanted.address is not None:
-        return wanted.address
-    addresses = await asyncio.to_thread(_look, wanted)
-    if not addresses:
-        raise PortRefused(f"no port has the serial number {wanted.serial}", absent=True)
-    if len(addresses) > 1:
-        many = ", ".join(map(str, addresses))
-        raise PortRefused(f"{len(addresses)} ports have the serial number {wanted.serial}: {many}")
-    return addresses[0]
+class Search:
+    """Where a device is plugged in. Anything can claim its serial number, so all that do are tried
+    in turn, one each time: which one it is shows in the handshake."""
+
+    def __init__(self) -> None:
+        self._visits = 0
+
+    async def __call__(self, wanted: Wanted) -> Address:
+        """Where to look this time, or PortRefused."""
+        if wanted.address is not None and wanted.address.transport is not Transport.USB:
+            return wanted.address
+        addresses = await asyncio.to_thread(_look, wanted)
+        if not addresses:
+            raise PortRefused(f"no port has the serial number {wanted.serial}", absent=True)
+        visit, self._visits = self._visits, self._visits + 1
+        return addresses[visit % len(addresses)]
 
 
 def _look(wanted: Wanted) -> list[Address]:
-    """Serial ports first: a machine without a USB library finds what hangs there all the same."""
-    found = _with(wanted.serial, serial_ports())
-    return found or _with(wanted.serial, usb_devices(wanted.backend))
+    """All that have the number, always in the same order."""
+    where = wanted.address
+    if where is not None:
+        found = _with(where.where, usb_devices(where.backend))
+        return found if len(found) > 1 else [where]
+    ports = _with(wanted.serial, serial_ports())
+    try:
+        return ports + _with(wanted.serial, usb_devices(wanted.backend))
+    except PortRefused:
+        # A machine without a USB library finds what hangs at a serial port all the same.
+        if not ports:
+            raise
+        return ports
 
 
 def _with(serial: str, found: list[Found]) -> list[Address]:

@@ -10,13 +10,26 @@ import structlog
 from drivers import happenings as told
 from drivers.locating import Wanted, identity_of
 from drivers.states import State
-from drivers.tally import Tally
+from drivers.tally import Newest, Tally
 from firmware_protocol import link_events as said
 from firmware_protocol.codec import Command
 from firmware_protocol.enums import DeviceState, Refusal
 from firmware_protocol.messages_all import Info, Refused, Resume
 
 Tell = Callable[[told.AnyHappening], None]
+
+MOST_KNOWN: Final = 64
+"""What is remembered as told. Strangers can think of more."""
+_ONCE: Final = frozenset(
+    {
+        told.AttemptFailed,
+        told.Introduced,
+        told.PortDenied,
+        told.PortGone,
+        told.PortOpened,
+        told.Swapped,
+    }
+)
 
 _log = structlog.get_logger("drivers")
 
@@ -29,21 +42,26 @@ class Reports:
         self._tell = tell
         self._firmware = wanted.firmware
         self._boot = wanted.boot
-        self._attempt = ""
-        self._denied = ""
+        self._known: dict[tuple[object, ...], None] = {}
+        """What has been told since the device was ready, and is no news."""
+        self._stood: State | None = None
+        """The state that was told last."""
+        self._quiet = ""
+        """Why the last change that was not told came about."""
         self._opening_told: set[str] = set()
         self._offset: int | None = None
-        self._flags: DeviceState | None = None
-        self._counts = (0, 0)
-        self._counts_told = 0
-        self._counted = (0, 0)
+        self._flags = Newest[DeviceState | None](None)
+        self._counts = Newest((0, 0))
         self._damage = Tally()
         self._suspicion = Tally()
         self._defects = Tally()
         self._alerts = Tally()
 
     def tell(self, kind: Callable[..., told.AnyHappening], at: int, *fields: Any) -> None:
-        """One happening of this device, to whoever records it and to engineers."""
+        """One happening of this device, to whoever records it and to engineers. What a device, a
+        cable or a stranger can bring about over and over is told once until the device is ready."""
+        if kind in _ONCE and not self._is_news(kind, *fields):
+            return
         happening = kind(self._serial, at, *fields)
         # None of them holds a card, so engineers may see them as they are.
         _log.info("device", happening=happening)
@@ -52,17 +70,30 @@ class Reports:
     # --- what the supervisor itself does --------------------------------------------------
 
     def changed(self, at: int, former: State, state: State, why: str) -> None:
+        """Told when it is news; where it follows on what was not, that is told in one."""
+        if state is State.READY:
+            self._known.clear()
+        elif not self._is_news(told.StateChanged, former, state, why):
+            self._quiet = why
+            return
+        if self._stood not in (None, former):
+            self.tell(told.StateChanged, at, self._stood, former, self._quiet)
+        self._stood = state
         self.tell(told.StateChanged, at, former, state, why)
 
     def denied(self, at: int, port: str, why: str) -> None:
-        """A port cannot be opened: told when that or its reason is new."""
-        if why != self._denied:
-            self._denied = why
-            self.tell(told.PortDenied, at, port, why)
+        self.tell(told.PortDenied, at, port, why)
 
     def opened(self, at: int, port: str) -> None:
-        self._denied = ""
         self.tell(told.PortOpened, at, port)
+
+    def _is_news(self, *what: object) -> bool:
+        if what in self._known:
+            return False
+        self._known[what] = None
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        return True
 
     # --- what the link says ---------------------------------------------------------------
 
@@ -75,8 +106,7 @@ class Reports:
     def due(self) -> int | None:
         """When wake() is wanted next."""
         times = [tally.due() for tally, _ in self._tallies()]
-        if self._counts != self._counted:
-            times.append(self._counts_told)
+        times += self._flags.due(), self._counts.due()
         return min((time for time in times if time is not None), default=None)
 
     def wake(self, now: int) -> None:
@@ -84,16 +114,14 @@ class Reports:
         for tally, kind in self._tallies():
             if counts := tally.take(now):
                 self.tell(kind, now, counts)
-        if self._counts != self._counted and now >= self._counts_told:
-            self._tell_counts(now)
+        self._tell_newest(now, self._flags.take(now), self._counts.take(now))
 
     def rest(self, now: int) -> None:
         """Tell all that was counted: nothing follows."""
         for tally, kind in self._tallies():
             if counts := tally.rest(now):
                 self.tell(kind, now, counts)
-        if self._counts != self._counted:
-            self._tell_counts(now)
+        self._tell_newest(now, self._flags.rest(now), self._counts.rest(now))
 
     def _tallies(self) -> tuple[tuple[Tally, Callable[..., told.AnyHappening]], ...]:
         return (
@@ -103,10 +131,13 @@ class Reports:
             (self._alerts, told.Alert),
         )
 
-    def _tell_counts(self, now: int) -> None:
-        self._counted = self._counts
-        self._counts_told = now + _COUNTS_EVERY
-        self.tell(told.DeviceCounts, now, *self._counts)
+    def _tell_newest(
+        self, now: int, flags: DeviceState | None, counts: tuple[int, int] | None
+    ) -> None:
+        if flags is not None:
+            self.tell(told.DeviceStands, now, flags)
+        if counts is not None:
+            self.tell(told.DeviceCounts, now, *counts)
 
     # --- one for each event ---------------------------------------------------------------
 
@@ -117,20 +148,19 @@ class Reports:
 
     def _turned_away(self, event: said.TurnedAway, at: int) -> None:
         # A device that is off is asked twice a second: that it still does not answer is no news.
-        text = str(event.error)
-        if text != self._attempt:
-            self._attempt = text
-            self.tell(told.AttemptFailed, at, event.error.name, event.error.number, text)
+        error = event.error
+        self.tell(told.AttemptFailed, at, error.name, error.number, str(error))
 
     def _session_began(self, event: said.SessionBegan, at: int) -> None:
-        self._attempt = ""
+        for what in [what for what in self._known if what[0] is told.AttemptFailed]:
+            del self._known[what]
         self._opening_told.clear()
         self._offset = None
         self.tell(told.SessionBegan, at, event.session, event.version, event.rekeyed)
 
     def _informed(self, event: said.Informed, at: int) -> None:
         info = event.info
-        self._flags = info.state
+        self._flags.known(info.state)
         self.tell(
             told.Informed, at, info.firmware, info.boot, info.cause, info.capacity, info.state
         )
@@ -139,7 +169,7 @@ class Reports:
         if self._boot not in (0, info.boot):
             self.tell(told.Restarted, at, self._boot, info.boot, info.cause)
             # The device counts from 0 in each of its starts.
-            self._counts = self._counted = (0, 0)
+            self._counts.known((0, 0))
         self._firmware, self._boot = info.firmware, info.boot
 
     def _resumed(self, event: said.Resumed, at: int) -> None:
@@ -152,11 +182,8 @@ class Reports:
         self.tell(told.SessionEnded, at, event.why)
 
     def _beat(self, event: said.Beat, at: int) -> None:
-        beat = event.beat
-        if beat.state != self._flags:
-            self._flags = beat.state
-            self.tell(told.DeviceStands, at, beat.state)
-        self._counts = (beat.damaged, beat.refused)
+        self._flags.put(event.beat.state)
+        self._counts.put((event.beat.damaged, event.beat.refused))
 
     def _clock(self, event: said.ClockRead, at: int) -> None:
         # It is read every ten seconds; how it goes is told, not that it goes.
@@ -166,19 +193,19 @@ class Reports:
         self.tell(told.ClockRead, at, event.offset_us, event.uncertainty_us)
 
     def _replied(self, event: said.Replied, at: int) -> None:
-        if isinstance(event.reply, Refused) and self._is_news(event.command, "refused"):
+        if isinstance(event.reply, Refused) and self._is_first(event.command, "refused"):
             why = Refusal(event.reply.why).name.lower()
             command = event.command.NAME
             self.tell(told.CommandRefused, at, command, event.command_id, why, event.reply.arg)
 
     def _unanswered(self, event: said.Unanswered, at: int) -> None:
         command = event.command
-        if not self._is_news(command, "unanswered"):
+        if not self._is_first(command, "unanswered"):
             return
         result = command.RESULT.NAME if command.RESULT is not None else None
         self.tell(told.CommandOverdue, at, command.NAME, event.command_id, event.sent, result)
 
-    def _is_news(self, command: Command, what: str) -> bool:
+    def _is_first(self, command: Command, what: str) -> bool:
         """The link asks INFO and RESUME for ever: once a session is told that it is in vain."""
         if not isinstance(command, (Info, Resume)):
             return True
@@ -192,7 +219,7 @@ class Reports:
         self._alerts.add(event.alert.code.name.lower())
 
     def _damaged(self, event: said.Damaged, at: int) -> None:
-        self._damage.add(event.cause.value)
+        self._damage.add(event.cause.value, event.count)
 
     def _suspicious(self, event: said.Suspicious, at: int) -> None:
         self._suspicion.add(event.error.name)
@@ -201,7 +228,6 @@ class Reports:
         self._defects.add(event.error.name)
 
 
-_COUNTS_EVERY: Final = 1_000_000
 _CLOCK_STEP: Final = 1_000
 
 _REPORTS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from drivers.calls import CommandRefused, CommandUnanswered, NotReady
+from drivers.calls import NOT_DONE
 from drivers.device_events import (
     COMMON,
     DeviceEvent,
@@ -19,7 +19,6 @@ from drivers.driver import Driver
 from firmware_protocol import messages
 from firmware_protocol.codec import Event, Reply
 from firmware_protocol.enums import DeviceClass, JamCode
-from firmware_protocol.link import LinkBusy
 from firmware_protocol.messages_shuffler import AbortReply, StartReply
 
 
@@ -102,11 +101,12 @@ class Shuffler(Driver):
     async def start(self, decks: int, profile: int = 0) -> ShuffleStarted:
         """Shuffle. Returns when the shuffle has begun.
 
-        CommandRefused, NotReady: it has not. ResultMissing: nobody knows, and `in_doubt` is set.
+        ResultMissing: nobody knows, and `in_doubt` is set. What else is raised: it has not.
         """
         if self.in_doubt:
             raise InDoubt("the last START is in doubt: someone has to look at the shuffler")
         command = messages.Start(decks, profile)
+        command.encode()
 
         def fits(event: ShuffleStarted, reply: Reply | None) -> bool:
             if isinstance(reply, StartReply):
@@ -117,7 +117,7 @@ class Shuffler(Driver):
         self.in_doubt = True
         try:
             return await self._carry_out(command, ShuffleStarted, fits)
-        except (CommandRefused, CommandUnanswered, LinkBusy, NotReady):
+        except NOT_DONE:
             # CommandUnanswered gets here only when it was not sent.
             self.in_doubt = False
             raise

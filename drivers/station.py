@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 import structlog
 from msgspec import Struct
 
-from drivers.calls import CommandRefused, CommandUnanswered, NotReady
+from drivers.calls import NOT_DONE, CommandRefused, CommandUnanswered, NotReady, unsent
 from drivers.device_events import COMMON, DeviceEvent, Makes, Origin, same_fields
 from drivers.driver import Driver, Line
 from drivers.states import IN_SESSION, State
@@ -28,6 +28,7 @@ from firmware_protocol.enums import (
     DeviceClass,
     Edge,
     LampPattern,
+    Refusal,
     WhichButton,
 )
 from firmware_protocol.link import LinkBusy
@@ -35,6 +36,9 @@ from firmware_protocol.messages_station import ArmReply, Button, BuzzReply, Lamp
 
 LEASE_MS: Final = 2000
 DARK: Final = bytes(3)
+
+_NEVER: Final = (Refusal.UNKNOWN, Refusal.MALFORMED, Refusal.UNSUPPORTED)
+"""What a station refuses so it will not do in a second either."""
 
 _log = structlog.get_logger("drivers.station")
 
@@ -137,11 +141,6 @@ class Station(Driver):
 
     # --- what the supervisor asks ---------------------------------------------------------
 
-    def typed(self, origin: Origin, event: Event) -> DeviceEvent:
-        if isinstance(event, Button):
-            return _button(origin, event, stale=self._tokens.get(event.seat) != event.token)
-        return super().typed(origin, event)
-
     def stands(self, state: State) -> None:
         if state not in IN_SESSION:
             # The station disarms itself when its session ends.
@@ -152,10 +151,9 @@ class Station(Driver):
 
     async def work(self) -> None:
         """Takes the leases of what is wanted anew, each at half of its time."""
-        loop = asyncio.get_running_loop()
         while True:
             self._changed.clear()
-            await self._renew(loop.time())
+            await self._renew()
             if self._changed.is_set():
                 continue
             due = min(self._renew_at.values(), default=None)
@@ -163,13 +161,34 @@ class Station(Driver):
                 async with asyncio.timeout_at(due):
                     await self._changed.wait()
 
+    def _made(self, origin: Origin, event: Event) -> DeviceEvent:
+        if isinstance(event, Button):
+            return _button(origin, event, stale=self._tokens.get(event.seat) != event.token)
+        return super()._made(origin, event)
+
     # --- commands -------------------------------------------------------------------------
 
     async def arm(self, seat: int, buttons: ButtonMask, token: int, ttl_ms: int) -> None:
         """Let these buttons of a seat count for `ttl_ms` from now, under this token. It replaces
-        the seat's former arm, whose presses are stale from now on."""
+        the seat's former arm, whose presses are stale from now on, whatever becomes of this one;
+        only if it was never sent, the former one is in force as before."""
+        command = messages.Arm(seat, buttons, token, ttl_ms)
+        command.encode()
+        former = self._tokens.get(seat)
         self._tokens[seat] = token
-        await self._ask(messages.Arm(seat, buttons, token, ttl_ms), ArmReply)
+        try:
+            await self._ask(command, ArmReply)
+        except NOT_DONE as problem:
+            # Unless the table or the session's end has changed it meanwhile.
+            if unsent(problem) and self._tokens.get(seat) == token:
+                self._arm_again(seat, former)
+            raise
+
+    def _arm_again(self, seat: int, former: int | None) -> None:
+        if former is None:
+            del self._tokens[seat]
+        else:
+            self._tokens[seat] = former
 
     async def disarm(self, seat: int) -> None:
         """Let no button of a seat count."""
@@ -203,22 +222,28 @@ class Station(Driver):
             self._renew_at.pop(seat, None)
         self._changed.set()
 
-    async def _renew(self, now: float) -> None:
+    async def _renew(self) -> None:
         if self.line.state is not State.READY:
             self._renew_at.clear()
             return
-        for seat in [seat for seat, at in self._renew_at.items() if at <= now]:
-            wish = self._wishes[seat]
-            self._renew_at[seat] = _half_time(wish)
-            try:
-                await self._ask(wish.command(seat), LampsReply)
-            except CommandRefused as refused:
-                # What the station does not do it will not do in a second either.
-                _log.warning("lamps refused", seat=seat, why=refused.why.name)
-                if self._wishes.get(seat) is wish:
-                    self._want(seat, OFF)
-            except (CommandUnanswered, LinkBusy, NotReady) as problem:
-                _log.info("lamps not renewed", seat=seat, why=str(problem))
+        loop = asyncio.get_running_loop()
+        for seat in tuple(self._renew_at):
+            # While another seat was waited for, the table may have wanted something else here.
+            wish, at = self._wishes.get(seat), self._renew_at.get(seat)
+            if wish is not None and at is not None and at <= loop.time():
+                await self._renew_one(seat, wish)
+
+    async def _renew_one(self, seat: int, wish: Wish) -> None:
+        self._renew_at[seat] = _half_time(wish)
+        try:
+            await self._ask(wish.command(seat), LampsReply)
+        except CommandRefused as refused:
+            hopeless = refused.why in _NEVER
+            _log.warning("lamps refused", seat=seat, why=refused.why.name, given_up=hopeless)
+            if hopeless and self._wishes.get(seat) is wish:
+                self._want(seat, OFF)
+        except (CommandUnanswered, LinkBusy, NotReady) as problem:
+            _log.info("lamps not renewed", seat=seat, why=str(problem))
 
 
 def _half_time(wish: Wish) -> float:

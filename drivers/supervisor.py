@@ -26,7 +26,7 @@ from drivers.driver import Driver
 from drivers.keeper import Adoption, Keeper
 from drivers.keeping import Come, Keeping
 from drivers.key_files import KeyProblem
-from drivers.locating import Wanted, locate
+from drivers.locating import Search, Wanted
 from drivers.port import Ears, Port, PortRefused
 from drivers.reports import Reports, Tell
 from drivers.shoe import Shoe
@@ -78,7 +78,7 @@ class Supervisor:
         own: Callable[[], X25519PrivateKey],
         events: asyncio.Queue[DeviceEvent],
         tell: Tell,
-        find: Callable[[Wanted], Awaitable[Address]] = locate,
+        find: Callable[[Wanted], Awaitable[Address]] | None = None,
         opener: Open = open_port,
         clock: Callable[[], int] = monotonic_us,
     ) -> None:
@@ -89,7 +89,7 @@ class Supervisor:
         self.wanted = wanted
         self._own = own
         self._events = events
-        self._find = find
+        self._find = find or Search()
         self._opener = opener
         self._clock = clock
         self._reports = Reports(wanted, tell)

@@ -15,7 +15,7 @@ import usb.backend.libusb1
 import usb.core
 import usb.util
 
-from drivers.address import OWN_BACKEND
+from drivers.address import OWN_BACKEND, Place, is_serial
 from drivers.port import PortRefused
 
 GROUP: Final = "holecard.usb_backends"
@@ -23,6 +23,10 @@ OUR_INTERFACE: Final = (0xFF, 0x54, 0x01)
 """Class, subclass and protocol."""
 _PACKET_MASK: Final = 0x7FF
 """The bits of wMaxPacketSize that are a size."""
+
+ODD: Final = (OSError, TypeError, ValueError, LookupError)
+"""What pyusb says of a device that is pulled out while it is looked at, or whose descriptors are
+none. One such device hides no other."""
 
 NO_LIBRARY: Final = (
     "USB needs the library libusb 1.0, which is not installed (Debian, Ubuntu: libusb-1.0-0)"
@@ -36,6 +40,7 @@ class Present(NamedTuple):
     serial: str
     maker: str | None
     model: str | None
+    place: Place
 
 
 class Unit(NamedTuple):
@@ -74,36 +79,37 @@ def load_backend(name: str) -> Any:
 def _load(point: EntryPoint, argument: str) -> Any:
     try:
         return point.load()(argument)
-    except (ImportError, AttributeError, OSError, ValueError) as problem:
+    except (ImportError, AttributeError, *ODD) as problem:
         cause = f"{type(problem).__name__}: {problem}"
         raise PortRefused(f"the USB backend {point.name} cannot be loaded ({cause})") from None
 
 
 def present(backend: Any) -> list[Present]:
-    """All devices with our interface whose serial number can be read."""
+    """All devices with our interface and a serial number that can be read and is one."""
     found = []
     for unit in _units(backend):
-        with _disposed(unit.device), contextlib.suppress(usb.core.USBError, ValueError):
-            serial = unit.device.serial_number
-            if serial:
-                found.append(Present(serial, unit.device.manufacturer, unit.device.product))
+        device = unit.device
+        with _disposed(device), contextlib.suppress(*ODD):
+            serial = device.serial_number
+            if serial and is_serial(serial):
+                found.append(Present(serial, device.manufacturer, device.product, _place(device)))
     return found
 
 
-def find(serial: str, backend: Any) -> Unit:
-    """The unit with this serial number, its device open; or PortRefused."""
+def find(serial: str, backend: Any, place: Place | None = None) -> Unit:
+    """The unit with this serial number, its device open; or PortRefused. With a `place` the one
+    there, else the first on the bus."""
     hidden: list[str] = []
     for unit in _units(backend):
         try:
             matches = unit.device.serial_number == serial
-        except (usb.core.USBError, ValueError) as problem:
-            # ValueError is what pyusb says when it may not read any text of the device.
+        except ODD as problem:
             matches = False
-            if not isinstance(problem, OSError) or problem.errno == errno.EACCES:
-                hidden.append(f"bus {unit.device.bus} address {unit.device.address}")
-        if matches:
+            if _forbidden(problem):
+                hidden.append(str(_place(unit.device)))
+        if matches and place in (None, _place(unit.device)):
             return unit
-        usb.util.dispose_resources(unit.device)
+        let_go(unit.device)
     if hidden:
         raise PortRefused(
             f"usb:{serial}: not among the devices that can be read; {NO_PERMISSION}: "
@@ -154,20 +160,45 @@ def _configure(unit: Unit) -> None:
         unit.device.set_configuration(unit.configuration)
 
 
+def let_go(device: Any) -> None:
+    """Give back what was claimed of it."""
+    with contextlib.suppress(*ODD):  # where it is gone, nothing is to be given back
+        usb.util.dispose_resources(device)
+
+
 @contextlib.contextmanager
 def _disposed(device: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        usb.util.dispose_resources(device)
+        let_go(device)
+
+
+def _forbidden(problem: BaseException) -> bool:
+    """Whether a text cannot be read because we may not."""
+    if isinstance(problem, OSError):
+        return problem.errno == errno.EACCES
+    # ValueError is what pyusb says when it may not read any text of the device.
+    return isinstance(problem, ValueError) and not isinstance(problem, UnicodeError)
+
+
+def _place(device: Any) -> Place:
+    return Place(device.bus or 0, device.address or 0)
 
 
 def _units(backend: Any) -> Iterator[Unit]:
-    for device in usb.core.find(find_all=True, backend=backend):
-        with contextlib.suppress(usb.core.USBError):  # pulled out while it was looked at
-            unit = _unit(device)
-            if unit is not None:
-                yield unit
+    # Not usb.core.find(): where one device goes while it looks, it finds no others.
+    try:
+        names = list(backend.enumerate_devices())
+    except OSError as problem:
+        what = problem.strerror or problem
+        raise PortRefused(f"the USB bus cannot be looked at: {what}") from None
+    for name in names:
+        unit = None
+        with contextlib.suppress(*ODD):
+            unit = _unit(usb.core.Device(name, backend))
+        if unit is not None:
+            yield unit
 
 
 def _unit(device: Any) -> Unit | None:

@@ -11,7 +11,6 @@ the owner ends the writer before it lets go of the device.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import threading
 from array import array
@@ -19,10 +18,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import usb.core
-import usb.util
 
 from drivers import usb_finding
-from drivers.address import OWN_BACKEND
+from drivers.address import OWN_BACKEND, Address, Place, Transport
 from drivers.port import WRITE_BOUND, Ears, Port, PortLost, PortRefused
 from drivers.usb_finding import Unit
 
@@ -32,6 +30,9 @@ WRITE_MS: Final = 250
 """How long a write waits before it looks whether it should end; then it goes on."""
 READ_PACKETS: Final = 16
 """A read's size in packets. Not a whole number of them would be an overflow."""
+HEAR_SIZE: Final = 4096
+"""Most bytes that are handed over in one turn of the event loop: a device that talks without end
+shall stall no other."""
 READ_BOUND: Final = 256 * 1024
 """Bytes that may wait for the event loop. When it is that far behind, the device has to wait."""
 WRITE_SIZE: Final = 4096
@@ -40,9 +41,12 @@ CLOSE_SECONDS: Final = 3.0
 """How long close() waits for the threads. Past it the kernel holds them; they end by themselves."""
 
 
-async def open_usb(serial: str, ears: Ears, *, backend: str = OWN_BACKEND) -> Port:
-    """The open port, or PortRefused."""
-    port = UsbPort(serial, ears, backend, asyncio.get_running_loop())
+async def open_usb(
+    serial: str, ears: Ears, *, backend: str = OWN_BACKEND, place: Place | None = None
+) -> Port:
+    """The open port, or PortRefused. `place` says which of several with this number is meant."""
+    where = Address(Transport.USB, serial, backend, place)
+    port = UsbPort(where, ears, asyncio.get_running_loop())
     await port.opened()
     return port
 
@@ -50,11 +54,9 @@ async def open_usb(serial: str, ears: Ears, *, backend: str = OWN_BACKEND) -> Po
 class UsbPort:
     """What open_usb returns. Methods without a word about threads run on the event loop."""
 
-    def __init__(
-        self, serial: str, ears: Ears, backend: str, loop: asyncio.AbstractEventLoop
-    ) -> None:
-        self._serial = serial
-        self._backend = backend
+    def __init__(self, where: Address, ears: Ears, loop: asyncio.AbstractEventLoop) -> None:
+        self._where = where
+        self._serial = where.where
         self._ears = ears
         self._loop = loop
         self._opened: asyncio.Future[None] = loop.create_future()
@@ -65,14 +67,14 @@ class UsbPort:
         self._stop = False
         self._why: PortLost | None = None
         self._to_write = bytearray()
-        self._to_hear: list[bytes] = []
-        self._heard_size = 0
-        self._owner = threading.Thread(target=self._own, name=f"usb {serial}", daemon=True)
+        self._to_hear = bytearray()
+        """Where there is something in it, the loop has been asked to _drain()."""
+        self._owner = threading.Thread(target=self._own, name=f"usb {self._serial}", daemon=True)
         self._owner.start()
 
     @property
     def name(self) -> str:
-        return self._serial
+        return f"{self._serial}{self._where.where_exactly}"
 
     async def opened(self) -> None:
         """Wait until the port is open, or PortRefused."""
@@ -99,15 +101,20 @@ class UsbPort:
 
     def _drain(self) -> None:
         with self._changed:
-            chunks, self._to_hear, self._heard_size = self._to_hear, [], 0
+            data = bytes(self._to_hear[:HEAR_SIZE])
+            del self._to_hear[:HEAR_SIZE]
+            if self._to_hear:
+                self._loop.call_soon(self._drain)
             self._changed.notify_all()
-        if chunks and not self._closed:
-            self._ears.heard(b"".join(chunks))
+        if data and not self._closed:
+            self._ears.heard(data)
 
     def _over(self, refused: PortRefused | None) -> None:
         """The last thing that the owner thread says."""
+        if self._to_hear and not self._closed:
+            self._loop.call_soon(self._over, refused)  # that is heard first
+            return
         self._owner.join()
-        self._drain()
         self._gone.set_result(None)
         if not self._opened.done():
             self._opened.set_exception(refused or PortRefused(f"usb:{self._serial}: closed"))
@@ -140,12 +147,13 @@ class UsbPort:
     def _own(self) -> None:
         refused = None
         try:
-            unit = usb_finding.find(self._serial, usb_finding.load_backend(self._backend))
+            backend = usb_finding.load_backend(self._where.backend)
+            unit = usb_finding.find(self._serial, backend, self._where.place)
             try:
                 usb_finding.claim(unit, f"usb:{self._serial}")
                 self._serve(unit)
             finally:
-                _let_go(unit)
+                usb_finding.let_go(unit.device)
         except PortRefused as problem:
             refused = problem
         except OSError as problem:  # of the backend, while it looked around
@@ -177,10 +185,9 @@ class UsbPort:
 
     def _pass_on(self, data: bytes) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._stop or self._heard_size < READ_BOUND)
+            self._changed.wait_for(lambda: self._stop or len(self._to_hear) < READ_BOUND)
             first = not self._to_hear
-            self._to_hear.append(data)
-            self._heard_size += len(data)
+            self._to_hear += data
         if first:
             self._say(self._drain)
 
@@ -241,8 +248,3 @@ def _lost(problem: OSError) -> PortLost:
     if problem.errno in (errno.EIO, errno.ENODEV, errno.EPIPE, errno.ENOENT, errno.ESHUTDOWN):
         return PortLost("it was unplugged")
     return PortLost(f"it failed: {problem.strerror or problem}")
-
-
-def _let_go(unit: Unit) -> None:
-    with contextlib.suppress(usb.core.USBError):  # where it is gone, nothing is to be given back
-        usb.util.dispose_resources(unit.device)

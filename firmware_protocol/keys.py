@@ -11,6 +11,8 @@ import hashlib
 from string import hexdigits
 from typing import Final
 
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
 from firmware_protocol.errors import BadKey, BadLabelCode
 
 FINGERPRINT_SIZE: Final = 16
@@ -19,11 +21,21 @@ _CHECK_SIZE: Final = 2
 _DIGITS: Final = 2 * (LABEL_SIZE + _CHECK_SIZE)
 
 
+def public_bytes(own: X25519PrivateKey) -> bytes:
+    """The public key of a pair: what the other side is given."""
+    return own.public_key().public_bytes_raw()
+
+
 def fingerprint(public_key: bytes) -> bytes:
     """What HELLO carries and people compare: BLAKE2b-128("TableLink key" || public key)."""
     if len(public_key) != 32:
         raise BadKey(f"a public key has 32 bytes, not {len(public_key)}")
     return hashlib.blake2b(b"TableLink key" + public_key, digest_size=FINGERPRINT_SIZE).digest()
+
+
+def fingerprint_of(own: X25519PrivateKey) -> bytes:
+    """The fingerprint of a pair."""
+    return fingerprint(public_bytes(own))
 
 
 def fingerprint_text(of: bytes) -> str:

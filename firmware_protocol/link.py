@@ -29,6 +29,7 @@ from firmware_protocol.link_cursor import NO_CURSOR, Cursor, Records
 from firmware_protocol.link_events import (
     Alerted,
     Damaged,
+    Defective,
     Ending,
     LinkEvent,
     SessionBegan,
@@ -36,7 +37,7 @@ from firmware_protocol.link_events import (
     Suspicious,
     Unanswered,
 )
-from firmware_protocol.link_handshake import Attempts, Expected
+from firmware_protocol.link_handshake import PAUSE_FIRST, Attempts, Expected
 from firmware_protocol.link_session import Session, Sessions
 from firmware_protocol.link_talk import Talk
 from firmware_protocol.messages_frames import Alert
@@ -133,11 +134,8 @@ class Link:
     def receive(self, data: bytes, now: int) -> list[LinkEvent]:
         """Bytes from the device, cut in any way. Without an open port they mean nothing."""
         self._tick(now)
-        for heard in self._deframer.feed(data) if self._open else ():
-            if isinstance(heard, Damage):
-                self._tell(Damaged(heard.cause, heard.size))
-            else:
-                self._frames.get(heard.kind, self._ignore)(heard, now)
+        if self._open:
+            self._feed(data, now)
         return self._events(now)
 
     def wake(self, now: int) -> list[LinkEvent]:
@@ -154,7 +152,7 @@ class Link:
         if attempt is not None:
             times.append(attempt)
         elif running is not None:
-            times.append(running.began + self._session_life)
+            times.append(self._renew_at(running))
         return min(times, default=None)
 
     def take(self) -> bytes:
@@ -236,6 +234,9 @@ class Link:
         self._talk.pump(now)
         if self._sessions.running is not None and self._sessions.running.spent:
             self._end(Ending.SPENT, now)
+        running = self._sessions.running
+        if running is not None and now >= self._renew_at(running):
+            self._attempts.want(now)
         self._now = now
         told, self._told[:] = self._told[:], []
         return told
@@ -249,11 +250,13 @@ class Link:
             self._attempts.fail(HandshakeError("no DATA came under the new keys"), now)
         self._talk.tick(now)
         self._attempts.wake(now)
-        running = self._sessions.running
-        if running is not None and (
-            running.frames >= self._rekey_frames or now >= running.began + self._session_life
-        ):
-            self._attempts.want(now)
+
+    def _renew_at(self, session: Session) -> int:
+        """When new keys are wanted. Not at once in any case: the device picks its counters, and
+        handshakes cost more than frames."""
+        if session.frames >= self._rekey_frames:
+            return session.began + PAUSE_FIRST
+        return session.began + self._session_life
 
     def _end(self, why: Ending, now: int) -> None:
         """The running session is over."""
@@ -284,6 +287,18 @@ class Link:
 
     # --- frames -----------------------------------------------------------------------------
 
+    def _feed(self, data: bytes, now: int) -> None:
+        counts = self._deframer.counts
+        damaged, before = counts.damaged, counts.causes.copy()
+        for heard in self._deframer.feed(data):
+            if not isinstance(heard, Damage):
+                self._frames.get(heard.kind, self._ignore)(heard, now)
+        if counts.damaged != damaged:
+            # By cause, not one by one: whoever sends nothing but noise sends much of it.
+            for cause, count in counts.causes.items():
+                if count != before[cause]:
+                    self._tell(Damaged(cause, count - before[cause]))
+
     def _ignore(self, _: Frame, __: int) -> None:
         self.ignored += 1
 
@@ -305,10 +320,12 @@ class Link:
             self._strange(frame, now)
             return
         try:
-            data = session.opener.open(frame)
+            data = session.open(frame)
         except ProtocolError as error:
             self._tell(Suspicious(error))
             return
+        if session.leap is not None:
+            self._tell(Defective(session.leap))
         session.heard(now)
         if session is self._sessions.pending:
             self._take_over(session, now)

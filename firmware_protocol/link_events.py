@@ -140,10 +140,10 @@ class Alerted(Struct, frozen=True):
 
 
 class Damaged(Struct, frozen=True):
-    """Bytes that were no frame."""
+    """Bytes that were no frame: for each cause once after all else that one receive() led to."""
 
     cause: Cause
-    size: int
+    count: int
 
 
 class Suspicious(Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Final
 
 from firmware_protocol.enums import DeviceClass
 from firmware_protocol.errors import OutOfRange, SessionSpent
+from firmware_protocol.framing import Frame
 from firmware_protocol.limits import (
     CRC_SIZE,
     DEAD_MS,
@@ -27,6 +28,8 @@ _DEAD: Final = DEAD_MS * 1000
 _TIME_EVERY: Final = TIME_EVERY_MS * 1000
 _TIME_AGAIN: Final = _DEAD
 """An unanswered TIME_ASK is asked again after this."""
+MOST_LOST: Final = 1_000_000
+"""Frames that can be lost between two that come: more than any line carries within DEAD."""
 _AROUND: Final = HEADER_SIZE + TAG_SIZE + CRC_SIZE
 """Bytes of a decoded DATA frame around its plaintext."""
 
@@ -46,6 +49,7 @@ class Session:
         self.beat_at = now + _BEAT
         self.spent = False
         """Its counters are used up: it cannot say anything more."""
+        self._before = -1
         self._largest = int(answer.largest)
         self._heard = now
         self._asked: int | None = None
@@ -55,6 +59,20 @@ class Session:
     @property
     def dead_at(self) -> int:
         return self._heard + _DEAD
+
+    def open(self, frame: Frame) -> bytes:
+        """The plaintext of this frame, or the ProtocolError that Opener has for it."""
+        self._before = self.opener.last
+        return self.opener.open(frame)
+
+    @property
+    def leap(self) -> OutOfRange | None:
+        """What is odd about the counter of the frame that was opened last. It counts all the same:
+        what was lost is nobody's fault, but nobody sends so much between two signs of life."""
+        last = self.opener.last
+        if last - self._before <= MOST_LOST:
+            return None
+        return OutOfRange(f"DATA: counter {last} after {self._before}")
 
     @property
     def frames(self) -> int:

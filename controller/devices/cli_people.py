@@ -5,18 +5,17 @@ from __future__ import annotations
 import argparse
 import getpass
 import sys
-import unicodedata
 from typing import Final
 
 from controller.rules.problem import UsageProblem
+from drivers.people import ALLOWED, BadName, name_of, same_person
 from firmware_protocol.errors import BadLabelCode
 from firmware_protocol.keys import FINGERPRINT_SIZE, read_label
 
 _SLIPS: Final = 3
 """How often a code may be mistyped. A slip is noticed here; the device never hears of it."""
-_LONGEST: Final = 64
 _LABEL: Final = "the 36 digits that are printed under the device's seal"
-_NAMES: Final = f"the names of two people, of up to {_LONGEST} characters"
+_NAMES: Final = f"the names of two people, each {ALLOWED}"
 _BY, _AND = "--by", "--and"
 
 
@@ -63,19 +62,15 @@ def two(args: argparse.Namespace) -> tuple[str, str]:
 
 
 def _name(option: str, text: str) -> str:
-    name = " ".join(text.split())
-    if not name or len(name) > _LONGEST or not name.isprintable():
-        raise UsageProblem(option, f"{text!r} is no name", f"1 to {_LONGEST} printable characters")
-    return name
+    try:
+        return name_of(text)
+    except BadName:
+        raise UsageProblem(option, f"{text!r} is no name", ALLOWED) from None
 
 
 def _differ(first: str, second: str) -> None:
-    if _folded(first) == _folded(second):
+    if same_person(first, second):
         raise UsageProblem(_AND, f"{' '.join(second.split())!r} is the same person", "another one")
-
-
-def _folded(name: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 # --- labels and fingerprints ------------------------------------------------------------------

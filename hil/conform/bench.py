@@ -341,10 +341,10 @@ class Bench:
             ) from None
 
     async def try_hand(self, hand: Hand) -> bool:
-        """Have it done if the device lets it."""
+        """Have it done if the device lets it, and if it can be done there at all."""
         try:
             await self.beside(self.operator.do(hand))
-        except CannotDo:
+        except (CannotDo, Lacking):
             return False
         return True
 

@@ -12,6 +12,12 @@ from hil.device.parts import Answer, CannotDo
 from hil.front.control import Control, ControlLost, HandRefused
 
 
+def _words(hand: Hand, wrong: str) -> str:
+    """The verb, and the field that the device does not know."""
+    verb = str(hand.__struct_config__.tag)
+    return f"'{verb}'" if wrong == "do" else f"'{verb}' with {wrong}"
+
+
 class Controlled:
     can = ALL_NEEDS
     exact = True
@@ -27,6 +33,9 @@ class Controlled:
         try:
             return self._control.do(hand)
         except HandRefused as refused:
+            if refused.where == "do" or refused.where in hand.__struct_fields__:
+                known = _words(hand, refused.where)
+                raise Lacking(f"a device that knows {known}") from None
             raise CannotDo(refused.what) from None
         except ControlLost as lost:
             raise UsageProblem(
@@ -34,7 +43,10 @@ class Controlled:
             ) from None
 
     async def label(self) -> str:
-        return str((await self.do(Describe()))["label"])
+        label = (await self.do(Describe())).get("label")
+        if not isinstance(label, str):
+            raise Lacking("the code of the label, which 'describe' does not tell")
+        return label
 
     async def confirm(self, question: str) -> bool:
         raise Lacking("a person's eyes: --ask")

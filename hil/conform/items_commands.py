@@ -14,6 +14,7 @@ from firmware_protocol.enums import (
     LockState,
     Refusal,
     ResumeMode,
+    Verdict,
 )
 from firmware_protocol.messages import (
     COMMANDS,
@@ -30,6 +31,7 @@ from firmware_protocol.messages import (
     Reread,
     RereadReply,
     Resume,
+    ResumeReply,
     Selftest,
     SelftestReply,
     Start,
@@ -37,10 +39,12 @@ from firmware_protocol.messages import (
 from firmware_protocol.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
 from hil.conform import words
 from hil.conform.bench import Bench, flipped
+from hil.conform.described import described
+from hil.conform.findings import Lacking
 from hil.conform.heard import call_bytes
 from hil.conform.session import Session
 from hil.conform.trial import Trial
-from hil.device.hands import Defect, Describe
+from hil.device.hands import Defect
 
 _SEAT: Final = 1
 _DARK: Final = Lamps(_SEAT, bytes(3), LampPattern.OFF, 0, 0)
@@ -50,6 +54,12 @@ OWN: Final[dict[Profile, tuple[Command, ...]]] = {
     "station": (Arm(_SEAT, ButtonMask(0), 0, 0), _DARK, Buzz(BuzzPattern.OFF)),
 }
 """Harmless commands of each class: EJECT comes while a shuffle runs, so that no door opens."""
+_SURE: Final[dict[Profile, Command]] = {
+    "shoe": Lock(LockState.LOCKED),
+    "shuffler": Abort(),
+    "station": _DARK,
+}
+"""One of each class that is idempotent."""
 
 # Where a field is out of its range: the command's body, and the offset of the field.
 _RESUME_BODY: Final = Resume(1, 1, NO_CHAIN, ResumeMode.CHECK).encode()
@@ -73,16 +83,21 @@ _RANGES: Final[dict[Profile, tuple[tuple[int, bytes, int], ...]]] = {
 }
 
 
-async def repeated(bench: Bench) -> None:
-    """A repeat of a command that is not idempotent gets the same reply, and nothing is done
-    twice."""
+async def repeated(bench: Bench) -> str | None:
+    """A repeat of a command that is not idempotent gets the same reply, also while it is under
+    way, and nothing is done twice."""
     session = await bench.session()
     defect = await _ail(bench)
-    mark = len(session.kept)
+    mark, came = len(session.kept), len(session.got)
+    for _ in range(2):
+        session.call(Selftest(), ident=50)  # a repeat of one under way waits for its reply
     first = await session.ask(Selftest(), ident=50)
     if defect and not isinstance(first, SelftestReply):
         raise bench.finding("SELFTEST_REPLY", words.of_message(first))
     await bench.pause(200)
+    others = [one for one in session.replies(50, came) if one != first]
+    if others:
+        raise bench.finding(f"{words.of_message(first)} alone", words.of_message(others[0]))
     faults = _faults(session, mark)
     await _heal(bench, defect)
     mark = len(session.kept)
@@ -99,16 +114,20 @@ async def repeated(bench: Bench) -> None:
         raise bench.finding(
             f"{words.of_message(first)}, also in the next session", words.of_message(again)
         )
-    await _buzzes_once(bench, other)
+    remark = await _buzzes_once(bench, other)
     if defect and not faults and isinstance(first, SelftestReply) and first.code:
         raise bench.finding("a FAULT event too for what SELFTEST found")
+    return remark
 
 
-async def _buzzes_once(bench: Bench, session: Session) -> None:
-    """What a hand's eyes can count."""
+async def _buzzes_once(bench: Bench, session: Session) -> str | None:
+    """What a hand's eyes can count. A remark where it cannot."""
     if bench.profile != "station" or not bench.operator.exact:
-        return
-    before = await _buzzes(bench)
+        return None
+    try:
+        before = await _buzzes(bench)
+    except Lacking as lacking:
+        return f"sounds were not counted: needs {lacking.needs}"
     first = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
     again = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
     played = await _buzzes(bench) - before
@@ -117,10 +136,11 @@ async def _buzzes_once(bench: Bench, session: Session) -> None:
             f"{words.of_message(first)} again, and one sound at most",
             f"{words.of_message(again)}, and {played} sounds",
         )
+    return None
 
 
 async def _buzzes(bench: Bench) -> int:
-    return int((await bench.hand(Describe()))["mechanism"]["buzzes"])
+    return await described(bench, "mechanism.buzzes", int)
 
 
 def _faults(session: Session, mark: int) -> int:
@@ -145,7 +165,7 @@ async def _heal(bench: Bench, defect: Defect | None) -> None:
 
 
 async def stale(bench: Bench) -> None:
-    """A command older than those remembered is refused STALE."""
+    """A command older than those remembered is refused STALE, if it is not idempotent."""
     session = await bench.session()
     await _done(bench, session, 100)
     await session_refuses(session, Selftest(), 50, Refusal.STALE)
@@ -153,6 +173,12 @@ async def stale(bench: Bench) -> None:
         await _done(bench, session, ident)
     await session_refuses(session, Selftest(), 100, Refusal.STALE)
     await _done(bench, session, 101)
+    for ident, command in enumerate((Info(), _SURE[bench.profile]), 1):
+        reply = await session.ask(command, ident=ident)
+        if isinstance(reply, Refused) and reply.why is Refusal.STALE:
+            raise bench.finding(
+                "an idempotent command carried out, whatever its id", words.of_message(reply)
+            )
     await session.lives()
 
 
@@ -235,7 +261,7 @@ async def malformed(bench: Bench) -> None:
 
 
 async def not_resumed(bench: Bench) -> None:
-    """Before RESUME is OK, all but INFO, RESUME and REREAD is refused NOT_RESUMED."""
+    """Unless the last RESUME was OK, all but INFO, RESUME and REREAD is refused NOT_RESUMED."""
     session = await bench.session(resume=False)
     await _only_some(bench, session)
     ring = await session.learn()
@@ -246,6 +272,11 @@ async def not_resumed(bench: Bench) -> None:
     reply = await session.ask(Selftest())
     if not isinstance(reply, SelftestReply):
         raise bench.finding("SELFTEST_REPLY after RESUME", words.of_message(reply))
+    fork = Resume(ring.epoch, 0xFFFFFFFF, ring.chain, ResumeMode.CHECK)
+    if (await session.demand(fork, ResumeReply)).verdict is Verdict.OK:
+        raise bench.finding("FORK for next 0xFFFFFFFF")
+    await _only_some(bench, session)
+    await session.catch_up()
 
 
 async def _only_some(bench: Bench, session: Session) -> None:

@@ -118,7 +118,8 @@ def _acknowledge(session: Session, seq: int) -> None:
 
 
 async def window(bench: Bench) -> None:
-    """No more than `window` records are on their way; window 0 stops them."""
+    """No more than `window` records are on their way, new ones and repeats; window 0 stops
+    them."""
     session = await bench.session()
     await ready(bench, session)
     await bench.pause(200)
@@ -136,6 +137,7 @@ async def window(bench: Bench) -> None:
     await arrived(bench, session, mark, 3)
     await bench.pause(1500)
     _beyond(bench, session, mark, first + 2, "window 2 and one more acknowledged")
+    await _narrower(bench, session)
     session.ack(window=0, loud=True)
     await bench.pause(bench.late_ms)
     mark = len(session.records)
@@ -148,6 +150,29 @@ async def window(bench: Bench) -> None:
         lambda one: one.seq == first + made - 1, settle_ms(made), "all records once the window is 8"
     )
     await _most(bench, session)
+
+
+async def _narrower(bench: Bench, session: Session) -> None:
+    """A smaller window stops repeats too; an older acknowledgement sets it all the same."""
+    last = session.cursor.seq
+    session.ack(window=1, loud=True)
+    await bench.pause(bench.late_ms)
+    mark = len(session.records)
+    await bench.pause(2 * RESEND_MOST_MS)
+    _beyond(bench, session, mark, last + 1, "window 1, for repeats too")
+    if len(session.records) == mark:
+        raise bench.finding(f"record {last + 1} again, which is not acknowledged")
+    if not last:
+        return
+    # Heartbeats go on with window 1: whatever comes, comes for this one.
+    session.say(EvtAck(session.cursor.epoch, last - 1, 4))
+    fresh = last + 3
+    if not await bench.until(
+        lambda: any(one.record.seq == fresh for one in session.records) or None,
+        50 + bench.late_ms,
+    ):
+        raise bench.finding(f"record {fresh}: an older acknowledgement opens the window to 4")
+    await bench.pause(bench.late_ms)
 
 
 async def _most(bench: Bench, session: Session) -> None:
@@ -176,20 +201,24 @@ def _seqs(records: list[GotRecord]) -> str:
 
 
 async def asked_again(bench: Bench) -> None:
-    """EVT_NAK brings records again from `next` on; an acknowledged record never comes again in the
+    """EVT_NAK brings records again from `next` on, and its wait begins anew; one of another epoch
+    or beyond what was sent brings nothing; an acknowledged record never comes again in the
     session."""
     session = await bench.session()
     records = await on_their_way(bench, session, 4)
     first = records[0].record
     await _patient(bench, session, first.seq)
+    await _pointless(bench, session, records)
     mark = len(session.records)
     wanted = first.seq + 2
+    asked = bench.wire.now()
     session.say(EvtNak(first.epoch, wanted, NakWhy.AGAIN))
     await bench.until(lambda: session.records[mark:] or None, bench.late_ms + 50)
     await bench.pause(bench.late_ms)
     seqs = [one.record.seq for one in session.records[mark:]]
     if not seqs or seqs[0] != wanted or seqs[:2] != [wanted, wanted + 1]:
         raise bench.finding(f"records {wanted}, {wanted + 1} ... again, at once", f"{seqs}")
+    await _begins_anew(bench, session, first.seq, asked)
     # The next repeat by itself is most of a second away: nothing is on the line now.
     mark = len(session.records)
     session.accept(records[1].record)
@@ -202,6 +231,33 @@ async def asked_again(bench: Bench) -> None:
         raise bench.finding(f"no record up to {records[1].record.seq} any more", _seqs(late))
     if not session.records[mark:]:
         raise bench.finding(f"records from {wanted} on again, which are not acknowledged")
+
+
+async def _pointless(bench: Bench, session: Session, records: list[GotRecord]) -> None:
+    """An EVT_NAK of another epoch, or beyond what was sent, brings nothing."""
+    first = records[0].record
+    mark = len(session.records)
+    beyond = max(one.record.seq for one in session.records) + 1
+    session.say(EvtNak((first.epoch ^ 1) or 2, first.seq, NakWhy.AGAIN))
+    session.say(EvtNak(first.epoch, beyond + 7, NakWhy.AGAIN))
+    await bench.pause(RESEND_MOST_MS // 4 + bench.late_ms)
+    if session.records[mark:]:
+        raise bench.finding("no record for an EVT_NAK to be ignored", _seqs(session.records[mark:]))
+
+
+async def _begins_anew(bench: Bench, session: Session, seq: int, asked: int) -> None:
+    """The wait of the oldest one is as long as it was, and counts from the EVT_NAK."""
+    count = len(_times(session, seq))
+    most = RESEND_MOST_MS + 2 * bench.late_ms
+    await bench.until(lambda: len(_times(session, seq)) > count or None, most)
+    waited = [(at - asked) / 1000 for at in _times(session, seq)[count:]]
+    least = RESEND_MOST_MS - _EARLY_MS[bench.wire.simulated]
+    if not waited or not least <= waited[0] <= RESEND_MOST_MS + bench.late_ms:
+        raise bench.finding(
+            f"record {seq} again {RESEND_MOST_MS} ms after the EVT_NAK",
+            f"after {waited[0]:.0f} ms" if waited else f"not within {most} ms",
+        )
+    await bench.pause(bench.late_ms)
 
 
 async def _patient(bench: Bench, session: Session, seq: int) -> None:

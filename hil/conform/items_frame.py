@@ -14,6 +14,16 @@ from hil.conform.trial import Trial
 _ANSWERS: Final = (FrameKind.HELLO_RSP, FrameKind.HS2, FrameKind.PAIR2)
 """Not DATA: a session that ran before may not have ended yet."""
 
+_OUT_OF_RANGE: Final = (
+    (0, 0, "version_min"),
+    (0, 16, "version_min"),
+    (1, 0, "version_max"),
+    (1, 16, "version_max"),
+    (2, 4, "device_class"),
+    (3, 149, "largest"),
+)
+"""Offset, value and name of a field of HELLO."""
+
 
 async def hello_answered(bench: Bench) -> None:
     """HELLO is answered within HELLO_WAIT by a whole HELLO_RSP under its session id and counter
@@ -30,7 +40,8 @@ async def flips(bench: Bench) -> None:
     hello = bench.hello_frame().encode()
     for at in range(len(hello)):
         for bit in range(8):
-            await _spoilt(bench, flipped(hello, at, 1 << bit), f"HELLO with bit {8 * at + bit}")
+            spoilt = flipped(hello, at, 1 << bit)
+            await _spoilt(bench, spoilt, f"HELLO with bit {8 * at + bit} flipped")
 
 
 async def _spoilt(bench: Bench, data: bytes, text: str) -> None:
@@ -38,7 +49,7 @@ async def _spoilt(bench: Bench, data: bytes, text: str) -> None:
     that follows: so the wait for one silence is saved."""
     mark = len(bench.log)
     hello = bench.hello_frame()
-    bench.send(data + b"\0" + hello.encode(), f"{text} flipped, then a whole HELLO")
+    bench.send(data + b"\0" + hello.encode(), f"{text}, then a whole HELLO")
     await bench.greeted(hello, mark)
     for one in bench.frames(*_ANSWERS, since=mark):
         if one.frame.session != hello.session:
@@ -156,12 +167,18 @@ async def no_common_version(bench: Bench) -> None:
     await bench.session()
 
 
-async def reserved_bytes(bench: Bench) -> None:
-    """A HELLO whose reserved bytes are not zero is not answered."""
+async def ill_formed(bench: Bench) -> None:
+    """A HELLO whose reserved bytes are not zero, or with a field out of its range, is not
+    answered."""
     for at in range(4):
         hello = bench.hello_frame()
         bad = Frame(FrameKind.HELLO, hello.session, 0, flipped(hello.payload, 4 + at, 0x80))
-        await _spoilt(bench, bad.encode(), f"HELLO with a bit of reserved byte {at}")
+        await _spoilt(bench, bad.encode(), f"HELLO with a bit of reserved byte {at} set")
+    for at, value, field in _OUT_OF_RANGE:
+        hello = bench.hello_frame()
+        payload = hello.payload[:at] + bytes((value,)) + hello.payload[at + 1 :]
+        bad = Frame(FrameKind.HELLO, hello.session, 0, payload)
+        await _spoilt(bench, bad.encode(), f"HELLO with {field} {value}")
 
 
 TRIALS: Final[dict[str, Trial]] = {
@@ -173,5 +190,5 @@ TRIALS: Final[dict[str, Trial]] = {
     "HE-1": random_differs,
     "HE-2": introduces_itself,
     "HE-3": no_common_version,
-    "HE-4": reserved_bytes,
+    "HE-4": ill_formed,
 }

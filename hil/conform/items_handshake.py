@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from msgspec.structs import replace
 
 from firmware_protocol.enums import Capabilities, FrameKind
 from firmware_protocol.framing import Frame
 from firmware_protocol.hello import prologue
 from firmware_protocol.limits import PENDING_LIFE_MS
 from firmware_protocol.messages import Hello, HelloRsp, Info, InfoReply
+from firmware_protocol.noise import Handshake
 from firmware_protocol.plaintext import CommandCall
 from hil.conform.bench import Bench, Greeting, flipped
 from hil.conform.trial import Trial
@@ -61,7 +63,8 @@ async def replayed(bench: Bench) -> None:
 
 async def changed_on_the_way(bench: Bench) -> None:
     """When HELLO or HELLO_RSP was changed on the way (versions, capabilities, serial number), HS1
-    is not answered."""
+    is not answered; under another session id it is ignored, and the right one after it is
+    served."""
     ways: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
         ("HELLO's versions", {"version_max": 9}, {}),
         ("HELLO's fingerprint", {"fingerprint": bytes(16)}, {}),
@@ -78,7 +81,20 @@ async def changed_on_the_way(bench: Bench) -> None:
             continue  # it says so already
         bench.hs1(greeting, seen=seen, text=f"HS1 as if {what} had been changed on the way")
         await bench.unanswered(FrameKind.HS2, since=mark, expected=_NO_HS2)
+    await _other_id(bench)
     await bench.session()
+
+
+async def _other_id(bench: Bench) -> None:
+    """HS1 under another session id changes nothing: the right one after it is served."""
+    greeting = await bench.greet()
+    shake = Handshake.kk("host", greeting.prologue, bench.own, bench.device_key)
+    right = Frame(FrameKind.HS1, greeting.session, 0, shake.write())
+    mark = len(bench.log)
+    bench.send_frame(replace(right, session=bench.pick()), "HS1 under another session id")
+    await bench.unanswered(FrameKind.HS2, since=mark, expected=_NO_HS2)
+    bench.send_frame(right, "the same HS1 under its own session id")
+    await bench.hs2(shake, greeting.session, mark)
 
 
 def _prologue(greeting: Greeting, hello: dict[str, Any], answer: dict[str, Any]) -> bytes:

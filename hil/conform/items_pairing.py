@@ -84,7 +84,8 @@ def _is_wrong_code(record: EventRecord) -> bool:
 
 
 async def pairs(bench: Bench) -> None:
-    """Pairing gives PAIR_DONE and PAIRED, replaces the host, and ends a running session."""
+    """Pairing gives PAIR_DONE and PAIRED, replaces the host, and ends a running session
+    before PAIRED."""
     code = await label_code(bench)
     session = await bench.session()
     new = X25519PrivateKey.generate()
@@ -117,6 +118,8 @@ async def _put_back(bench: Bench, code: bytes) -> AsyncIterator[None]:
 
 async def _ended(bench: Bench, session: Session) -> None:
     await bench.pause(bench.late_ms)  # what was on its way
+    if any(isinstance(one.record.event, Paired) for one in session.records):
+        raise bench.finding("PAIRED for the new host: the former session is over before it")
     session.beating = False
     mark = len(session.got)
     session.call(Info())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final, Literal, TypeAlias, get_args
 
+from firmware_protocol.conformance import Profile
 from firmware_protocol.enums import (
     Capabilities,
     DeviceState,
@@ -13,8 +14,10 @@ from firmware_protocol.enums import (
     ResumeMode,
     Verdict,
 )
-from firmware_protocol.limits import PRESSURE_PERCENT
+from firmware_protocol.limits import PRESSURE_PERCENT, RESEND_MOST_MS
 from firmware_protocol.messages import (
+    Cover,
+    Door,
     EvtAck,
     Info,
     Lock,
@@ -30,6 +33,7 @@ from hil.conform.activity import make, ready, settle_ms
 from hil.conform.bench import Bench, flipped
 from hil.conform.findings import HandRefused
 from hil.conform.heard import Cursor
+from hil.conform.rewind import arrived
 from hil.conform.session import Session
 from hil.conform.trial import Trial
 from hil.conform.wire import WireLost
@@ -42,6 +46,11 @@ _DOING_MS: Final = 1000
 """So long the few records of a power cut take."""
 _TAMPERS: Final = 12
 """More than the ring has spare slots."""
+_LATER_MS: Final = 3000
+_MOVING: Final[dict[Profile, tuple[hands.Hand, ...]]] = {
+    "shoe": (hands.CoverHand(open=True), hands.CoverHand(open=False)),
+    "shuffler": (hands.DoorHand(open=True), hands.DoorHand(open=False)),
+}
 
 
 # --- power ----------------------------------------------------------------------------------
@@ -114,7 +123,7 @@ def _come_to(session: Session, moment: Moment) -> None:
 
 async def verdicts(bench: Bench) -> None:
     """RESUME is answered NEW_EPOCH for another epoch, FORK for a chain that does not fit and for
-    `next` beyond head + 1; after these no event comes."""
+    `next` beyond head + 1; after these no event comes, also when one before was OK."""
     session = await bench.session(resume=False)
     ring = await session.learn()
     if ring.verdict is not Verdict.NEW_EPOCH:
@@ -134,7 +143,24 @@ async def verdicts(bench: Bench) -> None:
         await bench.pause(500)
         if session.records:
             raise bench.finding("no event", f"record {session.records[0].record.seq}")
-    await session.resume(Cursor(epoch, ring.head, ring.chain))
+    await _last_counts(bench, session, ring)
+
+
+async def _last_counts(bench: Bench, session: Session, ring: ResumeReply) -> None:
+    """After OK, too, what is not OK stops the events."""
+    resume = Resume(ring.epoch, ring.head + 2, ring.chain, ResumeMode.CHECK)
+    if ring.oldest <= ring.head:
+        session.holding = True
+        await session.resume(Cursor(ring.epoch, ring.head - 1, NO_CHAIN), ResumeMode.ADOPT)
+        await arrived(bench, session, 0, 1)
+        await verdict_of(bench, session, resume, Verdict.FORK)
+        await bench.pause(bench.late_ms)
+        mark = len(session.records)
+        await bench.pause(2 * RESEND_MOST_MS)
+        if session.records[mark:]:
+            raise bench.finding("no event: the last RESUME was answered FORK", "the record again")
+        session.holding = False
+    await session.resume(Cursor(ring.epoch, ring.head, ring.chain))
 
 
 def _inside(ring: ResumeReply) -> list[tuple[Resume, Verdict]]:
@@ -204,7 +230,7 @@ async def adopts(bench: Bench) -> None:
 
 async def fills_up(bench: Bench) -> None:
     """Without acknowledgements LOG_PRESSURE comes at PRESSURE_PERCENT, a full ring locks the
-    device, and no record is overwritten."""
+    device, no record is overwritten, and what happens then is recorded later."""
     session = await bench.session()
     await ready(bench, session)
     await bench.pause(200)
@@ -216,13 +242,15 @@ async def fills_up(bench: Bench) -> None:
     await bench.pause(300)
     await session.next_beat()
     await _locked(bench, session)
-    await _past_full(bench)
+    moved = await _past_full(bench)
     new = await bench.session(cursor)
     beat = await new.next_beat()
     await new.until_head(beat.head, settle_ms(beat.head - cursor.seq))
     _pressure(bench, new, new.info.capacity if new.info is not None else 0)
     await new.next_beat()
     after = await new.next_beat()
+    if moved:
+        await _told_later(bench, new)
     if DeviceState.FULL in after.state:
         raise bench.finding("not FULL any more once all is acknowledged", "FULL")
     await ready(bench, new)
@@ -243,15 +271,33 @@ def _locks(bench: Bench) -> bool:
     return bench.says is not None and Capabilities.LOCK in bench.says.capabilities
 
 
-async def _past_full(bench: Bench) -> None:
-    """More happens than the ring has room for."""
+async def _past_full(bench: Bench) -> bool:
+    """More happens than the ring has room for. Whether a cover or door was opened and closed."""
     if not bench.operator.exact:
-        return
+        return False
+    moving = _MOVING.get(bench.profile, ())
+    moved = [await bench.try_hand(hand) for hand in moving]
     for turn in range(_TAMPERS):
         await bench.try_hand(hands.Tamper(source="case", active=turn % 2 == 0))
     if bench.profile == "shoe":
         await bench.try_hand(hands.Draw(count=1, force=True))
     await bench.pause(500)
+    return bool(moved) and all(moved)
+
+
+async def _told_later(bench: Bench, session: Session) -> None:
+    """What happened at a full ring is recorded once there is room, in its order."""
+
+    def told() -> list[bool]:
+        return [one.event.open for one in session.kept if isinstance(one.event, Cover | Door)]
+
+    await bench.until(lambda: told()[-2:] == [True, False] or None, _LATER_MS)
+    if told()[-2:] != [True, False]:
+        raise bench.finding(
+            "a record of the opening and one of the closing while the ring was full",
+            f"{len(told())} records of cover or door, the last ones {told()[-4:]}",
+            "room in the ring again",
+        )
 
 
 def _pressure(bench: Bench, session: Session, capacity: int) -> None:

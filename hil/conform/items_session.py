@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from firmware_protocol.enums import FrameKind, Refusal
+from firmware_protocol.enums import FrameKind, NakWhy, Refusal
 from firmware_protocol.framing import Frame
 from firmware_protocol.limits import DEAD_MS, RESEND_MOST_MS
-from firmware_protocol.messages import EvtAck, Info
+from firmware_protocol.messages import EvtAck, EvtNak, Info
 from firmware_protocol.plaintext import CommandCall, CommandReply, encode
 from hil.conform.bench import Bench, flipped, raw
 from hil.conform.findings import Lacking
@@ -188,19 +188,23 @@ async def _padded_ack(bench: Bench, session: Session) -> None:
 
 
 async def counts(bench: Bench) -> None:
-    """DEVICE_BEAT counts damaged and refused frames."""
+    """DEVICE_BEAT counts damaged and refused frames, each once and as what it is."""
     session = await bench.session()
     await session.next_beat()
     before = await session.next_beat()
     damaged = _damaged(bench)
     refused = _refused(bench, session)
+    malformed = _malformed(session)
     for data, text in damaged + refused:
         bench.send(data, text)
+        await bench.pause(25)
+    for plaintext, text in (*malformed, *_uncounted(session)):
+        session.say_bytes(plaintext, text)
         await bench.pause(25)
     await session.next_beat()
     after = await session.next_beat()
     _check_count(bench, "damaged", len(damaged), after.damaged - before.damaged)
-    _check_count(bench, "refused", len(refused), after.refused - before.refused)
+    _check_count(bench, "refused", len(refused) + len(malformed), after.refused - before.refused)
 
 
 def _damaged(bench: Bench) -> list[tuple[bytes, str]]:
@@ -216,19 +220,37 @@ def _damaged(bench: Bench) -> list[tuple[bytes, str]]:
 
 def _refused(bench: Bench, session: Session) -> list[tuple[bytes, str]]:
     frame = session.say(CommandCall(705, session.boot, Info()))
+    hello = bench.hello_frame()
     bad = Frame(FrameKind.DATA, frame.session, frame.counter + 900, bytes(72))
-    strange = Frame(FrameKind.DATA, bench.pick(), 0, bytes(72))
+    strays = (
+        (FrameKind.HELLO, flipped(hello.payload, 5), "a HELLO that is ill-formed"),
+        (FrameKind.HS1, bytes(48), "HS1 without a HELLO"),
+        (FrameKind.HS2, bytes(48), "HS2 from the host"),
+        (FrameKind.PAIR3, bytes(64), "PAIR3 without a pairing"),
+        (FrameKind.DATA, bytes(72), "DATA of no session"),
+    )
     return [
         (frame.encode(), "a replayed frame"),
         (frame.encode(), "a replayed frame"),
         (bad.encode(), "DATA that is not authentic"),
-        (strange.encode(), "DATA of no session"),
+        *((Frame(kind, hello.session, 0, data).encode(), text) for kind, data, text in strays),
+    ]
+
+
+def _uncounted(session: Session) -> list[tuple[bytes, str]]:
+    """What is answered, and what is well-formed and means nothing."""
+    epoch = (session.cursor.epoch ^ 1) or 2
+    return [
+        (flipped(_info(session, 706), 55), "INFO with padding that is not zero"),
+        (call_bytes(0x43, 707, session.boot), "COMMAND 0x43, which there is not"),
+        (encode(EvtAck(epoch, 1, 8)), "EVT_ACK of another epoch"),
+        (encode(EvtNak(epoch, 1, NakWhy.GAP)), "EVT_NAK of another epoch"),
     ]
 
 
 def _check_count(bench: Bench, name: str, sent: int, counted: int) -> None:
-    # On a real line noise may add some.
-    most = sent if bench.wire.simulated else 2 * sent
+    # On a real line noise damages some.
+    most = 2 * sent if name == "damaged" and not bench.wire.simulated else sent
     if not sent <= counted <= most:
         raise bench.finding(
             f"DEVICE_BEAT.{name} grown by {sent}", f"grown by {counted}", f"{sent} {name} frames"

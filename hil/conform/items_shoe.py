@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from firmware_protocol.enums import Capabilities, DeviceState, LockState, Refusal
 from firmware_protocol.limits import REREAD_DEPTH
@@ -19,6 +19,7 @@ from firmware_protocol.plaintext import EventRecord
 from hil.conform import words
 from hil.conform.activity import load, make, ready, settle_ms, some, unlock
 from hil.conform.bench import Bench
+from hil.conform.described import described
 from hil.conform.findings import Lacking
 from hil.conform.items_ring import cut_during
 from hil.conform.session import Session
@@ -199,17 +200,12 @@ async def gate(bench: Bench) -> None:
         head = (await new.next_beat()).head
         await new.until_head(head)
         recorded += len(out(session)) + len(out(new))
-        cards = await bench.hand(hands.Describe())
-        there = _cards_out(cards)
+        there = len(await described(bench, "mechanism.out", list))
         if there > recorded:
             raise bench.finding(
                 f"at most {recorded} cards out, as recorded", f"{there}", f"power cut '{moment}'"
             )
         session = new
-
-
-def _cards_out(described: dict[str, Any]) -> int:
-    return len(described["mechanism"]["out"])
 
 
 TRIALS: Final[dict[str, Trial]] = {

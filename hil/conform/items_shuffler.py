@@ -39,7 +39,7 @@ async def _prepared(bench: Bench) -> Session:
     await bench.pause(500)
     if "activity" in bench.operator.can:
         if bench.operator.exact:
-            await bench.hand(Pace(shuffle_ms=_PACE_MS))
+            await bench.try_hand(Pace(shuffle_ms=_PACE_MS))
         await bench.hand(Put(decks=_DECKS))
         await bench.pause(300)
     return session

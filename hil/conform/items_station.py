@@ -10,9 +10,9 @@ from firmware_protocol.messages import Button, Lamps, LampsReply, Stuck
 from hil.conform import words
 from hil.conform.activity import TOKEN, arm, find_seat
 from hil.conform.bench import Bench
+from hil.conform.described import described
 from hil.conform.session import Session
 from hil.conform.trial import Trial
-from hil.device import hands
 from hil.device.hands import ButtonName, LetGo, Press
 
 _HELD_MS: Final = 80
@@ -172,8 +172,7 @@ async def _shows(bench: Bench, wanted: bool, what: str) -> None:
     if not bench.operator.exact:
         seen = await bench.beside(bench.operator.confirm(f"Look: {what}?"))
     else:
-        answer = await bench.hand(hands.Describe())
-        seen = bool(answer["mechanism"]["seats"][str(bench.seat)]["lamps"]["lit"])
+        seen = await described(bench, f"mechanism.seats.{bench.seat}.lamps.lit", bool)
     if seen is not wanted:
         raise bench.finding(f"{what}: {'yes' if wanted else 'no'}", "yes" if seen else "no")
 

@@ -13,11 +13,12 @@ from firmware_protocol.framing import Frame
 from firmware_protocol.messages import Alert
 from hil.conform import words
 from hil.conform.activity import load, make, ready, settle_ms, some, unlock
-from hil.conform.bench import Bench
+from hil.conform.bench import Arrival, Bench
 from hil.conform.rewind import arrived
-from hil.conform.session import Session
 from hil.conform.trial import Trial
+from hil.device import tap
 from hil.device.hands import Draw, Load
+from hil.device.tap import Tapped
 
 _LOW: Final = ("2c", "3d", "4h", "5s", "6c", "7d", "8h", "9s", "Tc", "Ad")
 _HIGH: Final = ("Kh", "Jd", "Qs", "Kc", "Qd", "Jh", "Ks", "Qc", "Jc", "Kd")
@@ -26,14 +27,12 @@ _QUIET_US: Final = 3_000_000
 _WATCHED_US: Final = 3_000_000
 _REAL_GAP_US: Final = 40_000
 """On a real line a gap is what the machine and the port make of it."""
-_WINDOW: Final = 8
 
 
-class _Tapped(Struct, frozen=True):
-    """What a tap sees of one order of cards: time since the session began and length, by frame;
-    and when each new record came."""
+class _Run(Struct, frozen=True):
+    """What a tap sees of one order of cards, and when each new record came."""
 
-    frames: list[tuple[int, int]]
+    frames: list[Tapped]
     records: list[int]
 
 
@@ -45,10 +44,17 @@ async def same_timing(bench: Bench) -> str | None:
     high = await _tap(bench, _HIGH)
     again = await _tap(bench, _LOW)
     for other in (high, again):
-        if bench.wire.simulated:
-            _exactly(bench, low, other)
-        elif sorted({size for _, size in low.frames}) != sorted({size for _, size in other.frames}):
-            raise bench.finding("frames of the same lengths", _sizes(other), "two orders of cards")
+        unlike = tap.differs(low.frames, other.frames) if bench.wire.simulated else None
+        if unlike is not None:
+            raise bench.finding(
+                "frames of the same kinds and lengths, at the same moments",
+                unlike,
+                "two orders of cards",
+            )
+        if not bench.wire.simulated and _sizes(low) != _sizes(other):
+            raise bench.finding(
+                f"frames of lengths {_sizes(low)}", f"{_sizes(other)}", "two orders of cards"
+            )
     if bench.wire.simulated:
         return None
     off = max(abs(one - two) for one, two in zip(_gaps(low), _gaps(high), strict=True))
@@ -61,7 +67,7 @@ async def same_timing(bench: Bench) -> str | None:
     return f"on a real port lengths are compared; gaps differed by {off / 1000:.1f} ms at most"
 
 
-async def _tap(bench: Bench, cards: tuple[str, ...]) -> _Tapped:
+async def _tap(bench: Bench, cards: tuple[str, ...]) -> _Run:
     await bench.alone()
     session = await bench.session()
     await load(bench, session, Load(decks=0, cards=cards))
@@ -73,31 +79,23 @@ async def _tap(bench: Bench, cards: tuple[str, ...]) -> _Tapped:
     await bench.hand(Draw(count=_DRAWN))
     await bench.pause_until(began + _QUIET_US + _WATCHED_US)
     await arrived(bench, session, records, _DRAWN)
-    return _Tapped(
-        [(one.at - began, len(one.frame.encode())) for one in bench.log[frames:]],
+    return _Run(
+        _tapped(bench.log[frames:]),
         [one.at - began for one in session.records[records:]],
     )
 
 
-def _gaps(tapped: _Tapped) -> list[int]:
-    times = tapped.records[:_DRAWN]
+def _tapped(heard: list[Arrival]) -> list[Tapped]:
+    return [Tapped(one.at, "device", one.frame, len(one.frame.encode())) for one in heard]
+
+
+def _gaps(run: _Run) -> list[int]:
+    times = run.records[:_DRAWN]
     return [after - before for before, after in itertools.pairwise(times)]
 
 
-def _sizes(tapped: _Tapped) -> str:
-    return f"lengths {sorted({size for _, size in tapped.frames})}"
-
-
-def _exactly(bench: Bench, one: _Tapped, other: _Tapped) -> None:
-    if [size for _, size in one.frames] != [size for _, size in other.frames]:
-        raise bench.finding("frames of the same lengths", _sizes(other), "two orders of cards")
-    for (at, _), (then, _) in zip(one.frames, other.frames, strict=True):
-        if at != then:
-            raise bench.finding(
-                f"a frame {at} us after the session began, as with the other order",
-                f"{then} us",
-                "two orders of cards",
-            )
+def _sizes(run: _Run) -> list[int]:
+    return sorted({one.size for one in run.frames})
 
 
 async def nothing_in_clear(bench: Bench) -> None:
@@ -122,9 +120,14 @@ async def nothing_in_clear(bench: Bench) -> None:
     other = await bench.session(session.cursor)
     await bench.pause(500)
     _alerts(bench, info.state)
-    _unique(bench)
-    _absent(bench, session)
-    _absent(bench, other)
+    heard = _tapped(bench.log)
+    again = tap.repeated(heard)
+    if again:
+        raise bench.finding("another ciphertext each time", again[0])
+    for one in (session, other):
+        found = tap.found(heard, tap.secrets_of(got.record for got in one.records))
+        if found:
+            raise bench.finding("no part of a record in clear", found[0])
 
 
 def _alerts(bench: Bench, state: DeviceState) -> None:
@@ -139,28 +142,6 @@ def _alerts(bench: Bench, state: DeviceState) -> None:
                 words.of_alert(arrival.frame),
                 "cards that were drawn",
             )
-
-
-def _unique(bench: Bench) -> None:
-    seen: set[bytes] = set()
-    for arrival in bench.frames(FrameKind.DATA):
-        if arrival.frame.payload in seen:
-            raise bench.finding(
-                "another ciphertext each time", f"{words.of_frame(arrival.frame)} as before"
-            )
-        seen.add(arrival.frame.payload)
-
-
-def _absent(bench: Bench, session: Session) -> None:
-    """No eight bytes of a record's body and chain are in a frame."""
-    wire = [arrival.frame.payload for arrival in bench.log]
-    for got in session.records:
-        for at in range(24, len(got.data) - _WINDOW + 1):
-            piece = got.data[at : at + _WINDOW]
-            if len(set(piece)) > _WINDOW // 2 and any(piece in payload for payload in wire):
-                raise bench.finding(
-                    "no part of a record in clear", f"bytes {at} on of record {got.record.seq}"
-                )
 
 
 TRIALS: Final[dict[str, Trial]] = {"TAP-1": same_timing, "TAP-2": nothing_in_clear}

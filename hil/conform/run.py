@@ -16,7 +16,7 @@ from firmware_protocol.conformance import Item, Profile
 from firmware_protocol.enums import DeviceState
 from hil.conform import pairing
 from hil.conform.bench import Bench
-from hil.conform.findings import Finding
+from hil.conform.findings import Finding, Lacking
 from hil.conform.keys import Keyring
 from hil.conform.operators import Operator
 from hil.conform.report import Setting
@@ -152,6 +152,12 @@ async def _pair(bench: Bench) -> None:
         raise UsageProblem(
             "--control",
             f"the device cannot be paired: {finding.expected} was expected, {finding.came} came",
+            "a device that pairs, or --keys",
+        ) from None
+    except Lacking as lacking:
+        raise UsageProblem(
+            "--control",
+            f"the device cannot be paired: that needs {lacking.needs}",
             "a device that pairs, or --keys",
         ) from None
 

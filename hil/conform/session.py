@@ -194,15 +194,17 @@ class Session:
 
     def reply_to(self, ident: int, since: int = 0, boot: int | None = None) -> Reply | None:
         """The first reply to this command that came after `since` plaintexts had."""
-        wanted = self.boot if boot is None else boot
-        for got in self.got[since:]:
-            what = got.what
-            if isinstance(what, CommandReply) and (what.command_id, what.host_boot) == (
-                ident,
-                wanted,
-            ):
-                return what.reply
-        return None
+        return next(iter(self.replies(ident, since, boot)), None)
+
+    def replies(self, ident: int, since: int = 0, boot: int | None = None) -> list[Reply]:
+        """All replies to it."""
+        wanted = (ident, self.boot if boot is None else boot)
+        return [
+            got.what.reply
+            for got in self.got[since:]
+            if isinstance(got.what, CommandReply)
+            and (got.what.command_id, got.what.host_boot) == wanted
+        ]
 
     async def ask(
         self, command: Command, *, ident: int | None = None, boot: int | None = None

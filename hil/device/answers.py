@@ -59,7 +59,8 @@ ANSWERS: Final[dict[type[Any], tuple[Told, ...]]] = {
         Told("plugged", FLAG, "whether the cable is in"),
         Told("line", OBJECT, "the fields of `line`; to_device, to_host: frames that noise struck"),
         Told("lost", OBJECT, "bytes that fell off: unplugged, unpowered, frozen, full"),
-        Told("port", TEXT + OR_NULL, "a serial device's port; null with the cable out"),
+        Told("port", TEXT + OR_NULL, "serial: where hosts find it; null with the cable out"),
+        Told("usb_address", NUMBER + OR_NULL, "USB: on its bus; null when it is not there"),
     ),
     hands.Service: (Told("service", FLAG, "how the switch stands"),),
     hands.Power: (

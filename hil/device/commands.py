@@ -71,7 +71,7 @@ class Commands:
         try:
             control = self._device.ways.decode(data, self._device.identity.device_class)
         except ProtocolError:
-            self._device.wire.refused += 1
+            self._device.wire.malformed()
             return
         if isinstance(control, Control):
             _CONTROLS[type(control)](self._device, session, control, now)
@@ -81,12 +81,14 @@ class Commands:
     def _command(self, session: Session, data: bytes, now: int) -> None:
         _, _, ident, _, command_id, host_boot = _HEAD.unpack_from(data)
         if not command_id or not host_boot:
-            self._device.wire.refused += 1
+            self._device.wire.malformed()
             return
+        ways = self._device.ways
         session.host_boot = host_boot
         key = (host_boot, command_id)
         reply = self._answer(session, ident, data, key, now)
         if reply is not None:
+            self._device.wire.refused += ways.refusal_counts(reply)
             self._device.reply(session, CommandReply(command_id, host_boot, reply), now)
         if session.wanted and not session.resumed:  # only now may records flow
             self._device.records.begin(session, now)
@@ -109,8 +111,8 @@ class Commands:
                 return None
             if self._memory.knows(key):
                 return self._memory.reply(key)
-            if self._memory.stale(key):
-                return Refused(ident, Refusal.STALE, 0)
+        if ways.may_be_stale(idempotent=kind.IDEMPOTENT) and self._memory.stale(key):
+            return Refused(ident, Refusal.STALE, 0)
         if not session.resumed and ways.needs_resume() and kind not in _BEFORE_RESUME:
             return Refused(ident, Refusal.NOT_RESUMED, 0)
         return self._carry_out(session, call.command, key, now)
@@ -150,7 +152,8 @@ class Commands:
         device = self._device
         ring = device.ring
         verdict = device.ways.verdict(verdict_of(ring, command), command)
-        device.records.stop(session)
+        if device.ways.stops(verdict):
+            device.records.stop(session)
         reply = ResumeReply(ring.epoch, ring.oldest, ring.head, ring.chain, verdict)
         if verdict is Verdict.OK:
             session.wanted = max(command.next, 1)

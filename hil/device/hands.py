@@ -1,8 +1,8 @@
 """What hands can do at a simulated device, besides the wire: one line of JSON each.
 
 Whoever stands at the device draws cards, presses buttons, pulls the plug and switches faults on.
-These are the verbs of the control socket (`hil/CONTROL.md` is drawn from this module): `do` names
-the verb, the other fields are its arguments, and unknown fields are refused.
+These are the verbs of the control socket (`hil/CONTROL.md` is drawn from this module and from
+`answers`): `do` names the verb, the other fields are its arguments, and unknown fields are refused.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ class Draw(_Hand, frozen=True, tag="draw"):
 
     Answered at once. Each pull takes `dwell_ms` and then 12 ms to be recognised, and the next one
     begins 60 ms later; a maker's own may be quicker, and CARD_READ.dwell is `dwell_ms` all the
-    same. `confidence` null: 99, or 60 with `read` low. `wrong` reads the next higher card.
-    `reversed` shows in a model with ORIENTATION only."""
+    same. `confidence` null: 99, or 55 with `read` low. `wrong` reads another card. `reversed`
+    shows in a model with ORIENTATION only."""
 
     count: Count = 1
     dwell_ms: Annotated[int, Meta(ge=0, le=65_535)] = 40

@@ -11,7 +11,14 @@ from typing import Final
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
 from firmware_protocol.codec import Command, Event, Reply, Unfit
-from firmware_protocol.enums import DeviceClass, FrameKind, PlaintextType, ResumeMode, Verdict
+from firmware_protocol.enums import (
+    DeviceClass,
+    FrameKind,
+    FrameLimit,
+    PlaintextType,
+    ResumeMode,
+    Verdict,
+)
 from firmware_protocol.errors import OutOfRange
 from firmware_protocol.framing import (
     Cause,
@@ -25,7 +32,7 @@ from firmware_protocol.framing import (
 )
 from firmware_protocol.limits import CRC_SIZE, HEADER_SIZE, HEARTBEAT_MS, MAX_ENCODED, TAG_SIZE
 from firmware_protocol.messages import COMMANDS
-from firmware_protocol.messages_all import InfoReply, Resume
+from firmware_protocol.messages_all import InfoReply, Refused, Resume
 from firmware_protocol.messages_frames import Hello
 from firmware_protocol.messages_shoe import CardRead
 from firmware_protocol.plaintext import NO_CHAIN, CommandCall, Plaintext
@@ -54,6 +61,8 @@ class Mistakes(Ways):
         return self._ear.hear(deframer, data, now)
 
     def read_hello(self, payload: bytes) -> Hello:
+        if self._broken("hello-unchecked"):
+            payload = bytes((1, 1, 0, FrameLimit.LARGE)) + payload[4:]
         if self._broken("padding-unchecked"):
             payload = payload[:4] + bytes(4) + payload[8:]
         return super().read_hello(payload)
@@ -77,6 +86,9 @@ class Mistakes(Ways):
 
     def unopened_hs1(self, draw: Draw) -> bytes | None:
         return draw(48) if self._broken("stranger-answered") else None
+
+    def greets(self, greeted: int, session: int) -> bool:
+        return greeted == session or self._broken("handshake-id-unchecked")
 
     def greeting_serves_again(self) -> bool:
         return self._broken("replay-taken")
@@ -105,6 +117,12 @@ class Mistakes(Ways):
     def beat_after_sending(self, beat: int, now: int) -> int:
         return now + 1000 * HEARTBEAT_MS if self._broken("beat-when-idle") else beat
 
+    def malformed_is_damage(self) -> bool:
+        return self._broken("malformed-is-damage")
+
+    def refusal_counts(self, reply: Reply) -> bool:
+        return isinstance(reply, Refused) and self._broken("refusals-counted")
+
     def counts(self, damaged: int, refused: int) -> tuple[int, int]:
         return (0, 0) if self._broken("counts-nothing") else (damaged, refused)
 
@@ -124,6 +142,9 @@ class Mistakes(Ways):
 
     def pairing_ends_session(self) -> bool:
         return not self._broken("pairing-keeps-session")
+
+    def ends_session_first(self) -> bool:
+        return not self._broken("paired-too-early")
 
     # --- records ---
 
@@ -151,6 +172,9 @@ class Mistakes(Ways):
 
     # --- sending ---
 
+    def stops(self, verdict: Verdict) -> bool:
+        return verdict is Verdict.OK or not self._broken("first-resume-counts")
+
     def verdict(self, verdict: Verdict, resume: Resume) -> Verdict:
         if self._broken("fork-unnoticed"):
             return Verdict.OK
@@ -173,6 +197,19 @@ class Mistakes(Ways):
 
     def window(self, granted: int) -> int:
         return _MANY if self._broken("window-ignored") else granted
+
+    def last_of(self, sent: int, limit: int) -> int:
+        # Window 0 still stops them: due() looks at it.
+        return sent if self._broken("repeats-beyond-window") else super().last_of(sent, limit)
+
+    def takes_window(self, *, older: bool) -> bool:
+        return not (older and self._broken("old-acks-ignored"))
+
+    def nak_is_ours(self, ours: bool) -> bool:
+        return ours or self._broken("nak-epoch-unchecked")
+
+    def wait_after_nak(self, oldest: int) -> tuple[int, ...]:
+        return () if self._broken("nak-keeps-wait") else super().wait_after_nak(oldest)
 
     def heeds_nak(self) -> bool:
         return not self._broken("nak-ignored")
@@ -214,6 +251,9 @@ class Mistakes(Ways):
 
     def refuses_stale(self) -> bool:
         return not self._broken("stale-taken")
+
+    def may_be_stale(self, *, idempotent: bool) -> bool:
+        return super().may_be_stale(idempotent=idempotent) or self._broken("stale-for-all")
 
     def needs_resume(self) -> bool:
         return not self._broken("resume-unneeded")

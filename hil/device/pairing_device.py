@@ -132,13 +132,16 @@ class Pairing:
         host = begun.shake.their_key
         keys = begun.shake.split()
         # The former host's session goes first: it is not to see the record of the new one.
-        if self._ways.pairing_ends_session():
+        ends = self._ways.pairing_ends_session()
+        if ends and self._ways.ends_session_first():
             self._sessions.end_all(now)
         # The number is taken before all else, so that none comes twice. With the event before the
         # key, power that goes between leaves an event too many, and never one too few.
         pairings = self._kept.number(_PAIRINGS)
         self._record(Paired(fingerprint(host), pairings), now)
         self._store(host)
+        if ends:
+            self._sessions.end_all(now)
         sealer = self._ways.sealer(keys.send, begun.session, begun.version)
         self._wire.send(sealer.seal(encode(PairDone(fingerprint(host), pairings))))
         sealer.wipe()

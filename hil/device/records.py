@@ -156,5 +156,6 @@ class Records:
 
     def wanted(self, session: Session, epoch: int, first: int, now: int) -> None:
         sending = session.sending
-        if sending is not None and epoch == self.ring.epoch and self.ring.holds(first):
+        ours = self._ways.nak_is_ours(epoch == self.ring.epoch)
+        if sending is not None and ours and self.ring.holds(first):
             self._send(session, sending.wanted(first, now), now)

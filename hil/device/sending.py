@@ -47,7 +47,8 @@ class Sending:
         """An EVT_ACK or HOST_BEAT. Whether the acknowledged position moved on."""
         if seq > self.sent:
             return False
-        self.window = self._ways.window(window)
+        if self._ways.takes_window(older=seq < self.acked):
+            self.window = self._ways.window(window)
         if seq <= self.acked:
             return False
         self.acked = seq
@@ -60,11 +61,12 @@ class Sending:
         if not self.acked < first <= self.sent or not self._ways.heeds_nak():
             return []
         again = self._from(first, now)
-        self._note([self.acked + 1], now)  # the wait is the oldest one's, whatever goes out
+        # The wait is the oldest one's, whatever goes out.
+        self._note(list(self._ways.wait_after_nak(self.acked + 1)), now)
         return again
 
     def _from(self, first: int, now: int) -> list[int]:
-        out = list(range(first, min(self.sent, self._limit()) + 1))
+        out = list(range(first, self._ways.last_of(self.sent, self._limit()) + 1))
         self._note(out, now)
         return out
 

@@ -104,7 +104,7 @@ class Sessions:
         try:
             hello = self._ways.read_hello(frame.payload)
         except ProtocolError:
-            self._wire.refused += 1
+            self._wire.malformed()
             return False
         if self._ways.hello_ends_session():
             self.end(now)
@@ -133,7 +133,7 @@ class Sessions:
     def greeting_for(self, frame: Frame, now: int) -> Greeting | None:
         """What HS1 or PAIR1 builds on; None if it is to be ignored."""
         greeting = self.greeting
-        if greeting is None or greeting.session != frame.session:
+        if greeting is None or not self._ways.greets(greeting.session, frame.session):
             self._wire.refused += 1
             return None
         if greeting.version != frame.version:

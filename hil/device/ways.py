@@ -64,6 +64,10 @@ class Ways:
         """What is sent back for an HS1 that does not open."""
         return None
 
+    def greets(self, greeted: int, session: int) -> bool:
+        """Whether a frame of this session belongs to the HELLO of that one."""
+        return greeted == session
+
     def greeting_serves_again(self) -> bool:
         return False
 
@@ -99,6 +103,14 @@ class Ways:
         beat = HEARTBEAT_MS * _MS
         return began + ((now - began) // beat + 1) * beat
 
+    def malformed_is_damage(self) -> bool:
+        """Whether a frame that came whole, and whose contents are malformed, counts as damaged."""
+        return False
+
+    def refusal_counts(self, reply: Reply) -> bool:
+        """Whether this reply means that one more frame was ignored."""
+        return False
+
     def counts(self, damaged: int, refused: int) -> tuple[int, int]:
         return damaged, refused
 
@@ -117,6 +129,10 @@ class Ways:
         return True
 
     def pairing_ends_session(self) -> bool:
+        return True
+
+    def ends_session_first(self) -> bool:
+        """Whether the session is over before PAIRED is recorded."""
         return True
 
     # --- records ---
@@ -143,6 +159,10 @@ class Ways:
 
     # --- sending ---
 
+    def stops(self, verdict: Verdict) -> bool:
+        """Whether a RESUME that was answered so stops what an earlier one began."""
+        return True
+
     def verdict(self, verdict: Verdict, resume: Resume) -> Verdict:
         return verdict
 
@@ -162,8 +182,24 @@ class Ways:
     def window(self, granted: int) -> int:
         return granted
 
+    def last_of(self, sent: int, limit: int) -> int:
+        """The last record that may be sent again."""
+        return min(sent, limit)
+
+    def takes_window(self, *, older: bool) -> bool:
+        """Whether an acknowledgement sets the window; `older` when a higher seq came before."""
+        return True
+
     def heeds_nak(self) -> bool:
         return True
+
+    def nak_is_ours(self, ours: bool) -> bool:
+        """Whether an EVT_NAK is taken that has our epoch, or another one."""
+        return ours
+
+    def wait_after_nak(self, oldest: int) -> tuple[int, ...]:
+        """The records whose wait begins anew after an EVT_NAK, besides those that go out again."""
+        return (oldest,)
 
     def sent_is_received(self) -> bool:
         return False
@@ -196,6 +232,9 @@ class Ways:
 
     def refuses_stale(self) -> bool:
         return True
+
+    def may_be_stale(self, *, idempotent: bool) -> bool:
+        return not idempotent
 
     def needs_resume(self) -> bool:
         return True

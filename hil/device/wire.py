@@ -21,6 +21,13 @@ class Wire:
         self._out = bytearray()
         self._alert_from: int | None = None
 
+    def malformed(self) -> None:
+        """A frame came whole, and what is in it is malformed."""
+        if self._ways.malformed_is_damage():
+            self.damaged += 1
+        else:
+            self.refused += 1
+
     def hear(self, data: bytes, now: int) -> list[Frame]:
         frames = []
         for heard in self._ways.hear(self._deframer, data, now):

@@ -159,10 +159,15 @@ class Control:
             answer = msgspec.json.decode(self._read())
         except (OSError, msgspec.DecodeError) as problem:
             raise ControlLost(str(problem) or type(problem).__name__) from problem
+        if not isinstance(answer, dict) or not isinstance(answer.get("ok"), bool):
+            raise ControlLost("what it answers is none of hil/CONTROL.md")
         if not answer["ok"]:
-            raise HandRefused(answer["error"], answer["where"], answer["allowed"])
-        result: Answer = answer["answer"]
-        return result
+            error, where, allowed = (
+                str(answer.get(name, "")) for name in ("error", "where", "allowed")
+            )
+            raise HandRefused(error or "refused", where, allowed)
+        told = answer.get("answer")
+        return told if isinstance(told, dict) else {}
 
     def _read(self) -> bytes:
         while b"\n" not in self._rest:

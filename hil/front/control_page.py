@@ -1,4 +1,4 @@
-"""hil/device/hands.py -> hil/CONTROL.md, the page of the control socket's verbs.
+"""hil/device/hands.py and answers.py -> hil/CONTROL.md, the page of the control socket's verbs.
 
 python -m hil.front.control_page --check     exits with 1 if the page is stale
 python -m hil.front.control_page --write     writes it if it is stale
@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import Final
 
 from hil.device import hands
+from hil.device.answers import ANSWERS, LAMPS, MECHANISM, READ_BY_CONFORM, SEAT, Told
 from hil.device.breaks import BREAKS
 from hil.device.hands import Hand
-from hil.front.hand_words import Word, text, verbs_of, words
+from hil.front.hand_words import Word, paragraphs, verbs_of, words
 
 PAGE: Final = Path(__file__).parent.parent / "CONTROL.md"
 EXIT_STALE: Final = 1
 _HEAD: Final = """\
 # The control socket of a simulated device
 
-<!-- Generated from hil/device/hands.py by hil.front.control_page. Not to be edited. -->
+<!-- Generated from hil/device/hands.py, answers.py by hil.front.control_page. Not to be edited. -->
 
 `holecard sim shoe --dir run/shoe --create` runs a shoe and says where its control socket is. What
 hands can do at the device is one line of JSON each:
@@ -35,13 +36,31 @@ hands can do at the device is one line of JSON each:
 and the answer is one line too:
 
 ```
-{"ok": true, "answer": {"drawn": 2}}
+{"ok": true, "answer": {"queued": 2, "ms": 164}}
 {"ok": false, "error": "Expected int >= 1", "where": "count", "allowed": "a whole number ..."}
 ```
 
+`where` is the field that is wrong; `do` when there is no such verb; the verb itself when the line
+is well-formed and the device's state does not allow it. `error` and `allowed` are for people.
+
 `holecard sim do run/shoe/control draw count=2` sends one from a shell. Unknown verbs and fields are
 refused, and what is refused changes nothing; a line has at most 65,536 bytes. The socket is for the
-one who runs the device (mode 0600). Fields without a default must be there.
+one who runs the device (mode 0600). Fields without a default must be there. Lines are answered one
+after the other, whoever they come from, and several clients may be there at once.
+
+Without power only `describe`, `plug` and `line` are answered, and while the firmware hangs these,
+`freeze` and `power` now. What hands do is done to the device, not to its firmware: what lies in it,
+its switches and what is broken stay as they are when the power goes.
+
+## A simulator of your own
+
+Whoever makes a device and simulates it can have `holecard conform --control` do to it what people
+do, without this program. It takes a UNIX stream socket and the verbs that the device can do; a verb
+or a field that it cannot do is answered `"ok": false` with `where` as above, and the items that
+need it are then skipped, by name. Answers may have more fields than are told here, or fewer; all
+that conform reads of them is
+{read}. A hand may be answered before
+what it does is over: what becomes of it is on the wire.
 
 """
 _SECTIONS: Final = (
@@ -53,7 +72,9 @@ _SECTIONS: Final = (
 
 
 def page() -> str:
-    return _HEAD + "\n".join(_lines()) + "\n"
+    names = [f"`{name}`" for name in READ_BY_CONFORM]
+    read = f"{', '.join(names[:-1])} and {names[-1]}"
+    return _HEAD.replace("{read}", read) + "\n".join(_lines()) + "\n"
 
 
 def _lines() -> Iterator[str]:
@@ -71,12 +92,28 @@ def _lines() -> Iterator[str]:
 
 def _verb(verb: str, hand: type[Hand]) -> Iterator[str]:
     yield f"### {verb}\n"
-    yield textwrap.fill(text(hand), 100) + "\n"
+    for paragraph in paragraphs(hand):
+        yield textwrap.fill(paragraph, 100, break_on_hyphens=False) + "\n"
     fields = words(hand)
     if fields:
         yield "| field | allowed | default |\n|---|---|---|"
         yield from (_row(word) for word in fields)
         yield ""
+    yield from _told("Answer", ANSWERS[hand])
+    if hand is hands.Describe:
+        for profile, told in MECHANISM.items():
+            yield from _told(f"`mechanism` of a {profile}", told)
+        yield from _told("Each of its `seats`", SEAT)
+        yield from _told("`lamps` of a seat", LAMPS)
+
+
+def _told(of: str, told: tuple[Told, ...]) -> Iterator[str]:
+    if not told:
+        yield f"{of}: no fields.\n"
+        return
+    yield f"{of}:\n\n| field | | |\n|---|---|---|"
+    yield from (f"| {one.name} | {one.kind} | {one.text} |" for one in told)
+    yield ""
 
 
 def _row(word: Word) -> str:

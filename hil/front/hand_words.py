@@ -100,7 +100,13 @@ def words(hand: type[Hand]) -> tuple[Word, ...]:
 
 def text(hand: type[Hand]) -> str:
     """What it does, in one paragraph."""
-    return " ".join((inspect.getdoc(hand) or "").split())
+    return " ".join(paragraphs(hand))
+
+
+def paragraphs(hand: type[Hand]) -> list[str]:
+    """What it does."""
+    doc = inspect.getdoc(hand) or ""
+    return [" ".join(part.split()) for part in doc.split("\n\n")]
 
 
 def _default(field: Field) -> str | None:

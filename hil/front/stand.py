@@ -169,7 +169,7 @@ class Stand:
             answer = self._device.hand(hand, self._inner(now))  # its clock shows no new moment
         elif self._device is not None:
             answer = self._run(lambda device, at: device.hand(hand, at), now) or {}
-        line = {name: value for name, value in _values(self._line).items() if name != "do"}
+        line = _shown(self._line)
         struck = {"to_device": self._to_device.struck, "to_host": self._to_host.struck}
         return answer | {
             "powered": self.powered,
@@ -230,7 +230,7 @@ class Stand:
         self._to_device.set(hand, now)
         self._to_host.set(hand, now)
         self.wake(now)
-        return {"line": _values(hand)}
+        return {"line": _shown(hand)}
 
     # --- the device -------------------------------------------------------------------------------
 
@@ -304,6 +304,10 @@ class Stand:
 def _values(of: Struct) -> Answer:
     values: Answer = msgspec.to_builtins(of)
     return values
+
+
+def _shown(line: Line) -> Answer:
+    return {name: value for name, value in _values(line).items() if name != "do"}
 
 
 _HANDS: Final[dict[type[Hand], Callable[[Stand, Any, int], Answer]]] = {

@@ -28,6 +28,7 @@ class FakeLine:
         self.driver = driver
 
     async def call(self, command: Command) -> Reply:
+        command.encode()  # as the link does, before anything is sent
         self.called.append(command)
         if not self.answers:
             return command.REPLY()

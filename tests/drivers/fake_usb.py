@@ -35,7 +35,9 @@ class FakeDevice:
         self.driver = False
         self.alternate = 0
         self.did: Counter[str] = Counter()
-        self.fails: dict[str, USBError] = {}
+        self.raw_texts: dict[int, bytes] = {}
+        """Texts that are none, as they stand in the descriptor."""
+        self.fails: dict[str, Exception] = {}
         """What is raised instead, by the backend's function."""
         self.taken: list[bytes] = []
         """Transfers from the host, each as it came."""
@@ -45,6 +47,8 @@ class FakeDevice:
         self._to_host: deque[bytes] = deque()
         self.changed = threading.Condition()
         self.reads = 0
+        self.goes = False
+        """It is pulled out when all that it has sent is read."""
 
     def send(self, *transfers: bytes) -> None:
         with self.changed:
@@ -60,6 +64,11 @@ class FakeDevice:
         self.fail(read, "bulk_read")
         self.fail(write, "bulk_write")
         self.fail(errno.ENODEV, "open_device", "claim_interface", "release_interface")
+
+    def unplug_after_all(self) -> None:
+        """Once the host has read all that was sent."""
+        with self.changed:
+            self.goes = True
 
     def until_taken(self, size: int, seconds: float = 10.0) -> bytes:
         """Wait until that many bytes came from the host."""
@@ -78,6 +87,8 @@ class FakeDevice:
     def read(self, buffer: array[int], milliseconds: int) -> int:
         with self.changed:
             self.reads += 1
+            if self.goes and not self._to_host:
+                raise failure(errno.ENODEV)
             ready = self.changed.wait_for(
                 lambda: self._to_host or "bulk_read" in self.fails, milliseconds / 1000
             )
@@ -115,6 +126,7 @@ class FakeBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no t
         return iter(self.devices)
 
     def get_device_descriptor(self, dev: FakeDevice) -> SimpleNamespace:
+        dev.check("get_device_descriptor")
         return SimpleNamespace(
             bLength=18,
             bDescriptorType=1,
@@ -239,6 +251,7 @@ class FakeBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no t
         dev_handle.check("ctrl_transfer")
         index = wValue & 0xFF
         text = b"\x09\x04" if not index else dev_handle.texts[index].encode("utf-16-le")
+        text = dev_handle.raw_texts.get(index, text)
         raw = bytes((2 + len(text), 3)) + text
         raw = raw[: len(data)]
         data[: len(raw)] = array("B", raw)

@@ -71,7 +71,7 @@ def test_each_transport_has_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
     async def serial(path: str, ears: object) -> None:
         asked.append(("serial", path))
 
-    async def usb(number: str, ears: object, *, backend: str) -> None:
+    async def usb(number: str, ears: object, *, backend: str, place: object) -> None:
         asked.append(("usb", number, backend))
 
     monkeypatch.setattr(serial_port, "open_serial", serial)

@@ -93,6 +93,45 @@ def test_until_its_first_record_an_adopted_ring_may_be_adopted_again(book: Book)
         book.do(ring(1, epoch=EPOCH + 1))
 
 
+def test_an_adoption_that_came_to_nothing_gives_way_to_the_record_as_it_was(book: Book) -> None:
+    """The ring was adopted, and is gone again; what comes goes on where the record stands."""
+    before, other = ring(5), EPOCH + 9
+    book.do(before[:3], adoption(epoch=other, oldest=4, head=9, next=4))
+    with pytest.raises(ValueError, match="is not the one after"):
+        book.do(before[4:])
+    found, recent = book.do(before[3:4])
+    assert (found, recent) == (cursor(before[3]), {4: before[3].chain})
+    assert book.do(before[4:])[0] == cursor(before[4])
+    # It has given way for good.
+    with pytest.raises(ValueError, match="is not the one after"):
+        book.do(ring(1, epoch=other, first=4))
+    assert book.do()[0] == cursor(before[4])
+
+
+def test_an_adoption_that_says_where_it_stands_does_not_give_way(book: Book) -> None:
+    before, other = ring(4), EPOCH + 9
+    book.do(before[:3], adoption(epoch=other, oldest=1, head=9, next=1))
+    with pytest.raises(ValueError, match="is not the one after"):
+        book.do(before[3:])
+    assert book.do(ring(1, epoch=other))[0].epoch == other
+
+
+def test_an_adoption_without_any_record_before_it_does_not_stop_the_first_one(book: Book) -> None:
+    book.do(adoption(oldest=4, head=9, next=4))
+    with pytest.raises(ValueError, match="is not the one after"):
+        book.do(ring(1, epoch=EPOCH + 1))
+    assert book.do(ring(2, first=6))[0].seq == 7
+
+
+def test_what_gave_way_goes_along_into_the_new_file(book: Book) -> None:
+    records = ring(400)
+    book.do(records[:3], adoption(epoch=EPOCH + 9, oldest=4, head=9, next=4), records[3:20])
+    for at in range(20, len(records), 20):
+        book.do(records[at : at + 20], most=180)
+    assert book.do()[0] == cursor(records[-1])
+    assert b"Ann" in book.path.read_bytes()
+
+
 @pytest.mark.parametrize(
     ("ring_as_it_was", "stands"),
     [
@@ -121,10 +160,22 @@ def test_who_adopted_is_kept(book: Book) -> None:
     assert asyncio.run(main()) == [("Ánn".encode(), b"Bob", Verdict.FORK)]
 
 
-@pytest.mark.parametrize("name", ["", "x" * 45, "é" * 23, "A\0B"])
+@pytest.mark.parametrize("name", ["", "x" * 109, "é" * 55, "A\0B"])
 def test_a_name_that_has_no_room_is_refused(book: Book, name: str) -> None:
-    with pytest.raises(ValueError, match="1 to 44 bytes"):
+    with pytest.raises(ValueError, match="1 to 108 bytes"):
         book.do(adoption(by=("Ann", name)))
+
+
+def test_the_longest_names_have_room(book: Book) -> None:
+    async def main() -> list[tuple[bytes, bytes]]:
+        journal = book.open()
+        await journal.adopt(adoption(by=("x" * 64, "Ж" * 54)))
+        await journal.close()
+        journal = book.open()
+        await journal.close()
+        return [(one.first, one.second) for one in journal.adoptions]
+
+    assert asyncio.run(main()) == [(b"x" * 64, "Ж".encode() * 54)]
 
 
 # --- a new file ---------------------------------------------------------------------------------

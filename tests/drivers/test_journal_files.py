@@ -1,23 +1,20 @@
-"""The journal as a file: torn, damaged, in use, on a failing disk, beside a loop that goes on."""
+"""The journal as a file: torn, damaged, in use, in a folder where others have been."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from drivers.journal import JournalFailed
 from drivers.journal_entries import ENTRY_SIZE, JournalRefused, pack, read
 from drivers.keeper import RECENT
-from firmware_protocol.link_cursor import NO_CURSOR, Cursor
+from firmware_protocol.link_cursor import NO_CURSOR
 from firmware_protocol.plaintext import EventRecord
-from tests.drivers.journal_book import Book, adoption, cursor, ring
+from tests.drivers.journal_book import Book, cursor, ring
 
 
 @pytest.fixture
@@ -148,138 +145,28 @@ def test_a_link_to_another_file_is_refused(book: Book, tmp_path: Path) -> None:
         book.do()
 
 
-# --- errors -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("mode", [0o644, 0o666, 0o400])
+def test_what_was_left_of_a_new_file_is_in_nobodys_way(book: Book, mode: int) -> None:
+    left = Path(f"{book.path}.new")
+    left.write_bytes(b"TJ" * 900)
+    left.chmod(mode)
+    assert book.do(ring(1))[0].seq == 1
+    assert book.path.stat().st_mode & 0o777 == 0o600
+    assert not left.exists()
+    left.symlink_to(book.path)
+    assert book.do(*[[one] for one in ring(40 + RECENT)[1:]], most=100)[0].seq == 40 + RECENT
+    assert not left.is_symlink()
 
 
-class Failing:
-    """A sync that fails from a certain call on."""
+def test_a_lock_that_cannot_be_had_is_let_go_of(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(_: int, __: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
 
-    def __init__(self, good: int) -> None:
-        self.good = good
-
-    def __call__(self, file: int) -> None:
-        self.good -= 1
-        if self.good < 0:
-            raise OSError(errno.EIO, "the disk says no")
-
-
-def test_after_an_error_nothing_is_kept_any_more(book: Book) -> None:
-    records = ring(4)
-    book.do()
-
-    async def main() -> Cursor:
-        failing = Failing(1)
-        journal = book.open(sync=failing)
-        await journal.keep(records[:1])
-        with pytest.raises(OSError, match="the disk says no"):
-            await journal.keep(records[1:2])
-        failing.good = 99
-        for _ in range(2):
-            with pytest.raises(JournalFailed, match=r"keeps nothing since: .*the disk says no"):
-                await journal.keep(records[1:2])
-        with pytest.raises(JournalFailed):
-            await journal.adopt(adoption())
-        found = journal.cursor()
-        await journal.close()
-        return found
-
-    assert asyncio.run(main()) == cursor(records[0])
-    # What the disk has taken all the same is known only now.
-    assert book.do()[0] == cursor(records[1])
-
-
-def test_an_error_while_it_begins_anew_loses_nothing(book: Book) -> None:
-    records = ring(60 + RECENT)
-    book.do(*[records[at : at + 20] for at in range(0, 40 + RECENT, 20)])
-    stood = book.do()
-    for good in range(2):
-        with pytest.raises(OSError, match="the disk says no"):
-            book.do(records[stood[0].seq :], most=100, sync=Failing(good))
-        found, _ = book.do()
-        assert found.seq in (stood[0].seq, records[-1].seq)
-        stood = book.do()
-
-
-def test_a_short_write_is_an_error(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
-    records = ring(3)
-    book.do(records[:1])
-    whole = os.pwrite
     with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", lambda file, data, at: whole(file, data[:100], at))
-        with pytest.raises(OSError, match="100 of 256 bytes"):
-            book.do(records[1:])
-    assert book.do()[0] == cursor(records[0])
-
-
-def test_a_failed_opening_holds_nothing(book: Book) -> None:
-    book.do()
-    book.path.chmod(0o644)
-    for _ in range(3):
-        with pytest.raises(JournalRefused, match="0644"):
+        patch.setattr("fcntl.flock", none_left)
+        with pytest.raises(OSError, match="no locks available") as refused:
             book.do()
-    book.path.chmod(0o600)
+    assert refused.value.errno == errno.ENOLCK
     book.do()
-
-
-# --- the loop -----------------------------------------------------------------------------------
-
-
-def test_the_loop_does_not_wait_for_the_disk(book: Book) -> None:
-    book.do()
-    may_end = threading.Event()
-
-    def slow(_: int) -> None:
-        assert may_end.wait(10)
-
-    async def main() -> int:
-        journal = book.open(sync=slow)
-        keeping = asyncio.create_task(journal.keep(ring(1)))
-        turns = 0
-        while turns < 100:
-            await asyncio.sleep(0)
-            turns += 1
-        assert not keeping.done()
-        assert journal.cursor() == NO_CURSOR
-        may_end.set()
-        await keeping
-        await journal.close()
-        return journal.cursor().seq
-
-    assert asyncio.run(main()) == 1
-
-
-def test_whoever_gives_up_waiting_does_not_tear_it(book: Book) -> None:
-    records = ring(3)
-    book.do()
-    may_end = threading.Event()
-
-    def slow(_: int) -> None:
-        assert may_end.wait(10)
-
-    async def main() -> Cursor:
-        journal = book.open(sync=slow)
-        keeping = asyncio.create_task(journal.keep(records[:2]))
-        await asyncio.sleep(0.01)
-        keeping.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await keeping
-        may_end.set()
-        await journal.keep(records[2:])
-        await journal.close()
-        return journal.cursor()
-
-    assert asyncio.run(main()) == cursor(records[2])
-    assert book.do()[0] == cursor(records[2])
-
-
-def test_what_is_told_is_synced(book: Book) -> None:
-    synced: list[int] = []
-
-    def count(file: int) -> None:
-        synced.append(os.fstat(file).st_size)
-
-    book.do(sync=count)
-    assert synced == [ENTRY_SIZE]
-    records = ring(5)
-    book.do(records[:2], records[2:], sync=count)
-    assert synced == [ENTRY_SIZE, 3 * ENTRY_SIZE, 6 * ENTRY_SIZE]

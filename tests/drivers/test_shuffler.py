@@ -24,6 +24,7 @@ from drivers.states import State
 from firmware_protocol import messages
 from firmware_protocol.codec import Command, Event, Reply
 from firmware_protocol.enums import DeviceClass, FaultCode, JamCode, PowerCause, Refusal
+from firmware_protocol.errors import OutOfRange
 from firmware_protocol.link import LinkBusy
 from firmware_protocol.messages_all import Power
 from firmware_protocol.messages_shuffler import Door, EjectReply, Started, StartReply
@@ -216,6 +217,18 @@ def test_what_was_not_begun_is_not_in_doubt(problem: Exception) -> None:
         with pytest.raises(type(problem)):
             await shuffler.start(1)
         assert not shuffler.in_doubt
+
+    simulate(main())
+
+
+@pytest.mark.parametrize(("decks", "profile"), [(10_000, 0), (-1, 0), (1, 256)])
+def test_what_is_no_command_is_not_in_doubt(decks: int, profile: int) -> None:
+    async def main() -> None:
+        line, shuffler = shuffling()
+        with pytest.raises(OutOfRange):
+            await shuffler.start(decks, profile)
+        assert not shuffler.in_doubt
+        assert line.called == []
 
     simulate(main())
 

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from drivers.calls import CommandRefused, CommandUnanswered
+from drivers.calls import CommandRefused, CommandUnanswered, NotReady
 from drivers.states import State
 from drivers.station import (
-    DARK,
-    LEASE_MS,
     ButtonPressed,
     ButtonReleased,
     ButtonStuck,
@@ -30,10 +28,11 @@ from firmware_protocol.enums import (
     Refusal,
     WhichButton,
 )
-from firmware_protocol.messages_station import Arm, Button, Lamps
-from hil.device.hands import Chord, Describe, LampHand, Plug, Power, Press
+from firmware_protocol.link import LinkBusy
+from firmware_protocol.messages_station import Arm, Button
+from hil.device.hands import Chord, Describe, LampHand, Plug, Press
 from tests.drivers.fake_line import FakeLine
-from tests.drivers.simulated import Plugged, now_us, running, simulate, stopped, table
+from tests.drivers.simulated import Plugged, running, simulate, table
 
 BLUE = Wish(bytes((0, 0, 255)), LampPattern.BLINK, 1000)
 ALL = ButtonMask.HIT | ButtonMask.STAND
@@ -112,10 +111,22 @@ def test_a_press_under_another_arm_than_the_wanted_one_is_stale() -> None:
     simulate(main())
 
 
+def stale(line: FakeLine, token: int) -> bool:
+    """Whether a press under this token comes too late."""
+    event = line.comes(Button(1, WhichButton.HIT, Edge.DOWN, 0, 1, token))
+    assert isinstance(event, ButtonPressed)
+    return event.stale
+
+
 @pytest.mark.parametrize(
-    "problem", [CommandUnanswered(Arm(1, ALL, 2, 9), sent=True), errors.OutOfRange("no such seat")]
+    "problem",
+    [
+        CommandUnanswered(Arm(1, ALL, 2, 9), sent=True),
+        CommandRefused(Arm(1, ALL, 2, 9), Refusal.FAILED, 0),
+    ],
+    ids=lambda problem: type(problem).__name__,
 )
-def test_an_arm_that_failed_leaves_no_former_one_in_force(problem: Exception) -> None:
+def test_an_arm_that_was_sent_leaves_no_former_one_in_force(problem: Exception) -> None:
     async def main() -> None:
         line = FakeLine(DeviceClass.STATION)
         station = Station(line)
@@ -123,9 +134,88 @@ def test_an_arm_that_failed_leaves_no_former_one_in_force(problem: Exception) ->
         line.answers = [problem]
         with pytest.raises(type(problem)):
             await station.arm(1, ALL, 2, 1000)
-        event = line.comes(Button(1, WhichButton.HIT, Edge.DOWN, 0, 1, 1))
-        assert isinstance(event, ButtonPressed)
-        assert event.stale
+        assert stale(line, 1)
+        assert station.armed == {1: 2}
+
+    simulate(main())
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        NotReady(State.UNKEPT, "the disk is full"),
+        LinkBusy("too many"),
+        CommandUnanswered(Arm(1, ALL, 2, 9), sent=False),
+    ],
+    ids=lambda problem: type(problem).__name__,
+)
+def test_an_arm_that_was_not_sent_changes_nothing(problem: Exception) -> None:
+    async def main() -> None:
+        line = FakeLine(DeviceClass.STATION)
+        station = Station(line)
+        for armed in ({}, {1: 1}):
+            line.answers = [problem]
+            with pytest.raises(type(problem)):
+                await station.arm(1, ALL, 2, 1000)
+            assert station.armed == armed
+            await station.arm(1, ALL, 1, 1000)
+        assert not stale(line, 1)
+        assert stale(line, 2)
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("where", [0, 16])
+@pytest.mark.parametrize("ttl_ms", [-1, 1000])
+def test_an_arm_that_is_no_command_changes_nothing(where: int, ttl_ms: int) -> None:
+    async def main() -> None:
+        line = FakeLine(DeviceClass.STATION)
+        station = Station(line)
+        await station.arm(1, ALL, 1, 1000)
+        with pytest.raises(errors.OutOfRange):
+            await station.arm(1 if ttl_ms < 0 else where, ALL, 2, ttl_ms)
+        assert station.armed == {1: 1}
+        assert not stale(line, 1)
+        assert len(line.called) == 1
+
+    simulate(main())
+
+
+def test_an_arm_that_was_not_sent_takes_no_later_one_back() -> None:
+    async def main() -> None:
+        line = FakeLine(DeviceClass.STATION)
+        station = Station(line)
+        call, may_fail = line.call, asyncio.Event()
+
+        async def late(command: Any) -> Any:
+            if isinstance(command, Arm) and command.token == 2:
+                await may_fail.wait()
+                raise CommandUnanswered(command, sent=False)
+            return await call(command)
+
+        line.call = late  # type: ignore[method-assign]
+        await station.arm(1, ALL, 1, 1000)
+        failing = asyncio.create_task(station.arm(1, ALL, 2, 1000))
+        await asyncio.sleep(0.01)
+        await station.arm(1, ALL, 3, 1000)
+        may_fail.set()
+        with pytest.raises(CommandUnanswered):
+            await failing
+        assert station.armed == {1: 3}
+
+    simulate(main())
+
+
+def test_whoever_watches_for_presses_sees_them() -> None:
+    async def main() -> None:
+        line = FakeLine(DeviceClass.STATION)
+        station = Station(line)
+        await station.arm(1, ALL, 1, 1000)
+        with station._watching(ButtonPressed) as watch:
+            assert not stale(line, 1)
+            async with asyncio.timeout(1):
+                seen = await watch.first(lambda event: event.token == 1)
+        assert not seen.stale
 
     simulate(main())
 
@@ -170,128 +260,5 @@ def test_the_rest_of_what_a_station_tells(tmp_path: Path) -> None:
                 assert (stuck.seat, stuck.button) == (1, WhichButton.BET)
                 assert isinstance(broken, LampBroken)
                 assert (broken.seat, broken.index) == (1, 3)
-
-    simulate(main())
-
-
-# --- lamps ----------------------------------------------------------------------------------------
-
-
-def lit(device: Plugged) -> bool:
-    stand = device.stand.device.mechanism
-    lamps = stand._lamps[1].shown  # type: ignore[attr-defined]
-    return bool(lamps.lights(now_us() - device.stand._lag))
-
-
-def test_lamps_stay_lit_while_they_are_wanted(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_station(tmp_path) as (_, device, watched):
-            station = Station(watched.supervisor)
-            async with running(watched):
-                await watched.ready()
-                await station.lamps(1, BLUE)
-                for _ in range(100):
-                    await asyncio.sleep(0.1)
-                    assert lit(device)
-                assert station.wishes == {1: BLUE}
-                await station.dark(1)
-                assert not lit(device)
-                await asyncio.sleep(5)
-                assert not lit(device)
-                assert station.wishes == {}
-
-    simulate(main())
-
-
-def test_lamps_go_dark_by_themselves_without_a_host(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with at_station(tmp_path) as (_, device, watched):
-            station = Station(watched.supervisor)
-            async with running(watched):
-                await watched.ready()
-                await station.lamps(1, BLUE)
-                await asyncio.sleep(3)
-            assert lit(device)
-            await asyncio.sleep(LEASE_MS / 1000)
-            assert not lit(device)
-
-    simulate(main())
-
-
-@pytest.mark.parametrize("away", [Plug(connected=False), Power(off_ms=3000)])
-def test_lamps_come_back_with_the_station(tmp_path: Path, away: Any) -> None:
-    async def main() -> None:
-        async with at_station(tmp_path) as (_, device, watched):
-            station = Station(watched.supervisor)
-            async with running(watched):
-                await watched.ready()
-                await station.lamps(1, BLUE)
-                device.hand(away)
-                await asyncio.sleep(4)
-                if isinstance(away, Plug):
-                    assert not lit(device)
-                    device.hand(Plug(connected=True))
-                await asyncio.sleep(2)
-                await watched.until(State.READY)
-                await asyncio.sleep(0.1)
-                assert lit(device)
-                assert seat(device)["lamps"]
-
-    simulate(main())
-
-
-def test_leases_are_taken_anew_at_half_time() -> None:
-    async def main() -> None:
-        line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
-        task = asyncio.create_task(station.work())
-        began = now_us()
-        times: list[float] = []
-        call = line.call
-
-        async def noted(command: Any) -> Any:
-            times.append((now_us() - began) / 1000)
-            return await call(command)
-
-        line.call = noted  # type: ignore[method-assign]
-        await station.lamps(1, Wish(b"abc", LampPattern.STEADY, 0, 600))
-        await asyncio.sleep(1.25)
-        await station.lamps(1, Wish(b"xyz", LampPattern.STEADY, 0, 1000))
-        await asyncio.sleep(1.1)
-        assert times == pytest.approx([0, 300, 600, 900, 1200, 1250, 1750, 2250], abs=0.1)
-        lamps = [one for one in line.called if isinstance(one, Lamps)]
-        assert [one.rgb for one in lamps] == [b"abc"] * 5 + [b"xyz"] * 3
-        await stopped(task)
-
-    simulate(main())
-
-
-def test_what_a_station_refuses_is_not_asked_for_ever() -> None:
-    async def main() -> None:
-        line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
-        task = asyncio.create_task(station.work())
-        await station.lamps(1, BLUE)
-        line.answers = [
-            CommandUnanswered(BLUE.command(1), sent=True),
-            CommandRefused(BLUE.command(1), Refusal.FAILED, 5),
-        ]
-        await asyncio.sleep(10)
-        assert len(line.called) == 3
-        assert station.wishes == {}
-        await stopped(task)
-
-    simulate(main())
-
-
-def test_a_wish_that_is_no_command_is_not_kept() -> None:
-    async def main() -> None:
-        line = FakeLine(DeviceClass.STATION)
-        station = Station(line)
-        for where, wish in ((0, BLUE), (16, BLUE), (1, Wish(b"ab")), (1, Wish(DARK, period_ms=-1))):
-            with pytest.raises(errors.ProtocolError):
-                await station.lamps(where, wish)
-        assert station.wishes == {}
-        assert line.called == []
 
     simulate(main())

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from drivers import happenings as told
 from drivers import supervisor as supervising
 from drivers.address import Address, Transport
-from drivers.locating import Wanted, locate
+from drivers.locating import Search, Wanted
 from drivers.port import PortLost
 from drivers.shoe import Shoe
 from drivers.states import State
@@ -109,7 +109,7 @@ def test_the_port_of_a_named_address_comes_back(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (desk, device, _):
             wanted = replace(device.wanted, address=Address(Transport.SERIAL, "/dev/sim1"))
-            named = Watched(desk, wanted, find=locate)
+            named = Watched(desk, wanted, find=Search())
             async with running(named):
                 await named.ready()
                 device.hand(Plug(connected=False))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import threading
-from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 
 import pytest
 import usb.backend.libusb1
 
 from drivers import usb_finding
+from drivers.address import Place
 from drivers.finding import usb_devices
 from drivers.port import Port, PortRefused
 from drivers.usb_port import open_usb
@@ -19,30 +18,11 @@ from tests.drivers.fake_usb import FakeDevice, failure, plugged
 from tests.drivers.listening import PATIENCE, Listener
 
 NAME = "fake=bus"
-
-
-@pytest.fixture(autouse=True)
-def _announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [
-        EntryPoint("fake", "tests.drivers.fake_usb:backend", usb_finding.GROUP),
-        EntryPoint("broken", "tests.drivers.fake_usb:no_such", usb_finding.GROUP),
-    ]
-    monkeypatch.setattr(usb_finding, "entry_points", lambda group: points)
-
-
-@pytest.fixture
-def device() -> Iterator[FakeDevice]:
-    made = FakeDevice("SH-1")
-    with plugged("bus", FakeDevice("SH-0"), made, FakeDevice("SH-2", kind=(3, 0, 0))):
-        yield made
+pytestmark = pytest.mark.usefixtures("announced")
 
 
 async def opened(ears: Listener) -> Port:
     return await open_usb("SH-1", ears, backend=NAME)
-
-
-async def taken(device: FakeDevice, size: int) -> bytes:
-    return await asyncio.to_thread(device.until_taken, size)
 
 
 def usb_threads() -> list[str]:
@@ -132,9 +112,9 @@ def test_an_opening_that_is_given_up(device: FakeDevice, monkeypatch: pytest.Mon
     held = threading.Event()
     find = usb_finding.find
 
-    def slow(serial: str, backend: object) -> usb_finding.Unit:
+    def slow(serial: str, backend: object, place: Place | None) -> usb_finding.Unit:
         assert held.wait(PATIENCE)
-        return find(serial, backend)
+        return find(serial, backend, place)
 
     monkeypatch.setattr(usb_finding, "find", slow)
 

@@ -5,34 +5,18 @@ from __future__ import annotations
 import asyncio
 import errno
 import threading
-from collections.abc import Iterator
-from importlib.metadata import EntryPoint
+import time
+from collections.abc import Callable
 
 import pytest
 
-from drivers import usb_finding, usb_port
+from drivers import usb_port
 from drivers.port import WRITE_BOUND, Port
-from drivers.usb_port import READ_BOUND, open_usb
-from tests.drivers.fake_usb import FakeDevice, plugged
+from drivers.usb_port import HEAR_SIZE, READ_BOUND, open_usb
+from tests.drivers.fake_usb import FakeDevice
 from tests.drivers.listening import PATIENCE, Listener
 
 NAME = "fake=bus"
-
-
-@pytest.fixture(autouse=True)
-def _announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [
-        EntryPoint("fake", "tests.drivers.fake_usb:backend", usb_finding.GROUP),
-        EntryPoint("broken", "tests.drivers.fake_usb:no_such", usb_finding.GROUP),
-    ]
-    monkeypatch.setattr(usb_finding, "entry_points", lambda group: points)
-
-
-@pytest.fixture
-def device() -> Iterator[FakeDevice]:
-    made = FakeDevice("SH-1")
-    with plugged("bus", FakeDevice("SH-0"), made, FakeDevice("SH-2", kind=(3, 0, 0))):
-        yield made
 
 
 async def opened(ears: Listener) -> Port:
@@ -41,6 +25,14 @@ async def opened(ears: Listener) -> Port:
 
 async def taken(device: FakeDevice, size: int) -> bytes:
     return await asyncio.to_thread(device.until_taken, size)
+
+
+def stand_still(until: Callable[[], object]) -> None:
+    """Wait without letting the loop come round."""
+    deadline = time.monotonic() + PATIENCE
+    while not until():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.001)
 
 
 def usb_threads() -> list[str]:
@@ -78,13 +70,15 @@ def test_a_read_that_times_out_is_no_loss(
         port = await opened(ears)
         with device.changed:
             device.reads = 0
-        while device.reads < 5:
-            await asyncio.sleep(0.001)
+        async with asyncio.timeout(PATIENCE):
+            while device.reads < 5:
+                await asyncio.sleep(0.001)
         # Other backends have no class of their own for it.
         device.fail(errno.ETIMEDOUT, "bulk_read")
         device.reads = 0
-        while device.reads < 5:
-            await asyncio.sleep(0.001)
+        async with asyncio.timeout(PATIENCE):
+            while device.reads < 5:
+                await asyncio.sleep(0.001)
         del device.fails["bulk_read"]
         device.send(b"still here")
         await ears.until(lambda: ears.data)
@@ -132,8 +126,9 @@ def test_a_device_that_takes_nothing_for_a_while(
         ears = Listener()
         port = await opened(ears)
         port.write(b"patience")
-        while device.did["bulk_write"] < 5:
-            await asyncio.sleep(0.001)
+        async with asyncio.timeout(PATIENCE):
+            while device.did["bulk_write"] < 5:
+                await asyncio.sleep(0.001)
         with device.changed:
             device.takes = True
             device.changed.notify_all()
@@ -251,8 +246,7 @@ def test_what_came_just_before_close_is_not_heard(device: FakeDevice) -> None:
         with device.changed:
             before = device.did["bulk_read"]
         device.send(b"late")
-        while device.did["bulk_read"] == before:
-            threading.Event().wait(0.001)  # the owner has it, and the loop does not come round
+        stand_still(lambda: device.did["bulk_read"] != before)  # the owner has it
         await port.close()
         assert ears.data == b""
 
@@ -264,8 +258,7 @@ def test_a_loss_that_close_overtakes_is_not_told(device: FakeDevice) -> None:
         ears = Listener()
         port = await opened(ears)
         device.unplug()
-        while not device.did["close_device"]:
-            threading.Event().wait(0.001)  # the owner knows, and the loop does not come round
+        stand_still(lambda: device.did["close_device"])  # the owner knows
         await port.close()
         assert ears.losses == []
 
@@ -347,11 +340,40 @@ def test_a_busy_loop_makes_the_device_wait(device: FakeDevice) -> None:
         count = 2 * READ_BOUND // len(chunk)
         device.send(*[chunk] * count)
         device.until_taken(0)
-        while device.did["bulk_read"] < READ_BOUND // len(chunk):
-            threading.Event().wait(0.001)  # the loop does not come round
+        stand_still(lambda: device.did["bulk_read"] >= READ_BOUND // len(chunk))
         threading.Event().wait(0.02)
         assert device.did["bulk_read"] <= READ_BOUND // len(chunk) + 1
         await ears.until(lambda: len(ears.data) == count * len(chunk))
         await port.close()
 
     asyncio.run(run())
+
+
+def test_the_loop_comes_round_between_what_it_hears(device: FakeDevice) -> None:
+    """A device that talks without end stalls no other."""
+    turns: list[int] = []
+    sizes: list[int] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        ears = Listener()
+        heard = ears.heard
+
+        def hear(data: bytes) -> None:
+            sizes.append(len(data))
+            loop.call_soon(turns.append, len(sizes))
+            heard(data)
+
+        ears.heard = hear  # type: ignore[method-assign]
+        port = await opened(ears)
+        data = bytes(range(256)) * 100
+        device.send(*(data[at : at + 1000] for at in range(0, len(data), 1000)))
+        device.unplug_after_all()
+        stand_still(lambda: device.did["close_device"])
+        await ears.until_lost()
+        assert ears.data == data  # all of it before the loss
+        await port.close()
+
+    asyncio.run(run())
+    assert max(sizes) == HEAR_SIZE
+    assert turns == list(range(1, len(sizes) + 1))

@@ -6,7 +6,8 @@ import pytest
 
 from firmware_protocol import errors
 from firmware_protocol.enums import FrameKind, LockState
-from firmware_protocol.limits import MAX_FRAMES
+from firmware_protocol.framing import Frame
+from firmware_protocol.limits import MAX_FRAMES, REKEY_FRAMES
 from firmware_protocol.link_events import (
     Damaged,
     Defective,
@@ -161,6 +162,45 @@ def test_after_so_many_frames_a_new_session_takes_over_with_its_first_data() -> 
     assert len(wired.of(Resumed)) == len(began)
 
 
+def test_the_device_does_not_choose_how_often_new_keys_are_made() -> None:
+    """It picks its counters: one that begins at the last of them makes every session old."""
+    wired = Wired.running()
+
+    def leap() -> None:
+        sealer = wired.device.sealers[-1]
+        sealer.counter = max(sealer.counter, REKEY_FRAMES)
+        wired.device.beat()
+
+    hs1 = wired.device._hs1
+
+    def leaping(frame: Frame) -> None:
+        hs1(frame)
+        leap()
+
+    wired.forget()
+    wired.device._hs1 = leaping  # type: ignore[method-assign]
+    leap()
+    wired.settle()
+    for _ in range(300):
+        wired.pass_ms(10)
+    began = wired.of(SessionBegan)
+    assert 2 <= len(began) <= 3 * 2  # in three seconds
+    assert wired.link.running
+    # Whoever leaps like that says what no device can say between two signs of life.
+    odd = [str(one.error) for one in wired.of(Defective)]
+    assert len(odd) == len(began) + 1
+    assert "DATA: counter" in odd[0]
+
+
+def test_frames_that_were_lost_are_no_leap() -> None:
+    wired = Wired.running()
+    wired.forget()
+    wired.device.sealers[-1].counter += 100_000
+    wired.device.beat()
+    wired.settle()
+    assert not wired.of(Defective)
+
+
 def test_a_session_that_is_too_old_is_replaced() -> None:
     wired = Wired.running(session_life_us=20_000_000)
     wired.pass_ms(19_900)
@@ -173,7 +213,7 @@ def test_the_old_session_stays_in_use_until_the_new_one_has_spoken() -> None:
     wired = Wired.running(1, rekey_frames=14)
     old = wired.device.sealers[-1]
     wired.device.mute = {Info}
-    for _ in range(40):
+    for _ in range(80):
         wired.pass_ms(10, beats=False)
         wired.device.out += old.seal(bytes(56)).encode()  # a sign of life, if a malformed one
         wired.settle()

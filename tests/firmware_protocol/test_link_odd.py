@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from firmware_protocol import errors
 from firmware_protocol.enums import AlertCode, FrameKind
-from firmware_protocol.framing import Frame
+from firmware_protocol.framing import Cause, Frame
 from firmware_protocol.link import MOST_OUT
 from firmware_protocol.link_events import (
     Alerted,
@@ -24,8 +24,21 @@ def test_noise_is_told_with_its_cause() -> None:
     wired.forget()
     wired.device.out += b"\x04abc\x00" + b"\x09a\x00" + b"z" * 300 + b"\x00"
     wired.settle()
-    assert [one.cause.value for one in wired.of(Damaged)] == ["garbage", "cobs", "oversize"]
+    assert [one.cause.value for one in wired.of(Damaged)] == ["oversize", "cobs", "garbage"]
     assert len(wired.events) == 3
+
+
+def test_much_noise_at_once_is_counted() -> None:
+    wired = Wired.running()
+    wired.forget()
+    alert = Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.NO_SESSION, 0).encode()).encode()
+    wired.device.out += b"\x01\0" * 500 + alert + b"\x09a\0" * 3 + b"\x01\0" * 500
+    wired.settle()
+    assert wired.events[1:] == [
+        Damaged(Cause.COBS, 3),
+        Damaged(Cause.GARBAGE, 1000),
+    ]
+    assert isinstance(wired.events[0], Alerted)
 
 
 def test_old_counters_and_wrong_tags_are_suspicious_and_change_nothing() -> None:

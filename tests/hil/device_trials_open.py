@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from firmware_protocol.enums import (
     FrameKind,
     TamperSource,
 )
 from firmware_protocol.framing import Frame
 from firmware_protocol.limits import SCHEMA_HASHES
-from firmware_protocol.messages_all import Info, InfoReply, Refused
+from firmware_protocol.messages_all import Info, InfoReply, Paired, Refused
 from firmware_protocol.messages_control import TimeAnswer
 from tests.hil.device_talk import WRONG, new_host, pair, raw, replies, switch, tampers
 from tests.hil.plain_device import MS, Bench
@@ -79,6 +81,14 @@ def _schema(bench: Bench) -> None:
     assert bench.host.hello_rsp().schema == SCHEMA_HASHES[1]
 
 
+@shows("hello-unchecked")
+def _ranges_of_hello(bench: Bench) -> None:
+    payload = bytearray(bench.host.hello().payload)
+    payload[2] = 9
+    bench.say(Frame(FrameKind.HELLO, 9, 0, bytes(payload)))
+    assert not bench.host.came
+
+
 @shows("version-ignored")
 def _no_version(bench: Bench) -> None:
     bench.say(bench.host.hello(version_min=15, version_max=15))
@@ -143,6 +153,16 @@ def _replay_with_hello(bench: Bench) -> None:
     assert hs2s(bench) == 1
 
 
+@shows("handshake-id-unchecked")
+def _other_id(bench: Bench) -> None:
+    bench.say(bench.host.hello())
+    hs1 = bench.host.hs1(bench.host.kk())
+    bench.say(replace(hs1, session=hs1.session + 1))
+    assert hs2s(bench) == 0
+    bench.say(hs1)
+    assert hs2s(bench) == 1
+
+
 @shows("hello-ends-session")
 def _hello_in_session(bench: Bench) -> None:
     bench.connect()
@@ -200,6 +220,19 @@ def _wrong_code(bench: Bench) -> None:
     switch(bench, True)
     assert not pair(bench, WRONG)
     assert tampers(bench, TamperSource.PAIRING_CODE) == [True]
+
+
+@shows("paired-too-early")
+def _paired_in_the_former_session(bench: Bench) -> None:
+    bench.flowing()
+    former = bench.host
+    switch(bench, True)
+    bench.collect()
+    host = new_host(bench)
+    host.sessions = former.sessions  # so that what is said to the former host can be read
+    host._picked = 500
+    assert pair(bench)
+    assert not host.all(Paired)
 
 
 @shows("pairing-keeps-session")

@@ -12,9 +12,9 @@ from firmware_protocol.enums import (
     Verdict,
 )
 from firmware_protocol.framing import Frame
-from firmware_protocol.messages_all import Info, InfoReply, Refused, Tamper
+from firmware_protocol.messages_all import Info, InfoReply, Refused, Selftest, SelftestReply, Tamper
 from firmware_protocol.messages_control import DeviceBeat, EvtNak, TimeAnswer, TimeAsk
-from firmware_protocol.messages_shuffler import Start, StartReply
+from firmware_protocol.messages_shuffler import Abort, AbortReply, Start, StartReply
 from firmware_protocol.plaintext import EventRecord
 from hil.device.hands import Ring
 from tests.hil.device_talk import ask, raw, replies
@@ -83,6 +83,23 @@ def _counts(bench: Bench) -> None:
     assert (beat.damaged, beat.refused) == (1, 1)
 
 
+@shows("malformed-is-damage")
+def _malformed(bench: Bench) -> None:
+    bench.connect()
+    payload = bytearray(bench.host.hello().payload)
+    payload[7] = 1
+    bench.say(Frame(FrameKind.HELLO, 9, 0, bytes(payload)))
+    bench.say(bench.host.seal(bytes(56)), bench.host.seal(raw(0x40, command_id=0)))
+    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, 3)
+
+
+@shows("refusals-counted")
+def _refusals(bench: Bench) -> None:
+    bench.connect()
+    assert len(replies(bench, raw(0x43), raw(0x40, flags=1))) == 2
+    assert (bench.device.wire.damaged, bench.device.wire.refused) == (0, 0)
+
+
 @shows("clock-fast")
 def _clock(bench: Bench) -> None:
     bench.connect()
@@ -139,6 +156,54 @@ def _nak(bench: Bench) -> None:
     bench.happen(3)
     bench.say(bench.host.seal(EvtNak(bench.device.ring.epoch, 3, NakWhy.GAP)))
     assert bench.host.seqs() == [1, 2, 3, 4, 3, 4]
+
+
+@shows("nak-epoch-unchecked")
+def _nak_of_another_ring(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(3)
+    bench.say(bench.host.seal(EvtNak(bench.device.ring.epoch ^ 1, 3, NakWhy.GAP)))
+    assert bench.host.seqs() == [1, 2, 3, 4]
+
+
+@shows("nak-keeps-wait")
+def _wait_after_nak(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(2)
+    bench.run(100)
+    bench.say(bench.host.seal(EvtNak(bench.device.ring.epoch, 3, NakWhy.GAP)))
+    bench.run(149)
+    assert bench.host.seqs() == [1, 2, 3, 3]
+    bench.run(1)
+    assert bench.host.seqs() == [1, 2, 3, 3, 2, 3]
+
+
+@shows("repeats-beyond-window")
+def _narrower(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(3)
+    bench.ack(1, window=1)
+    bench.run(150)
+    assert bench.host.seqs() == [1, 2, 3, 4, 2]
+
+
+@shows("old-acks-ignored")
+def _older_ack(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(3)
+    bench.ack(3, window=0)
+    bench.ack(2, window=8)
+    bench.happen()
+    assert bench.host.seqs()[-1] == 5
+
+
+@shows("first-resume-counts")
+def _second_resume(bench: Bench) -> None:
+    bench.flowing()
+    assert bench.resume(99) is Verdict.FORK
+    bench.happen()
+    assert bench.host.seqs() == [1]
+    assert isinstance(ask(bench, Start(6, 0)), Refused)
 
 
 @shows("acked-again")
@@ -207,6 +272,22 @@ def _stale(bench: Bench) -> None:
     bench.flowing()
     assert ask(bench, Start(6, 0), 50) == StartReply(1)
     assert isinstance(ask(bench, Start(6, 0), 49), Refused)
+
+
+@shows("stale-for-all")
+def _stale_and_idempotent(bench: Bench) -> None:
+    bench.flowing()
+    assert ask(bench, Start(6, 0), 50) == StartReply(1)
+    assert ask(bench, Abort(), 49) == AbortReply()
+
+
+@shows("busy-with-itself")
+def _under_way(bench: Bench) -> None:
+    bench.flowing()
+    assert ask(bench, Selftest(), 50) is None
+    assert ask(bench, Selftest(), 50) is None
+    bench.run(1_000)
+    assert len(bench.host.all(SelftestReply)) == 1
 
 
 @shows("unknown-silent")

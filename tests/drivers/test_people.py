@@ -1,0 +1,80 @@
+"""Names of people: which are allowed, and which two are one person's."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivers.journal_entries import TEXT_SIZE
+from drivers.people import (
+    LONGEST,
+    MOST_BYTES,
+    BadName,
+    TwoPeopleNeeded,
+    name_of,
+    same_person,
+    two_people,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (" Ann\tLee ", "Ann Lee"),
+        ("Ann  Lee", "Ann Lee"),
+        ("Ann\N{NO-BREAK SPACE}Lee", "Ann Lee"),
+        ("Ñandú", "Ñandú"),
+        ("x" * LONGEST, "x" * LONGEST),
+        ("Ж" * 54, "Ж" * 54),
+        ("  " + "x" * LONGEST + "  ", "x" * LONGEST),
+    ],
+)
+def test_blanks_do_not_matter(text: str, name: str) -> None:
+    assert name_of(text) == name
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "\t\n", "x" * 65, "Ж" * 55, "A\0B", "A\x1b[1m", "A\N{ZERO WIDTH SPACE}B", "\ud800"],
+    ids=ascii,
+)
+def test_what_is_no_name_is_refused(text: str) -> None:
+    with pytest.raises(BadName, match="is no name; allowed: 1 to 64 printable characters"):
+        name_of(text)
+    with pytest.raises(TwoPeopleNeeded, match="is no name"):
+        two_people((text, "Bob"))
+    with pytest.raises(TwoPeopleNeeded, match="is no name"):
+        two_people(("Bob", text))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Ann", "ANN"),
+        ("Ann Lee", "Ann  Lee"),
+        ("Ann Lee", " ann\tlee "),
+        ("A Lee", "\uff21 Lee"),
+        ("Strauß", "STRAUSS"),
+        ("Zoë", "Zoe\u0308"),
+        ("ﬁnn", "FINN"),
+    ],
+)
+def test_one_person_is_not_two(first: str, second: str) -> None:
+    assert same_person(first, second)
+    with pytest.raises(TwoPeopleNeeded, match="are one person; two are needed"):
+        two_people((first, second))
+
+
+def test_two_people_are_two() -> None:
+    assert two_people((" Ann  Lee", "Ann Li ")) == ("Ann Lee", "Ann Li")
+
+
+@given(st.text(max_size=70))
+def test_every_allowed_name_fits_where_it_is_kept(text: str) -> None:
+    try:
+        name = name_of(text)
+    except BadName:
+        return
+    assert len(name.encode()) <= MOST_BYTES == TEXT_SIZE
+    assert name_of(name) == name
