@@ -27,7 +27,7 @@ from firmware_protocol.link_cursor import NO_CURSOR, Cursor
 from firmware_protocol.plaintext import EventRecord
 
 OWN: Final = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
-PUBLIC: Final = OWN.public_key().public_bytes_raw()
+PUBLIC: Final = public_bytes(OWN)
 _PATIENCE: Final = 20.0
 _DRIVERS: Final[dict[DeviceClass, Callable[[Supervisor], Driver]]] = {
     DeviceClass.SHOE: Shoe,

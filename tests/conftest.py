@@ -4,6 +4,7 @@ import gc
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -26,6 +27,16 @@ def require(condition: object, reason: str) -> None:
     if os.environ.get("HOLECARD_REQUIRE_ALL") == "1":
         pytest.fail(f"required here: {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests have counted with record_property, summed up."""
+    counted: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", ()):
+        for name, value in report.user_properties if report.when == "call" else ():
+            counted[name] += value
+    for name, value in sorted(counted.items()):
+        terminalreporter.write_line(f"{name} tried: {value:,}")
 
 
 def held() -> set[str]:

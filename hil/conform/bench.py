@@ -14,7 +14,7 @@ from firmware_protocol.enums import DeviceClass, FrameKind, FrameLimit
 from firmware_protocol.errors import ProtocolError
 from firmware_protocol.framing import Damage, Deframer, Frame, cobs_encode, crc32c
 from firmware_protocol.hello import pick_session, prologue
-from firmware_protocol.keys import fingerprint
+from firmware_protocol.keys import fingerprint_of
 from firmware_protocol.limits import DEAD_MS, HANDSHAKE_WAIT_MS, HELLO_WAIT_MS, SCHEMA_HASHES
 from firmware_protocol.messages import Hello, HelloRsp, InfoReply
 from firmware_protocol.noise import Handshake
@@ -30,6 +30,8 @@ from hil.device.parts import Answer, CannotDo
 
 _T = TypeVar("_T")
 _KEPT_WORDS: Final = 200
+MOST_HEARD: Final = 50_000
+"""Frames, whole or damaged, that an item keeps. Whoever sends more floods the line."""
 _BACK_MS: Final = 20_000
 """How long a device may take to start."""
 
@@ -143,6 +145,8 @@ class Bench:
 
     def _take(self, data: bytes, at: int) -> None:
         for heard in self._deframer.feed(data):
+            if len(self.log) + len(self.damage) > MOST_HEARD:
+                raise self.finding(f"at most {MOST_HEARD} frames in one item", "more")
             if isinstance(heard, Damage):
                 self.damage.append(heard)
                 self.note(at, words.of_damage(heard))
@@ -217,14 +221,13 @@ class Bench:
         return self._last_session
 
     def hello_frame(self, own: X25519PrivateKey | None = None, **changes: Any) -> Frame:
-        public = (own or self.own).public_key().public_bytes_raw()
         fields: dict[str, Any] = {
             "version_min": 1,
             "version_max": 1,
             "device_class": self.device_class,
             "largest": FrameLimit.LARGE,
             "schema": SCHEMA_HASHES[1],
-            "fingerprint": fingerprint(public),
+            "fingerprint": fingerprint_of(own or self.own),
             **changes,
         }
         return Frame(FrameKind.HELLO, self.pick(), 0, Hello(**fields).encode())

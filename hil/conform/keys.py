@@ -7,11 +7,10 @@ import re
 from pathlib import Path
 from typing import Final
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-from controller.devices.cli_keys import keys_directory
 from controller.rules.problem import UsageProblem
-from drivers.key_store import KeyProblem, KeyStore
+from drivers.key_store import KeyProblem, KeyStore, keys_directory
 
 _HEX: Final = re.compile(r"[0-9A-Fa-f]{64}")
 _DIGITS: Final = "64 hexadecimal digits"
@@ -55,6 +54,8 @@ def _opened(directory: Path) -> tuple[KeyStore, X25519PrivateKey]:
 
 def _host_key(file: Path) -> X25519PrivateKey:
     try:
+        if file.stat().st_mode & 0o077:
+            raise UsageProblem("--host-key", f"{file} is open to others", f"chmod 600 {file}")
         text = file.read_text(encoding="ascii").strip()
     except OSError as problem:
         raise UsageProblem("--host-key", f"{file}: {problem.strerror}", "a file") from None
@@ -70,4 +71,9 @@ def _device_key(text: str | None) -> bytes | None:
         return None
     if not _HEX.fullmatch(text):
         raise UsageProblem("--device-key", f"{text!r} is no public key", _DIGITS)
-    return bytes.fromhex(text)
+    key = bytes.fromhex(text)
+    try:
+        X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(key))
+    except ValueError:
+        raise UsageProblem("--device-key", f"{text!r} is no device's key", _DIGITS) from None
+    return key

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from controller.rules.problem import UsageProblem
@@ -131,6 +133,22 @@ def in_words(hand: Hand) -> str:
     return words(hand)
 
 
+@contextmanager
+def _unseen(descriptor: int) -> Iterator[None]:
+    """What is typed at a terminal is not shown meanwhile. getpass would stop the heartbeats."""
+    if not os.isatty(descriptor):
+        yield
+        return
+    before = termios.tcgetattr(descriptor)
+    local = before[3] & ~termios.ECHO
+    termios.tcsetattr(descriptor, termios.TCSADRAIN, [*before[:3], local, *before[4:]])
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        print(file=sys.stderr)
+
+
 class Person:
     """Someone at the terminal, who is told what to do and presses Enter when it is done."""
 
@@ -147,7 +165,8 @@ class Person:
 
     async def label(self) -> str:
         if self._label is None:
-            self._label = await self._line("Type in the code on the device's label: ")
+            with _unseen(self._descriptor):
+                self._label = await self._line("Code on the device's label (not shown): ")
         return self._label
 
     async def confirm(self, question: str) -> bool:

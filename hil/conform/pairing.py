@@ -81,7 +81,7 @@ async def pair(bench: Bench, own: X25519PrivateKey, code: bytes) -> Paired:
         done = decode(Opener(tried.keys.receive, tried.session).open(frame), sender="device")
     except ProtocolError as error:
         raise bench.finding("PAIR_DONE under the keys of the pairing", str(error)) from None
-    print_of_own = fingerprint(own.public_key().public_bytes_raw())
+    print_of_own = fingerprint_of(own)
     if not isinstance(done, PairDone) or frame.counter:
         raise bench.finding("PAIR_DONE with counter 0", type(done).__name__)
     if done.fingerprint != print_of_own:

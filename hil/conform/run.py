@@ -22,7 +22,7 @@ from hil.conform.operators import Operator
 from hil.conform.report import Setting
 from hil.conform.runner import Outcome, attempt
 from hil.conform.trials import TRIALS
-from hil.conform.wire import PortWire
+from hil.conform.wire import PortWire, WireLost
 
 _NO_KEY: Final = bytes(32)
 _GREETINGS: Final = 3
@@ -68,6 +68,8 @@ async def run(plan: Plan, operator: Operator, tell: Callable[[Outcome], None] | 
             began=began,
             device=_device(bench),
         )
+    except WireLost as lost:  # outside of the items, which find that themselves
+        raise UsageProblem("--port", f"{plan.port}: {lost}", "a port that stays") from None
     finally:
         await wire.close()
     return Ran(setting, outcomes)

@@ -7,7 +7,6 @@ to the next thing that is due, so that a minute of silence costs nothing and eve
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Protocol, TypeVar
@@ -15,6 +14,7 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 
 from drivers.address import Address, open_port
+from drivers.clock import monotonic_us
 from drivers.port import Port, PortLost, PortRefused
 from hil.device.parts import Peer
 
@@ -23,6 +23,8 @@ Pump = Callable[[int], Awaitable[None]]
 
 _BUSY_TURNS: Final = 10_000
 """A device that is due again at the same moment more often than this hangs."""
+MOST_WAITING: Final = 1 << 20
+"""Bytes that may wait for whoever listens. Nobody is so slow, and no device has so much to say."""
 _TRY_AGAIN_US: Final = 50_000
 
 
@@ -113,6 +115,7 @@ class PortWire:
         self._address = address
         self._port: Port | None = None
         self._pieces: deque[Piece] = deque()
+        self._waiting = 0
         self._woken = asyncio.Event()
         self._lost: str | None = "it is not open"
 
@@ -122,15 +125,21 @@ class PortWire:
         self._port = await open_port(self._address, self)
 
     def heard(self, data: bytes) -> None:
-        self._pieces.append(Piece(data, self.now()))
         self._woken.set()
+        if self._lost is not None:
+            return
+        self._waiting += len(data)
+        if self._waiting > MOST_WAITING:
+            self._lost = f"more bytes than {MOST_WAITING} wait to be looked at"
+        else:
+            self._pieces.append(Piece(data, self.now()))
 
     def lost(self, why: PortLost) -> None:
         self._lost = why.reason
         self._woken.set()
 
     def now(self) -> int:
-        return time.monotonic_ns() // 1000
+        return monotonic_us()
 
     def send(self, data: bytes) -> None:
         if self._port is not None:
@@ -146,7 +155,9 @@ class PortWire:
             except TimeoutError:
                 return None
         if self._pieces:
-            return self._pieces.popleft()
+            piece = self._pieces.popleft()
+            self._waiting -= len(piece.data)
+            return piece
         if self._lost is not None:
             raise WireLost(f"the port has ended: {self._lost}")
         return None
@@ -187,6 +198,7 @@ class PortWire:
 
     async def _drop(self) -> None:
         self._pieces.clear()
+        self._waiting = 0
         if self._port is not None:
             port, self._port = self._port, None
             await port.close()

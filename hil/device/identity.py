@@ -61,7 +61,7 @@ class Identity(Struct, frozen=True):
 
     @property
     def public(self) -> bytes:
-        return self.private.public_key().public_bytes_raw()
+        return public_bytes(self.private)
 
     @property
     def fingerprint(self) -> bytes:

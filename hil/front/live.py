@@ -12,6 +12,7 @@ each hand and each moment that is due is dealt with when the loop says so.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from typing import Protocol
 
@@ -51,7 +52,9 @@ class PtyOutlet:
             self.port.unplug()
         else:
             self.port.plug(stand.port_number)
-        stand.facts["port"] = str(self.port.name) if self.port.plugged else None
+        # As text that JSON can carry: a folder's name need not be UTF-8.
+        name = os.fsencode(self.port.name).decode(errors="replace")
+        stand.facts["port"] = name if self.port.plugged else None
 
 
 class UsbOutlet:

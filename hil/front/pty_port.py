@@ -13,10 +13,12 @@ and all else that it tries gives EIO, as with a USB adapter that is pulled.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import socket
 import tty
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +28,7 @@ _READ: Final = 4096
 
 
 class LinkTaken(Exception):
-    """Something that is no symlink stands where the port's name should be."""
+    """Something else stands where the port's name should be: what it is."""
 
 
 class _Pty:
@@ -53,6 +55,7 @@ class PtyPort:
         self._heard = heard
         self._loop = asyncio.get_running_loop()
         self._pty: _Pty | None = None
+        self._mark: socket.socket | None = None
         self._name = link
         self._rest = b""
         """Of a frame that is on its way."""
@@ -76,13 +79,13 @@ class PtyPort:
         if self._pty is not None:
             return
         name = self._link if number == 1 else self._link.with_name(f"{self._link.name}-{number}")
-        pty = _Pty()
-        try:
+        with ExitStack() as undone:
+            mark = undone.enter_context(_claim(name))
+            pty = _Pty()
+            undone.callback(pty.close)
             point(name, pty.name)
-        except (OSError, LinkTaken):
-            pty.close()
-            raise
-        self._pty, self._name = pty, name
+            undone.pop_all()
+        self._pty, self._name, self._mark = pty, name, mark
         self._loop.add_reader(pty.master, self._read)
 
     def unplug(self) -> None:
@@ -93,6 +96,9 @@ class PtyPort:
         unpoint(self._name, self._pty.name)
         self._pty.close()
         self._pty = None
+        if self._mark is not None:
+            self._mark.close()
+            self._mark = None
         self._rest = b""
 
     close = unplug
@@ -134,11 +140,24 @@ def _write(pty: _Pty, data: bytes) -> int:
 def point(link: Path, target: str) -> None:
     """Make `link` point to `target` at once: nobody ever finds it missing or half made."""
     if link.exists() and not link.is_symlink():
-        raise LinkTaken(str(link))
+        raise LinkTaken(f"{link} is no symlink")
     fresh = link.with_name(f".{link.name}.{os.getpid()}")
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(target)
     fresh.replace(link)
+
+
+def _claim(link: Path) -> socket.socket:
+    """A mark that the name is in use, until it is closed or its process ends, however that ends.
+    The number of a terminal would not do: it is another device's as soon as this one is killed."""
+    name = os.fsencode(link.parent.resolve() / link.name)
+    mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        mark.bind(b"\0holecard port " + hashlib.blake2b(name, digest_size=16).digest())
+    except OSError:
+        mark.close()
+        raise LinkTaken(f"{link} is the port of a device that runs") from None
+    return mark
 
 
 def unpoint(link: Path, target: str) -> None:

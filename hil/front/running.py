@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -27,6 +28,8 @@ from hil.front.control import Control
 from hil.front.live import Live
 from hil.front.sim import Setup, plugged_in, sole
 
+START_PATIENCE: Final = 60.0
+"""Seconds in which a simulated device says that it runs, however busy the machine is."""
 PATIENCE: Final = 10.0
 """Seconds in which a simulated device ends after SIGTERM."""
 
@@ -90,7 +93,16 @@ def running(
 
 def _first_words(process: subprocess.Popen[str]) -> Answer:
     assert process.stdout is not None
-    line = process.stdout.readline()
+    late = threading.Timer(START_PATIENCE, process.kill)
+    late.start()
+    try:
+        line = process.stdout.readline()
+    finally:
+        in_time = late.is_alive()
+        late.cancel()
+        late.join()
+    if not in_time:
+        raise DidNotRun(f"said nothing within {START_PATIENCE:.0f} s")
     if not line:
         raise DidNotRun(process.communicate(timeout=PATIENCE)[1].strip())
     told: Answer = json.loads(line)

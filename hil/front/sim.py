@@ -72,10 +72,12 @@ def sole(place: Path) -> Iterator[None]:
     """Nobody else runs the device in this folder meanwhile: PlaceProblem if somebody does."""
     lock = os.open(place / _LOCK, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            what = "one device runs from a folder at a time"
+            raise PlaceProblem(place, "is in use", what) from None
         yield
-    except BlockingIOError:
-        raise PlaceProblem(place, "is in use", "one device runs from a folder at a time") from None
     finally:
         os.close(lock)
 

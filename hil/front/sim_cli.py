@@ -142,7 +142,7 @@ def _run(args: argparse.Namespace) -> int:
     except PlaceProblem as problem:
         raise UsageProblem(problem.where, problem.what, problem.allowed) from None
     except LinkTaken as problem:
-        raise UsageProblem("--port", f"{problem} is no symlink", "a name that is free") from None
+        raise UsageProblem("--port", str(problem), "a name that is free") from None
     except PathTaken as problem:
         raise UsageProblem("--control", str(problem), "a path that is free") from None
     except BusFull as problem:

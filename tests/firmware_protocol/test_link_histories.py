@@ -4,6 +4,7 @@ and in order, whatever happens in between; and a link that breaks a rule is foun
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -28,9 +29,10 @@ CHUNKS, EACH, LENGTH = 8, 250, 24
 
 
 @pytest.mark.parametrize("number", range(CHUNKS))
-def test_histories(number: int) -> None:
+def test_histories(number: int, record_property: Callable[[str, object], None]) -> None:
     tally = campaign.chunk((number * EACH, EACH, LENGTH))
-    print(tally)
+    for name in ("histories", "steps", "records"):
+        record_property(f"link {name}", getattr(tally, name))
     assert tally.histories == EACH
     # They are worth something only if a lot happens in them.
     assert tally.records > 15 * EACH

@@ -21,6 +21,11 @@ from hil.front.running import running
 SOCKET = "control"
 
 
+def private(file: Path, text: str) -> None:
+    file.write_text(text)
+    file.chmod(0o600)
+
+
 @pytest.fixture(autouse=True)
 def _announced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The simulated bus as if it were installed, and no keys of whoever runs this."""
@@ -82,7 +87,7 @@ def test_keys_by_hand_and_the_cable_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = X25519PrivateKey.generate()
-    (tmp_path / "host").write_text(own.private_bytes_raw().hex() + "\n")
+    private(tmp_path / "host", own.private_bytes_raw().hex() + "\n")
     public = own.public_key().public_bytes_raw()
     with running("shuffler", tmp_path / "shuffler", paired_with=public) as sim:
         code = run(
@@ -122,7 +127,7 @@ def test_a_device_of_another_host_is_not_tried(tmp_path: Path) -> None:
         with pytest.raises(UsageProblem, match="SH-0001 is not paired") as problem:
             run(*arguments)
         assert "holecard devices pair" in str(problem.value)
-        (tmp_path / "host").write_text(bytes(range(32)).hex())
+        private(tmp_path / "host", bytes(range(32)).hex())
         by_hand = ("--host-key", tmp_path / "host", "--device-key", sim.key.hex())
         with pytest.raises(UsageProblem, match="not paired with this host"):
             run(*arguments[:4], *by_hand)
@@ -154,7 +159,9 @@ def test_what_answers_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixtur
         (("--port", "nowhere"), "--port", "'nowhere' is no address"),
         (("--port", "/dev/not-there"), "--port", "/dev/not-there"),
         (("--device-key", "00"), "--device-key", "64 hexadecimal digits"),
-        (("--device-key", "00" * 32), "--device-key", "--host-key"),
+        (("--device-key", "09" + "00" * 31), "--device-key", "--host-key"),
+        (("--device-key", "00" * 32), "--device-key", "is no device's key"),
+        (("--host-key", "{place}/open"), "--host-key", "chmod 600"),
         (("--host-key", "{place}/absent"), "--host-key", "No such file"),
         (("--host-key", "{place}/words"), "--host-key", "holds no private key"),
         (("--host-key", "{place}/hex", "--keys", "{place}"), "--keys", "from one place"),
@@ -168,8 +175,10 @@ def test_what_answers_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_wrong_arguments(
     arguments: tuple[str, ...], where: str, words: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "words").write_text("a private key")
-    (tmp_path / "hex").write_text("11" * 32)
+    private(tmp_path / "words", "a private key")
+    private(tmp_path / "hex", "11" * 32)
+    (tmp_path / "open").write_text("11" * 32)
+    (tmp_path / "open").chmod(0o644)
     given = [one.format(place=tmp_path) for one in arguments]
     if "/dev/not-there" in given:
         given += ["--host-key", str(tmp_path / "hex")]
