@@ -1,5 +1,5 @@
-"""From a record that has come to an event that someone may use: kept first, acknowledged then, and
-only then handed out.
+"""From a record that has come to one that is safe: kept first, acknowledged then, and only then
+handed out.
 
 What cannot be kept is not handed out, and neither is anything after it. Nobody guesses: until the
 keeper is mended, what it holds is not known.
@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
 
-from drivers.keeper import Keeper
+from drivers.keeper import Adoption, Keeper
 from firmware_protocol.plaintext import EventRecord
 
 MOST: Final = 16
@@ -22,6 +23,8 @@ MOST: Final = 16
 
 KEEP_WAIT: Final = 10.0
 """Seconds that keeping may take. A disk may stall; one that stalls longer keeps nothing."""
+SETTLE_WAIT: Final = 2 * KEEP_WAIT + 1
+"""Seconds for what is being kept and what came meanwhile."""
 
 
 class Come(Struct, frozen=True):
@@ -31,26 +34,63 @@ class Come(Struct, frozen=True):
     at: int
 
 
+class NotKept(OSError):
+    """It is not kept, as far as anybody knows. `first` is the first cause."""
+
+    def __init__(self, first: Exception) -> None:
+        super().__init__(in_words(first))
+        self.first = first
+
+
+def in_words(first: Exception) -> str:
+    """The cause, for people: that of an OSError speaks for itself."""
+    kind, text = type(first).__name__, str(first)
+    return text if text and isinstance(first, OSError) else f"{kind}: {text}".removesuffix(": ")
+
+
+async def surely(kept: Awaitable[None]) -> None:
+    """Returns when the keeper has done what it was asked for; NotKept when it has not in time."""
+    try:
+        async with asyncio.timeout(KEEP_WAIT):
+            await kept
+    except asyncio.CancelledError as first:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise  # whoever waited gives up; else the keeper itself has been cancelled
+        raise NotKept(OSError("the keeper has given up")) from first
+    except Exception as first:
+        # This broad, for once: keepers are others' work, and whatever one fails of, the record is
+        # not kept. It goes no further than to be told as the cause, and nothing is kept after it.
+        raise NotKept(first) from first
+
+
 class Keeping:
-    """The records of one device on their way to the keeper and from there to the table."""
+    """The records of one device on their way to the keeper. `room` says how many may be handed on,
+    once they are kept and acknowledged."""
 
     def __init__(
         self,
         keeper: Keeper,
         *,
+        room: Callable[[], int],
         kept: Callable[[int], None],
-        deliver: Callable[[Come], Awaitable[None]],
-        failed: Callable[[OSError], None],
+        hand: Callable[[Come], None],
+        failed: Callable[[Exception], None],
     ) -> None:
         self.keeper = keeper
-        self.failure: OSError | None = None
-        """Why nothing is kept any more."""
+        self.failure: Exception | None = None
+        """Why nothing is kept any more: the first cause."""
+        self._room = room
         self._kept = kept
-        self._deliver = deliver
+        self._hand = hand
         self._failed = failed
         self._waiting: deque[Come] = deque()
+        self._busy = False
+        """The keeper is at work: one thing at a time, records or an adoption."""
         self._some = asyncio.Event()
+        """Set while a record waits that can be kept now."""
         self._none = asyncio.Event()
+        """Set while the keeper rests and no record can be kept now."""
         self._none.set()
 
     def come(self, record: EventRecord, at: int) -> None:
@@ -61,12 +101,60 @@ class Keeping:
         if len(self._waiting) >= MOST:
             raise OverflowError(f"{MOST} records wait to be kept already")
         self._waiting.append(Come(record, at))
-        self._some.set()
-        self._none.clear()
+        self.look()
+
+    def look(self) -> None:
+        """Records have come or gone, the keeper has ended its work, or there is room again."""
+        if self._busy:
+            return
+        if self._waiting and self._room() > 0:
+            self._none.clear()
+            self._some.set()
+        else:
+            self._some.clear()
+            self._none.set()
 
     async def settled(self) -> None:
-        """Returns when no record waits to be kept."""
-        await self._none.wait()
+        """Returns when the keeper rests. Records that there is no room for are dropped: they were
+        not acknowledged, and whoever waited here has to let them come again."""
+        try:
+            async with asyncio.timeout(SETTLE_WAIT):
+                while not self._none.is_set():
+                    await self._none.wait()
+        except TimeoutError as late:
+            self.fail(late)
+        self.drop()
+
+    def drop(self) -> None:
+        """What waits comes again."""
+        self._waiting.clear()
+        self.look()
+
+    async def adopt(self, adoption: Adoption) -> None:
+        """Keep this, or NotKept: then nothing is kept from now on. To be called when settled() has
+        returned; no record is kept meanwhile."""
+        self.check()
+        self._begin()
+        try:
+            await surely(self.keeper.adopt(adoption))
+        except NotKept as problem:
+            self.fail(problem.first)
+            raise
+        finally:
+            self._busy = False
+            self.look()
+        self.check()
+
+    def _begin(self) -> None:
+        """The keeper is given something to do."""
+        self._busy = True
+        self._some.clear()
+        self._none.clear()
+
+    def check(self) -> None:
+        """NotKept if nothing is kept any more."""
+        if self.failure is not None:
+            raise NotKept(self.failure) from self.failure
 
     def mended(self, keeper: Keeper) -> None:
         """From here on it can be kept again."""
@@ -76,32 +164,29 @@ class Keeping:
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            await self._some.wait()
+            while not self._some.is_set():
+                await self._some.wait()
             waiting = self._waiting
-            batch = tuple(waiting)
+            batch = tuple(islice(waiting, self._room()))
+            self._begin()
             try:
-                async with asyncio.timeout(KEEP_WAIT):
-                    await self.keeper.keep([one.record for one in batch])
-            except OSError as failure:  # TimeoutError is one: whoever takes too long has failed
-                self.fail(failure)
-            if waiting is not self._waiting:
-                continue  # it has failed, here or at an adoption: none of these counts
-            for _ in batch:
-                waiting.popleft()
-            self._settle()
-            self._kept(batch[-1].record.seq)
-            for one in batch:
-                await self._deliver(one)
+                await surely(self.keeper.keep([one.record for one in batch]))
+            except NotKept as problem:
+                self.fail(problem.first)
+            self._busy = False
+            if waiting is self._waiting:
+                for _ in batch:
+                    waiting.popleft()
+                self._kept(batch[-1].record.seq)
+                for one in batch:
+                    self._hand(one)
+            # Else it has failed, here or at an adoption: none of these counts.
+            self.look()
 
-    def fail(self, failure: OSError) -> None:
+    def fail(self, first: Exception) -> None:
         """Something could not be kept: nothing is from now on."""
         if self.failure is None:
-            self.failure = failure
+            self.failure = first
             self._waiting = deque()
-            self._settle()
-            self._failed(failure)
-
-    def _settle(self) -> None:
-        if not self._waiting:
-            self._some.clear()
-            self._none.set()
+            self.look()
+            self._failed(first)

@@ -25,6 +25,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from drivers import key_files
 from drivers.key_files import HostFile, KeyProblem, Paired
 
+PLACE: Final = "HOLECARD_KEYS"
+"""The variable that names the directory."""
 HOST: Final = "host.json"
 DEVICES: Final = "devices"
 HISTORY: Final = "history.jsonl"
@@ -32,7 +34,17 @@ LOCK: Final = "lock"
 LOCK_SECONDS: Final = 5.0
 """Changes take milliseconds. One that takes longer is stuck."""
 
-__all__ = ["KeyProblem", "KeyStore", "Paired"]
+__all__ = ["PLACE", "KeyProblem", "KeyStore", "Paired", "keys_directory"]
+
+
+def keys_directory(given: Path | None) -> Path:
+    """Where the keys lie: as given, else as the environment says, else beside other settings."""
+    if given is not None:
+        return given
+    if named := os.environ.get(PLACE):
+        return Path(named)
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / "holecard" / "keys"
 
 
 class KeyStore:

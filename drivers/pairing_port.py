@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 from msgspec import Struct
 
 from drivers.address import Address, open_port
+from drivers.clock import monotonic_us
 from drivers.port import Port, PortLost
 from firmware_protocol.enums import AlertCode
 from firmware_protocol.pairing import (
@@ -26,7 +26,7 @@ class Outcome(Struct, frozen=True):
 
     end: Introduced | PairingDone | PairingFailed
     hints: tuple[AlertCode, ...]
-    """What was said in clear meanwhile, by the device or by anyone on the cable."""
+    """What was said in clear meanwhile, by the device or by anyone on the cable. Each once."""
     damaged: int
     """Frames that came damaged."""
     lost: str | None
@@ -55,13 +55,13 @@ class _Conversation:
         self._end = self._loop.create_future()
         self._port: Port | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._hints: list[AlertCode] = []
+        self._hints: dict[AlertCode, None] = {}
         self._damaged = 0
         self._lost: str | None = None
 
     async def over(self, port: Port) -> Outcome:
         self._port = port
-        self._follow(self._talk.open(_now()))
+        self._follow(self._talk.open(monotonic_us()))
         return Outcome(await self._end, tuple(self._hints), self._damaged, self._lost)
 
     def stop(self) -> None:
@@ -74,19 +74,19 @@ class _Conversation:
 
     def heard(self, data: bytes) -> None:
         if self._port is not None:
-            self._follow(self._talk.receive(data, _now()))
+            self._follow(self._talk.receive(data, monotonic_us()))
 
     def lost(self, why: PortLost) -> None:
         self._lost = why.reason
         self._follow(self._talk.lost())
 
     def _wake(self) -> None:
-        self._follow(self._talk.wake(_now()))
+        self._follow(self._talk.wake(monotonic_us()))
 
     def _follow(self, events: list[PairingEvent]) -> None:
         for event in events:
             if isinstance(event, Hinted):
-                self._hints.append(event.alert.code)
+                self._hints[event.alert.code] = None
             elif isinstance(event, Noise):
                 self._damaged += 1
         # An Introduced that a pairing goes on from is no end.
@@ -102,9 +102,5 @@ class _Conversation:
             self._timer.cancel()
         due = self._talk.due()
         if due is not None:
-            wait = max(0, due - _now()) / 1_000_000
+            wait = max(0, due - monotonic_us()) / 1_000_000
             self._timer = self._loop.call_later(wait, self._wake)
-
-
-def _now() -> int:
-    return time.monotonic_ns() // 1000

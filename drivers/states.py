@@ -6,31 +6,11 @@ know where it stands must not go on. Rows that stay say so, with the reason why 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any, Final
 
 from msgspec import Struct
 from transitions import Machine
-
-from firmware_protocol.link_events import (
-    Alerted,
-    Arrived,
-    Beat,
-    ClockRead,
-    Damaged,
-    Defective,
-    Greeted,
-    Held,
-    Informed,
-    Replied,
-    Resumed,
-    SessionBegan,
-    SessionEnded,
-    Suspicious,
-    TurnedAway,
-    Unanswered,
-)
 
 
 class State(Enum):
@@ -65,10 +45,38 @@ WITHOUT_PORT: Final = (S.ABSENT, S.OPENING, S.LOST, S.REFUSED)
 IN_SESSION: Final = (S.RESUMING, S.READY, S.UNKEPT)
 
 
+class Trigger(StrEnum):
+    """What can happen to a device, as far as it matters to how it stands."""
+
+    LOOK = "look"
+    NOWHERE = "nowhere"
+    PORT_DENIED = "port_denied"
+    KEYS_DENIED = "keys_denied"
+    PORT_OPENED = "port_opened"
+    PORT_LOST = "port_lost"
+    GREETED = "greeted"
+    SWAPPED = "swapped"
+    TURNED_AWAY = "turned_away"
+    DISPROVED = "disproved"
+    NO_ANSWER = "no_answer"
+    SESSION_BEGAN = "session_began"
+    REKEYED = "rekeyed"
+    RESUMED = "resumed"
+    HELD = "held"
+    SESSION_ENDED = "session_ended"
+    KEEP_FAILED = "keep_failed"
+    MENDED = "mended"
+    ADOPTED_LATE = "adopted_late"
+    STOP = "stop"
+
+
+T = Trigger
+
+
 class Row(Struct, frozen=True):
     """`trigger` in one of the states `at` leads to `to`; None: it stays, because of `text`."""
 
-    trigger: str
+    trigger: Trigger
     at: tuple[State, ...]
     to: State | None
     text: str
@@ -76,85 +84,54 @@ class Row(Struct, frozen=True):
 
 ROWS: Final = (
     # --- looking for it -----------------------------------------------------------------------
-    Row("look", (S.LOST,), S.OPENING, "its time to try again has come"),
-    Row("look", (S.ABSENT, S.OPENING, S.REFUSED), None, "nothing is known that was not before"),
-    Row("nowhere", (S.OPENING, S.REFUSED), S.ABSENT, "no port has it, or its port is not there"),
-    Row("nowhere", (S.ABSENT,), None, "it is not there still"),
-    Row("port_denied", (S.ABSENT,), S.OPENING, "it is there, and its port cannot be opened"),
-    Row("port_denied", (S.OPENING, S.REFUSED), None, "its port cannot be opened; tried again"),
-    Row("keys_denied", (S.ABSENT, S.OPENING), S.REFUSED, "the host's own keys are not in order"),
-    Row("keys_denied", (S.REFUSED,), None, "the keys are not in order still"),
-    Row("port_opened", (S.ABSENT, S.OPENING, S.REFUSED), S.IDENTIFYING, "the port is open"),
-    Row("port_lost", PORT_OPEN, S.LOST, "the port has gone"),
+    Row(T.LOOK, (S.LOST,), S.OPENING, "its time to try again has come"),
+    Row(T.LOOK, (S.ABSENT, S.OPENING, S.REFUSED), None, "nothing is known that was not before"),
+    Row(T.NOWHERE, (S.OPENING, S.REFUSED), S.ABSENT, "no port has it, or its port is not there"),
+    Row(T.NOWHERE, (S.ABSENT,), None, "it is not there still"),
+    Row(T.PORT_DENIED, (S.ABSENT,), S.OPENING, "it is there, and its port cannot be opened"),
+    Row(T.PORT_DENIED, (S.OPENING, S.REFUSED), None, "its port cannot be opened; tried again"),
+    Row(T.KEYS_DENIED, (S.ABSENT, S.OPENING), S.REFUSED, "the host's own keys are not in order"),
+    Row(T.KEYS_DENIED, (S.REFUSED,), None, "the keys are not in order still"),
+    Row(T.PORT_OPENED, (S.ABSENT, S.OPENING, S.REFUSED), S.IDENTIFYING, "the port is open"),
+    Row(T.PORT_LOST, PORT_OPEN, S.LOST, "the port has gone"),
     # --- who is there -------------------------------------------------------------------------
-    Row("greeted", (S.IDENTIFYING,), S.HANDSHAKING, "it introduced itself as the wanted one"),
-    Row("greeted", (S.HANDSHAKING,), None, "the attempt before came to nothing; a new one"),
-    Row("greeted", IN_SESSION, None, "new keys are being agreed on; the session goes on"),
-    Row("swapped", (S.IDENTIFYING, S.HANDSHAKING), S.REFUSED, "it is another device"),
-    Row("swapped", IN_SESSION, None, "someone answers in its name; the session is the proof"),
-    Row("turned_away", (S.IDENTIFYING, S.HANDSHAKING), S.IDENTIFYING, "the next attempt follows"),
-    Row("turned_away", IN_SESSION, None, "new keys were not agreed on; the session goes on"),
-    Row("disproved", (S.IDENTIFYING, S.HANDSHAKING), S.REFUSED, "it cannot be the wanted one"),
-    Row("disproved", IN_SESSION, None, "new keys were not agreed on; the session goes on"),
+    Row(T.GREETED, (S.IDENTIFYING,), S.HANDSHAKING, "it introduced itself as the wanted one"),
+    Row(T.GREETED, (S.HANDSHAKING,), None, "the attempt before came to nothing; a new one"),
+    Row(T.GREETED, IN_SESSION, None, "new keys are being agreed on; the session goes on"),
+    Row(T.SWAPPED, (S.IDENTIFYING, S.HANDSHAKING), S.REFUSED, "it is another device"),
+    Row(T.SWAPPED, IN_SESSION, None, "someone answers in its name; the session is the proof"),
+    Row(T.TURNED_AWAY, (S.IDENTIFYING, S.HANDSHAKING), S.IDENTIFYING, "the next attempt follows"),
+    Row(T.TURNED_AWAY, IN_SESSION, None, "new keys were not agreed on; the session goes on"),
+    Row(T.DISPROVED, (S.IDENTIFYING, S.HANDSHAKING), S.REFUSED, "it cannot be the wanted one"),
+    Row(T.DISPROVED, IN_SESSION, None, "new keys were not agreed on; the session goes on"),
     Row(
-        "no_answer",
+        T.NO_ANSWER,
         (S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY),
         S.LOST,
         "HELLO, the handshake or RESUME was not answered for too long",
     ),
     # --- the session --------------------------------------------------------------------------
-    Row("session_began", (S.IDENTIFYING, S.HANDSHAKING), S.RESUMING, "it has proven itself"),
-    Row("session_began", (S.UNKEPT,), None, "it has proven itself; nothing can be kept still"),
-    Row("rekeyed", IN_SESSION, None, "new keys; events and commands wait until it has resumed"),
-    Row("resumed", (S.RESUMING,), S.READY, "its ring continues the record"),
-    Row("resumed", (S.READY,), None, "it was asked once more, and all is well"),
-    Row("resumed", (S.UNKEPT,), None, "its ring continues the record; nothing can be kept still"),
-    Row("held", (S.RESUMING,), None, "its ring does not continue the record: two people decide"),
-    Row("held", (S.READY,), S.RESUMING, "a record does not fit: two people decide"),
-    Row("held", (S.UNKEPT,), None, "nothing can be kept; that comes first"),
-    Row("session_ended", IN_SESSION, S.LOST, "the session is over"),
-    Row("session_ended", (S.IDENTIFYING, S.HANDSHAKING), None, "there was none to speak of yet"),
+    Row(T.SESSION_BEGAN, (S.IDENTIFYING, S.HANDSHAKING), S.RESUMING, "it has proven itself"),
+    Row(T.SESSION_BEGAN, (S.UNKEPT,), None, "it has proven itself; nothing can be kept still"),
+    Row(T.REKEYED, IN_SESSION, None, "new keys; events and commands wait until it has resumed"),
+    Row(T.RESUMED, (S.RESUMING,), S.READY, "its ring continues the record"),
+    Row(T.RESUMED, (S.READY,), None, "it was asked once more, and all is well"),
+    Row(T.RESUMED, (S.UNKEPT,), None, "its ring continues the record; nothing can be kept still"),
+    Row(T.HELD, (S.RESUMING,), None, "its ring does not continue the record: two people decide"),
+    Row(T.HELD, (S.READY,), S.RESUMING, "a record does not fit: two people decide"),
+    Row(T.HELD, (S.UNKEPT,), None, "nothing can be kept; that comes first"),
+    Row(T.SESSION_ENDED, IN_SESSION, S.LOST, "the session is over"),
+    Row(T.SESSION_ENDED, (S.IDENTIFYING, S.HANDSHAKING), None, "there was none to speak of yet"),
     # --- keeping ------------------------------------------------------------------------------
-    Row("keep_failed", PORT_OPEN, S.UNKEPT, "what came could not be kept"),
-    Row("keep_failed", WITHOUT_PORT, None, "said already, or the port has gone with it"),
-    Row("mended", (S.UNKEPT,), S.LOST, "it can be kept again: all begins anew from what is kept"),
-    Row("mended", WITHOUT_PORT, None, "the next session begins from what is kept"),
+    Row(T.KEEP_FAILED, PORT_OPEN, S.UNKEPT, "what came could not be kept"),
+    Row(T.KEEP_FAILED, WITHOUT_PORT, None, "said already, or the port has gone with it"),
+    Row(T.MENDED, (S.UNKEPT,), S.LOST, "it can be kept again: all begins anew from what is kept"),
+    Row(T.MENDED, WITHOUT_PORT, None, "the next session begins from what is kept"),
+    Row(T.ADOPTED_LATE, PORT_OPEN, S.LOST, "what was adopted has gone: all begins anew"),
+    Row(T.ADOPTED_LATE, WITHOUT_PORT, None, "the next session begins from what is kept"),
     # --- the end ------------------------------------------------------------------------------
-    Row("stop", tuple(State), S.ABSENT, "the host has stopped"),
+    Row(T.STOP, tuple(State), S.ABSENT, "the host has stopped"),
 )
-
-TRIGGERS: Final[dict[type, tuple[str, ...]]] = {
-    Greeted: ("greeted", "swapped"),
-    TurnedAway: ("turned_away", "disproved"),
-    SessionBegan: ("session_began", "rekeyed"),
-    Resumed: ("resumed",),
-    Held: ("held",),
-    SessionEnded: ("session_ended",),
-}
-"""The link's events that may change a state, each with the triggers it comes as."""
-
-IMPOSSIBLE: Final = frozenset(
-    {(what, at) for what in ("resumed", "held", "rekeyed") for at in (S.IDENTIFYING, S.HANDSHAKING)}
-    | {("session_began", at) for at in (S.RESUMING, S.READY)}
-)
-"""What no link says there: only a session is resumed or gets new keys, and one that runs does not
-begin. If one says it, that is an error."""
-
-CHANGES_NOTHING: Final = frozenset(
-    {
-        Alerted,
-        Arrived,
-        Beat,
-        ClockRead,
-        Damaged,
-        Defective,
-        Informed,
-        Replied,
-        Suspicious,
-        Unanswered,
-    }
-)
-"""The link's events that are told and change no state."""
 
 
 class Standing:
@@ -170,33 +147,14 @@ class Standing:
             queued=False,
         )
         for row in ROWS:
-            self._machine.add_transition(row.trigger, list(row.at), row.to)
+            self._machine.add_transition(row.trigger.value, list(row.at), row.to)
 
-    def on(self, trigger: str) -> bool:
+    def on(self, trigger: Trigger) -> bool:
         """Whether this trigger changed the state. MachineError if no row answers it here."""
         former = self.state
         # transitions gives the model a method for each trigger; by name it is the same call.
-        self.trigger(trigger)
+        self.trigger(trigger.value)
         return self.state is not former
 
     trigger: Any
     """Set by the machine."""
-
-
-def rows_at(state: State) -> Iterator[Row]:
-    """What can happen to a device that stands here."""
-    return (row for row in ROWS if state in row.at)
-
-
-def diagram() -> str:
-    """The table as a Mermaid state diagram: what changes a state, without what stays."""
-    lines = ["stateDiagram-v2", f"    [*] --> {S.ABSENT.value}"]
-    for row in ROWS:
-        if row.trigger == "stop" or row.to is None:
-            continue
-        lines += [
-            f"    {one.value} --> {row.to.value}: {row.trigger}"
-            for one in row.at
-            if one is not row.to
-        ]
-    return "\n".join(lines) + "\n"

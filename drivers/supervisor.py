@@ -1,6 +1,6 @@
 """One wanted device: found, opened, proven, resumed, kept, and found again.
 
-    supervisor = Supervisor(wanted, keeper, own=store.own, events=queue, tell=record)
+    supervisor = Supervisor(wanted, keeper, own=store.standing_own, events=queue, tell=record)
     shoe = Shoe(supervisor)
     task = asyncio.create_task(supervisor.run())
     await shoe.open_gate()
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -21,17 +20,20 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from drivers import happenings as told
 from drivers.address import Address, open_port
+from drivers.clock import monotonic_us
 from drivers.device_events import DeviceEvent, origin_of
 from drivers.driver import Driver
+from drivers.handing import Handing
 from drivers.keeper import Adoption, Keeper
-from drivers.keeping import Come, Keeping
+from drivers.keeping import Come, Keeping, in_words
 from drivers.key_files import KeyProblem
 from drivers.locating import Search, Wanted
+from drivers.people import two_people
 from drivers.port import Ears, Port, PortRefused
 from drivers.reports import Reports, Tell
 from drivers.shoe import Shoe
 from drivers.shuffler import Shuffler
-from drivers.states import State
+from drivers.states import State, Trigger
 from drivers.station import Station
 from drivers.wire import Owner, Wire, WireEars
 from firmware_protocol import link_events as said
@@ -59,14 +61,6 @@ class NothingHeld(Exception):
     """adopt() where nothing waits for two people, or no longer."""
 
 
-class TwoPeopleNeeded(ValueError):
-    """One person, or nobody, wants to adopt a ring."""
-
-
-def monotonic_us() -> int:
-    return time.monotonic_ns() // 1000
-
-
 class Supervisor:
     """See the module. A driver stands on it as its Line."""
 
@@ -82,8 +76,9 @@ class Supervisor:
         opener: Open = open_port,
         clock: Callable[[], int] = monotonic_us,
     ) -> None:
-        """`own` gives the host's key, or KeyProblem. `events` is the table's one bounded queue.
-        `tell` takes the happenings; it must neither wait nor raise."""
+        """`own` gives the host's key, or KeyProblem; it must not wait. `events` is the table's one
+        bounded queue. `tell` takes the happenings; it must not wait, and what it raises ends
+        run()."""
         if events.maxsize < 1:
             raise ValueError("the queue of events has no bound")
         self.wanted = wanted
@@ -96,8 +91,13 @@ class Supervisor:
         self._wire = Wire(
             wanted, self._reports, clock, Owner(self._arrived, self._go_on, self._stands)
         )
+        self._handing = Handing(events, typed=self._typed, full=self._pause, room=self._room)
         self._keeping = Keeping(
-            keeper, kept=self._kept, deliver=self._deliver, failed=self._keep_failed
+            keeper,
+            room=self._handing.room,
+            kept=self._kept,
+            hand=self._handing.hand,
+            failed=self._keep_failed,
         )
         self._driver: Driver | None = None
         self._paused_at: int | None = None
@@ -125,7 +125,7 @@ class Supervisor:
         return self._wire.held
 
     @property
-    def failure(self) -> OSError | None:
+    def failure(self) -> Exception | None:
         """Why nothing is kept any more; it stays until mended(), wherever the device is."""
         return self._keeping.failure
 
@@ -152,11 +152,11 @@ class Supervisor:
     async def adopt(self, by: tuple[str, str], *, skip: bool = False) -> None:
         """Two people accept the device's ring as it is. That is kept before it is done.
 
-        Records come from the oldest that the ring holds, or with `skip` from the next new one."""
-        first, second = (name.strip() for name in by)
-        if not first or not second or first.casefold() == second.casefold():
-            raise TwoPeopleNeeded("a ring is adopted by two different people")
-        await self._keeping.settled()
+        Records come from the oldest that the ring holds, or with `skip` from the next new one.
+        TwoPeopleNeeded, NothingHeld; NotKept where nothing is kept any more, or not that."""
+        people = two_people(by)
+        await self._settled()
+        self._keeping.check()
         held, link = self._wire.held, self._wire.link
         if held is None or link is None:
             raise NothingHeld(f"the device is {self.state.value}: {self.why}")
@@ -168,15 +168,17 @@ class Supervisor:
             held.head,
             held.chain,
             held.head + 1 if skip else held.oldest,
-            (first, second),
+            people,
         )
         try:
-            await self._keeping.keeper.adopt(adoption)
-        except OSError as failure:
-            self._keeping.fail(failure)
+            await self._keeping.adopt(adoption)
+        except asyncio.CancelledError:
+            self._adopted_late("whoever adopted its ring gave up waiting")
             raise
-        if self._wire.held is not held or self._wire.link is not link:
-            raise NothingHeld("the device went away meanwhile; it has to be adopted anew")
+        if self._wire.held != held or self._wire.link is not link:
+            why = "the device went away meanwhile; it begins anew from what is kept"
+            self._adopted_late(why)
+            raise NothingHeld(why)
         now = self._clock()
         link.adopt(now, skip=skip)
         self._reports.tell(
@@ -184,26 +186,43 @@ class Supervisor:
         )
         self._wire.flush()
 
+    def _adopted_late(self, why: str) -> None:
+        """An adoption is kept, or may be, and was not done. The keeper may stand elsewhere than
+        the link by now, so the next link begins where the keeper stands."""
+        self._wire.on(Trigger.ADOPTED_LATE, why)
+        self._wire.part()
+        self._wire.drop_link()
+        self._keeping.drop()
+
+    async def _settled(self) -> None:
+        """What has come is kept, or comes again."""
+        await self._keeping.settled()
+        if self._wire.link is not None:
+            self._wire.link.again(self._clock())
+
     def mended(self, keeper: Keeper) -> None:
         """Records can be kept again, by this keeper: all goes on from where it says."""
         if self._keeping.failure is None:
             raise ValueError("mended(): nothing has failed")
         self._keeping.mended(keeper)
         self._reports.tell(told.KeepMended, self._clock())
-        self._wire.on("mended", "it can be kept again")
+        self._wire.on(Trigger.MENDED, "it can be kept again")
         self._wire.part()
         self._wire.drop_link()
 
     # --- the life of it -------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Supervises until it is cancelled. What was kept and not yet taken from the queue is in
-        the keeper's hands then."""
+        """Supervises until it is cancelled, or until it cannot know any more how the device stands:
+        then it ends with the first cause. What was kept and not yet taken from the queue is in the
+        keeper's hands then."""
         driver = self._driver or _UNDRIVEN[self.device_class](self)
         try:
             async with asyncio.TaskGroup() as group:
                 name = f"device {self.wanted.serial}"
+                group.create_task(self._wire.failed(), name=f"{name}: its wire")
                 group.create_task(self._keeping.run(), name=f"{name}: keeping")
+                group.create_task(self._handing.run(), name=f"{name}: handing out")
                 group.create_task(driver.work(), name=f"{name}: driver")
                 group.create_task(self._supervise(), name=name)
         finally:
@@ -211,7 +230,7 @@ class Supervisor:
 
     async def _supervise(self) -> None:
         while True:
-            self._wire.on("look", "looked for")
+            self._wire.on(Trigger.LOOK, "looked for")
             await self._visit()
             await asyncio.sleep(self._rest())
 
@@ -224,7 +243,7 @@ class Supervisor:
                 address = await self._find(self.wanted)
                 port = await self._opener(address, ears)
         except KeyProblem as problem:
-            self._wire.on("keys_denied", str(problem))
+            self._wire.on(Trigger.KEYS_DENIED, str(problem))
             return
         except PortRefused as refused:
             self._denied(refused.reason, absent=refused.absent)
@@ -234,13 +253,15 @@ class Supervisor:
             return
         try:
             # What came before is kept before RESUME says how far the record goes.
-            await self._keeping.settled()
+            await self._settled()
             self._serve(own, port, ears)
             await self._wire.gone.wait()
         finally:
             ears.deaf = True
-            self._wire.part()
-            await self._close(port)
+            try:
+                self._wire.part()
+            finally:
+                await self._close(port)
 
     async def _close(self, port: Port) -> None:
         try:
@@ -254,10 +275,10 @@ class Supervisor:
     def _denied(self, why: str, *, absent: bool) -> None:
         now = self._clock()
         if absent:
-            self._wire.on("nowhere", why)
+            self._wire.on(Trigger.NOWHERE, why)
         else:
             self._reports.denied(now, str(self.wanted.address or self.wanted.serial), why)
-            self._wire.on("port_denied", why)
+            self._wire.on(Trigger.PORT_DENIED, why)
 
     def _rest(self) -> float:
         """How long until the next try."""
@@ -273,7 +294,7 @@ class Supervisor:
             link.pause(self._clock())
         self._wire.serve(link, port)
         if self._keeping.failure is not None:
-            self._wire.on("keep_failed", str(self._keeping.failure))
+            self._wire.on(Trigger.KEEP_FAILED, in_words(self._keeping.failure))
         if ears.why is not None:
             self._wire.lost(ears.why)
 
@@ -308,21 +329,21 @@ class Supervisor:
             self._wire.link.kept(seq, self._clock())
             self._wire.flush()
 
-    def _keep_failed(self, failure: OSError) -> None:
+    def _keep_failed(self, failure: Exception) -> None:
         now = self._clock()
-        self._reports.tell(told.KeepFailed, now, str(failure) or type(failure).__name__)
+        self._reports.tell(told.KeepFailed, now, in_words(failure))
         if self._wire.link is not None:
             self._wire.link.pause(now)
-        self._wire.on("keep_failed", str(failure))
+        self._wire.on(Trigger.KEEP_FAILED, in_words(failure))
         self._wire.flush()
 
-    async def _deliver(self, come: Come) -> None:
+    def _typed(self, come: Come) -> DeviceEvent:
         assert self._driver is not None  # run() has seen to it
         origin = origin_of(come.record, self.wanted.serial, come.at)
-        event = self._driver.typed(origin, come.record.event)
-        if self._events.full():
-            self._pause()
-        await self._events.put(event)
+        return self._driver.typed(origin, come.record.event)
+
+    def _room(self) -> None:
+        self._keeping.look()
 
     def _pause(self) -> None:
         """Nobody takes the events away: the device is asked to wait."""
@@ -335,7 +356,9 @@ class Supervisor:
 
     def _go_on(self, now: int) -> None:
         """Once half of the queue is free. Asked at each heartbeat, so not at each event."""
-        if self._paused_at is None or 2 * self._events.qsize() > self._events.maxsize:
+        if self._paused_at is None or self._handing.waiting:
+            return
+        if 2 * self._events.qsize() > self._events.maxsize:
             return
         paused, self._paused_at = now - self._paused_at, None
         self._reports.tell(told.WentOn, now, paused)

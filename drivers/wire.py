@@ -1,14 +1,17 @@
 """A device's link on the port that it has today: bytes and time in, bytes and states out.
 
 What the link says is told (`reports`), changes the state (`states`), and ends waiting calls. Who
-finds and opens the port, and who keeps the records, is the supervisor.
+finds and opens the port, and who keeps the records, is the supervisor. What goes wrong in here, in
+whichever callback, is the end of the supervisor: half of what happened is not gone on with.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from contextlib import ExitStack
+from functools import wraps
+from typing import Any, Concatenate, Final, NoReturn, ParamSpec
 
 from msgspec import Struct
 
@@ -17,7 +20,7 @@ from drivers.calls import Calls, NotReady, takes
 from drivers.locating import Wanted, identity_of
 from drivers.port import Port, PortLost
 from drivers.reports import Reports
-from drivers.states import PORT_OPEN, Standing, State
+from drivers.states import PORT_OPEN, Standing, State, Trigger
 from firmware_protocol import link_events as said
 from firmware_protocol.codec import Command, Reply
 from firmware_protocol.errors import (
@@ -45,6 +48,25 @@ DISPROVING: Final = (
     WrongDevice,
 )
 """After these another attempt at once would end as this one did."""
+
+
+_P = ParamSpec("_P")
+
+
+def _first_cause(
+    method: Callable[Concatenate[Wire, _P], None],
+) -> Callable[Concatenate[Wire, _P], None]:
+    """Whatever is raised in here, in a callback of the loop or in anybody's task, is noted."""
+
+    @wraps(method)
+    def noting(wire: Wire, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        try:
+            method(wire, *args, **kwargs)
+        except Exception as cause:
+            wire.fail(cause)
+            raise
+
+    return noting
 
 
 class Owner(Struct, frozen=True):
@@ -78,6 +100,9 @@ class Wire:
         self._standing = Standing()
         self._calls = Calls()
         self._port: Port | None = None
+        self._cause: Exception | None = None
+        """Why nobody knows any more how the device stands."""
+        self._failed = asyncio.Event()
         self._timer: asyncio.Handle | None = None
         self._patience: asyncio.TimerHandle | None = None
 
@@ -85,9 +110,22 @@ class Wire:
     def state(self) -> State:
         return self._standing.state
 
+    def fail(self, cause: Exception) -> None:
+        """Something went wrong half-way: from here on only what waits is ended."""
+        if self._cause is None:
+            self._cause = cause
+            self.why = f"{type(cause).__name__}: {cause}"
+            self._failed.set()
+
+    async def failed(self) -> NoReturn:
+        """Raises the first cause, if there is to be one."""
+        await self._failed.wait()
+        assert self._cause is not None
+        raise self._cause
+
     async def call(self, command: Command) -> Reply:
         """See Supervisor.call()."""
-        if self.link is None or not takes(self.state, command):
+        if self.link is None or self._cause is not None or not takes(self.state, command):
             raise NotReady(self.state, self.why)
         command_id = self.link.call(command, self._clock())
         future = self._calls.begin(command_id, command)
@@ -96,28 +134,32 @@ class Wire:
 
     # --- the port -------------------------------------------------------------------------
 
+    @_first_cause
     def serve(self, link: Link, port: Port) -> None:
         """The port is open: from here on the link speaks through it."""
         now = self._clock()
         self.gone.clear()
         self.link, self._port = link, port
         self._reports.opened(now, port.name)
-        self.on("port_opened", f"{port.name} is open")
+        self.on(Trigger.PORT_OPENED, f"{port.name} is open")
         self._wait_patiently()
         self._take_in(link.open(now))
 
+    @_first_cause
     def heard(self, data: bytes) -> None:
         """Bytes from the port."""
-        if self.link is not None and self._port is not None:
+        if self.link is not None and self._port is not None and self._cause is None:
             self._take_in(self.link.receive(data, self._clock()))
 
+    @_first_cause
     def lost(self, why: str) -> None:
         """The port has ended by itself."""
-        if self._port is not None:
+        if self._port is not None and self._cause is None:
             self._reports.tell(told.PortGone, self._clock(), self._port.name, why)
-            self.on("port_lost", why)
+            self.on(Trigger.PORT_LOST, why)
             self.part()
 
+    @_first_cause
     def part(self) -> None:
         """The port is left, whatever the reason. Does nothing when it was."""
         self._wait_no_more()
@@ -128,6 +170,7 @@ class Wire:
         if self.link is not None:
             self._take_in(self.link.lost(self._clock()))
 
+    @_first_cause
     def drop_link(self) -> None:
         """The end of this link; the next port gets a new one."""
         link, self.link = self.link, None
@@ -135,12 +178,21 @@ class Wire:
             self._take_in(link.close(self._clock()))
 
     def end(self) -> None:
-        """The host stops."""
-        self.part()
-        self.on("stop", "the host has stopped")
-        self.drop_link()
-        self._reports.rest(self._clock())
-        self._cancel()
+        """The host stops. After a failure nothing is told any more."""
+        with ExitStack() as last:  # last in, first out; and all of it, whatever one raises
+            last.callback(self._cancel)
+            last.callback(self._wait_no_more)
+            last.callback(self._tell_rest)
+            last.callback(self.drop_link)
+            last.callback(self._stop)
+            last.callback(self.part)
+
+    def _stop(self) -> None:
+        self.on(Trigger.STOP, self.why if self._cause else "the host has stopped")
+
+    def _tell_rest(self) -> None:
+        if self._cause is None:
+            self._reports.rest(self._clock())
 
     def _wait_patiently(self) -> None:
         """For the next step of a session."""
@@ -153,16 +205,18 @@ class Wire:
             self._patience.cancel()
             self._patience = None
 
+    @_first_cause
     def _no_answer(self) -> None:
         self._patience = None
         if self.state is not State.UNKEPT:  # there is something worse, and people know of it
             running = self.link is not None and self.link.running
             missing = "RESUME was not answered" if running else "no session came about"
-            self.on("no_answer", f"{missing} within {PATIENCE:.0f} s")
+            self.on(Trigger.NO_ANSWER, f"{missing} within {PATIENCE:.0f} s")
             self.part()
 
     # --- bytes and time -------------------------------------------------------------------
 
+    @_first_cause
     def flush(self) -> None:
         """What the link has to say goes out, and its next time will be noted."""
         if self.link is not None:
@@ -173,6 +227,7 @@ class Wire:
         self._cancel()
         self._timer = asyncio.get_running_loop().call_soon(self._note_time)
 
+    @_first_cause
     def _note_time(self) -> None:
         """When the link or the reports want to be woken next."""
         self._timer = None
@@ -187,25 +242,30 @@ class Wire:
             self._timer.cancel()
             self._timer = None
 
+    @_first_cause
     def _wake(self) -> None:
         self._timer = None
+        if self._cause is not None:
+            return
         now = self._clock()
         self._reports.wake(now)
         self._take_in(self.link.wake(now) if self.link is not None else [])
 
     # --- states ---------------------------------------------------------------------------
 
-    def on(self, trigger: str, why: str) -> None:
+    @_first_cause
+    def on(self, trigger: Trigger, why: str) -> None:
         """Something has happened that the table of states answers."""
         former = self.state
         changed = self._standing.on(trigger)
         if changed or former not in PORT_OPEN:
             self.why = why
         if changed:
-            self._reports.changed(self._clock(), former, self.state, why)
+            if self._cause is None:
+                self._reports.changed(self._clock(), former, self.state, why)
             self._owner.changed(self.state)
 
-    def _link_on(self, trigger: str, why: str) -> None:
+    def _link_on(self, trigger: Trigger, why: str) -> None:
         """As long as the port counts: once it is given up, the link only tells the rest."""
         if self.state in PORT_OPEN:
             self.on(trigger, why)
@@ -213,6 +273,9 @@ class Wire:
     # --- what the link says ---------------------------------------------------------------
 
     def _take_in(self, events: list[said.LinkEvent]) -> None:
+        if self._cause is not None:
+            self._end_calls(events)
+            return
         for event in events:
             now = self._clock()
             self._reports.heard(event, now)
@@ -223,38 +286,46 @@ class Wire:
             self.part()
         self.flush()
 
+    def _end_calls(self, events: list[said.LinkEvent]) -> None:
+        """Nobody is to wait for ever, whatever else has failed."""
+        for event in events:
+            if isinstance(event, said.Unanswered):
+                self._unanswered(event, 0)
+
     def _greeted(self, event: said.Greeted, now: int) -> None:
         found, expected = identity_of(event.answer), self.wanted.identity
         if found == expected:
-            self._link_on("greeted", "it has introduced itself")
+            self._link_on(Trigger.GREETED, "it has introduced itself")
             return
         self._reports.tell(told.Swapped, now, expected, found)
-        self._link_on("swapped", f"{found.device_class.name.lower()} {found.serial} is there")
+        self._link_on(Trigger.SWAPPED, f"{found.device_class.name.lower()} {found.serial} is there")
 
     def _turned_away(self, event: said.TurnedAway, _: int) -> None:
         hopeless = isinstance(event.error, DISPROVING)
-        self._link_on("disproved" if hopeless else "turned_away", str(event.error))
+        trigger = Trigger.DISPROVED if hopeless else Trigger.TURNED_AWAY
+        self._link_on(trigger, str(event.error))
 
     def _session_began(self, event: said.SessionBegan, _: int) -> None:
         self.held = None
         self._wait_patiently()
-        self._link_on("rekeyed" if event.rekeyed else "session_began", "it has proven itself")
+        trigger = Trigger.REKEYED if event.rekeyed else Trigger.SESSION_BEGAN
+        self._link_on(trigger, "it has proven itself")
 
     def _resumed(self, event: said.Resumed, _: int) -> None:
         self.held = None
         self._wait_no_more()
-        self._link_on("resumed", f"its ring goes up to {event.head}")
+        self._link_on(Trigger.RESUMED, f"its ring goes up to {event.head}")
 
     def _hold(self, event: said.Held, _: int) -> None:
         self.held = event
         self._wait_no_more()
-        self._link_on("held", f"{event.verdict.name}: two people decide")
+        self._link_on(Trigger.HELD, f"{event.verdict.name}: two people decide")
         if self.state is State.RESUMING:
             self.why = f"{event.verdict.name}: two people decide"
 
     def _session_ended(self, event: said.SessionEnded, _: int) -> None:
         self.held = self.beat = self.clock_read = None
-        self._link_on("session_ended", f"the session is over: {event.why.value}")
+        self._link_on(Trigger.SESSION_ENDED, f"the session is over: {event.why.value}")
 
     def _arrived(self, event: said.Arrived, now: int) -> None:
         self._owner.arrived(event.record, now)

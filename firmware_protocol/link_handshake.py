@@ -18,7 +18,7 @@ from firmware_protocol.enums import DeviceClass, FrameKind, FrameLimit
 from firmware_protocol.errors import HandshakeError, ProtocolError, WrongDevice
 from firmware_protocol.framing import Frame
 from firmware_protocol.hello import agree, pick_session, prologue
-from firmware_protocol.keys import fingerprint, fingerprint_text
+from firmware_protocol.keys import fingerprint, fingerprint_of, fingerprint_text
 from firmware_protocol.limits import HANDSHAKE_WAIT_MS, HELLO_WAIT_MS, SCHEMA_HASHES, VERSION
 from firmware_protocol.link_events import Greeted, LinkEvent, TurnedAway
 from firmware_protocol.link_session import Session, Sessions
@@ -74,7 +74,7 @@ class Attempts:
             device_class=expected.device_class,
             largest=FrameLimit.LARGE,
             schema=SCHEMA_HASHES[VERSION],
-            fingerprint=fingerprint(expected.own.public_key().public_bytes_raw()),
+            fingerprint=fingerprint_of(expected.own),
         ).encode()
         self._sessions = sessions
         self._random = random

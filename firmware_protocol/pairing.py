@@ -30,7 +30,7 @@ from firmware_protocol.errors import (
 )
 from firmware_protocol.framing import Damage, Deframer, Frame
 from firmware_protocol.hello import agree, pick_session, prologue
-from firmware_protocol.keys import fingerprint, fingerprint_text
+from firmware_protocol.keys import fingerprint, fingerprint_of, fingerprint_text
 from firmware_protocol.limits import HELLO_WAIT_MS, PAIR_WAIT_MS, SCHEMA_HASHES, VERSION
 from firmware_protocol.messages import PairDone
 from firmware_protocol.messages_frames import Alert, Hello, HelloRsp
@@ -259,7 +259,7 @@ class Pairing(Introduction):
         pick: Callable[[tuple[int, ...]], int] = pick_session,
         tries: int = HELLO_TRIES,
     ) -> None:
-        self._own_fingerprint = _fingerprint(own)
+        self._own_fingerprint = fingerprint_of(own)
         super().__init__(self._own_fingerprint, device_class=device_class, pick=pick, tries=tries)
         self._own: X25519PrivateKey | None = own
         self._psk = psk
@@ -362,7 +362,3 @@ def _hint(frame: Frame) -> list[PairingEvent]:
 
 def _opener(keys: Keys, session: int, version: int) -> Opener:
     return Opener(keys.receive, session, version)
-
-
-def _fingerprint(own: X25519PrivateKey) -> bytes:
-    return fingerprint(own.public_key().public_bytes_raw())

@@ -23,6 +23,7 @@ from drivers.states import State
 from drivers.station import Station
 from drivers.supervisor import Supervisor
 from firmware_protocol.enums import DeviceClass, Verdict
+from firmware_protocol.keys import public_bytes
 from firmware_protocol.link_cursor import NO_CURSOR, Cursor
 from firmware_protocol.plaintext import EventRecord
 

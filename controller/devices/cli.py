@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Final
 
 from controller.devices import cli_people as people
-from controller.devices.cli_keys import KEYS, as_json, keys_directory, line, mistakes, show, utc
+from controller.devices.cli_keys import as_json, line, mistakes, show, utc
 from controller.devices.cli_pair import pair
 from controller.rules.problem import UsageProblem
 from drivers import finding
 from drivers.address import OWN_BACKEND
-from drivers.key_store import KeyStore, Paired
+from drivers.key_store import PLACE as KEYS
+from drivers.key_store import KeyStore, Paired, keys_directory
 from drivers.port import PortRefused
-from firmware_protocol.keys import fingerprint, fingerprint_text
+from firmware_protocol.keys import fingerprint_of, fingerprint_text
 
 PORTS: Final = """\
 PORT is serial:PATH or /dev/..., adapter:SERIAL (the serial port whose USB adapter has this number),
@@ -166,7 +167,7 @@ def _find(store: KeyStore, serial: str) -> Paired:
 
 
 def _own_fingerprint(store: KeyStore) -> str:
-    return fingerprint_text(fingerprint(store.own().public_key().public_bytes_raw()))
+    return fingerprint_text(fingerprint_of(store.own()))
 
 
 # --- ports ------------------------------------------------------------------------------------

@@ -1,32 +1,17 @@
-"""Where the keys lie, and how a paired device is shown."""
+"""Problems of keys and ports as mistakes of the user, and how a paired device is shown."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Final
 
 from controller.rules.problem import UsageProblem
 from drivers.address import AddressProblem
 from drivers.key_store import KeyProblem, Paired
 from drivers.port import PortRefused
-
-KEYS: Final = "HOLECARD_KEYS"
-
-
-def keys_directory(given: Path | None) -> Path:
-    """Where the keys lie."""
-    if given is not None:
-        return given
-    if named := os.environ.get(KEYS):
-        return Path(named)
-    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(base).expanduser() / "holecard" / "keys"
 
 
 @contextmanager

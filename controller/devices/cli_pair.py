@@ -8,13 +8,13 @@ import sys
 from typing import Final
 
 from controller.devices import cli_people as people
-from controller.devices.cli_keys import as_json, keys_directory, line, mistakes, show, utc
+from controller.devices.cli_keys import as_json, line, mistakes, show, utc
 from controller.rules.problem import UsageProblem
 from drivers.address import Address, Transport, parse
-from drivers.key_store import KeyProblem, KeyStore, Paired
+from drivers.key_store import KeyProblem, KeyStore, Paired, keys_directory
 from drivers.pairing_port import Outcome, hold
 from firmware_protocol.enums import AlertCode, DeviceState
-from firmware_protocol.keys import fingerprint, fingerprint_text, label_psk
+from firmware_protocol.keys import fingerprint_of, fingerprint_text, label_psk
 from firmware_protocol.messages_frames import HelloRsp
 from firmware_protocol.pairing import (
     Introduced,
@@ -39,8 +39,7 @@ def pair(args: argparse.Namespace) -> int:
         store = KeyStore(keys_directory(args.keys))
         own = store.own()
         store.check_room()
-        own_print = fingerprint(own.public_key().public_bytes_raw())
-        outcome = asyncio.run(hold(address, Introduction(own_print)))
+        outcome = asyncio.run(hold(address, Introduction(fingerprint_of(own))))
         if not isinstance(outcome.end, Introduced):
             return _failed(outcome, args.port)
         device = outcome.end.answer
@@ -146,7 +145,7 @@ def _failed(outcome: Outcome, who: str) -> int:
         text += f" ({end.error.name}: {end.error})"
     if outcome.lost is not None:
         text += f": {outcome.lost}"
-    for hint in dict.fromkeys(outcome.hints):
+    for hint in outcome.hints:
         text += f"\nit hints: {_HINTS.get(hint, hint.name.lower())}"
     if outcome.damaged:
         text += f"\n{outcome.damaged} damaged frames came: is this the right port and speed?"

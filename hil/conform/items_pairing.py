@@ -9,7 +9,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.enums import DeviceState, FrameKind, TamperSource
-from firmware_protocol.keys import fingerprint
+from firmware_protocol.keys import fingerprint_of
 from firmware_protocol.messages import Info, Tamper
 from firmware_protocol.messages_all import Paired
 from firmware_protocol.plaintext import EventRecord

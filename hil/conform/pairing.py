@@ -8,7 +8,7 @@ from msgspec import Struct
 from firmware_protocol.enums import FrameKind
 from firmware_protocol.errors import BadLabelCode, ProtocolError
 from firmware_protocol.framing import Frame
-from firmware_protocol.keys import fingerprint, label_psk, read_label
+from firmware_protocol.keys import fingerprint_of, label_psk, read_label
 from firmware_protocol.limits import PAIR_WAIT_MS
 from firmware_protocol.messages import PairDone
 from firmware_protocol.noise import Handshake, Keys

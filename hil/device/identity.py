@@ -61,7 +61,7 @@ class Identity(Struct, frozen=True):
 
     @property
     def public(self) -> bytes:
-        return public_bytes(self.private)
+        return keys.public_bytes(self.private)
 
     @property
     def fingerprint(self) -> bytes:

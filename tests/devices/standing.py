@@ -11,7 +11,7 @@ from pathlib import Path
 from controller.cli import main
 from drivers.key_store import KeyStore
 from firmware_protocol.enums import DeviceClass
-from firmware_protocol.keys import fingerprint, fingerprint_text, label_text
+from firmware_protocol.keys import fingerprint_of, fingerprint_text, label_text
 from hil.device import identity
 from hil.device.hands import Describe, Hand
 from hil.device.parts import Answer
@@ -37,7 +37,7 @@ def pair(*arguments: str) -> int:
 
 
 def own_fingerprint(store: KeyStore) -> str:
-    return fingerprint_text(fingerprint(store.own().public_key().public_bytes_raw()))
+    return fingerprint_text(fingerprint_of(store.own()))
 
 
 class Standing:

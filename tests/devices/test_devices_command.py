@@ -15,8 +15,7 @@ from serial.tools import list_ports
 
 from controller.cli import main
 from controller.devices import cli_people
-from controller.devices.cli_keys import keys_directory
-from drivers.key_store import KeyStore, Paired
+from drivers.key_store import KeyStore, Paired, keys_directory
 from firmware_protocol.enums import DeviceClass
 
 AT = "2026-07-29T17:30:00Z"
@@ -161,6 +160,23 @@ def test_ports(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     listed.clear()
     assert devices("ports") == 0
     assert capsys.readouterr().out == "nothing is plugged in\n"
+
+
+def test_what_a_device_calls_itself_commands_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = "\x1b]0;pwn\x07\u202e"
+    listed = [
+        SimpleNamespace(device="/dev/ttyUSB0", serial_number=evil, manufacturer=evil, product=evil)
+    ]
+    monkeypatch.setattr(list_ports, "comports", lambda: listed)
+    monkeypatch.setattr(usb.backend.libusb1, "get_backend", lambda: None)
+    for more in ((), ("--json",)):
+        assert devices("ports", *more) == 0
+        out = capsys.readouterr().out
+        assert "serial:/dev/ttyUSB0" in out
+        assert "]0;pwn" in out
+        assert out.replace("\n", "").isprintable()
 
 
 def test_help_says_where_the_keys_lie(capsys: pytest.CaptureFixture[str]) -> None:

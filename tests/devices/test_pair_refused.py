@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 from pathlib import Path
 
 import pytest
 
+from drivers import pairing_port
 from drivers.key_store import KeyStore
+from firmware_protocol.enums import AlertCode
 from firmware_protocol.keys import fingerprint_text
+from firmware_protocol.messages_frames import Alert
+from firmware_protocol.pairing import Hinted, Introduction
 from tests.devices.standing import (
     TWO,
     WRONG,
@@ -159,3 +164,16 @@ def test_a_key_that_cannot_be_kept_after_all(
     assert pair(str(bench.port), *TWO, "--label", bench.label) == 2
     err = capsys.readouterr().err
     assert "no space left on device; ST-7 now knows this host: pair it again" in err
+
+
+def test_hints_without_end_are_kept_once_each() -> None:
+    """Anyone on the cable can send them."""
+
+    async def run() -> tuple[AlertCode, ...]:
+        conversation = pairing_port._Conversation(Introduction(bytes(16), tries=1))
+        for code in (AlertCode.PAIRING_OFF, AlertCode.DEFECT, AlertCode.PAIRING_OFF):
+            conversation._follow([Hinted(Alert(code, 0))] * 1000)
+        conversation._follow(conversation._talk.close())
+        return tuple(conversation._hints)
+
+    assert asyncio.run(run()) == (AlertCode.PAIRING_OFF, AlertCode.DEFECT)

@@ -29,7 +29,7 @@ async def main(keys: Path, serial: str, port: str, path: Path) -> None:
     supervisor = Supervisor(
         Wanted(paired.device_class, serial, paired.key, parse(port)),
         journal,
-        own=store.own,
+        own=store.standing_own,
         events=events,
         tell=lambda happening: None,
     )

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from drivers import happenings as told
 from drivers.address import Address, Transport
 from drivers.device_events import DeviceEvent
+from drivers.journal_entries import Entry, Kind, adopted, kept, may_follow
 from drivers.keeper import Adoption
 from drivers.locating import Wanted
 from drivers.port import Ears, PortLost, PortRefused
@@ -226,7 +227,8 @@ class Desk:
 
 
 class MemoryKeeper:
-    """Keeps records like the audit record: the record and the cursor in one step."""
+    """Keeps records like the audit record: the record and the cursor in one step. It is as strict
+    as a journal about what may follow what."""
 
     def __init__(self) -> None:
         self.records: list[EventRecord] = []
@@ -234,6 +236,7 @@ class MemoryKeeper:
         self.failing: OSError | None = None
         self.slow = 0.0
         self._cursor = NO_CURSOR
+        self._adopted: Entry | None = None
 
     def cursor(self) -> Cursor:
         return self._cursor
@@ -249,13 +252,18 @@ class MemoryKeeper:
         if self.failing is not None:
             raise self.failing
         for record in records:
+            last = self._adopted or Entry(Kind.BEGIN, self._cursor.epoch)
+            if not may_follow(last, self._cursor, kept(record)):
+                raise ValueError(f"record {record.seq} is not the one after {self._cursor}")
             self.records.append(record)
             self._cursor = Cursor(record.epoch, record.seq, record.chain)
+            self._adopted = None
 
     async def adopt(self, adoption: Adoption) -> None:
         if self.failing is not None:
             raise self.failing
         self.adoptions.append(adoption)
+        self._adopted = adopted(adoption)
         self._cursor = adoption.cursor or self._cursor
 
     @property

@@ -6,7 +6,6 @@ import asyncio
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -320,26 +319,6 @@ def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
                 assert again.supervisor._wire._patience is None
                 assert again.supervisor._wire.link is None
             assert seen == {S.ABSENT, S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY}
-
-    simulate(main())
-
-
-def test_what_it_does_not_understand_ends_it_with_the_first_cause(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with table(tmp_path) as (_, device, watched):
-            task = asyncio.create_task(watched.supervisor.run())
-            await watched.ready()
-
-            async def broken(records: Any) -> None:
-                raise ValueError("a bug")
-
-            watched.keeper.keep = broken
-            device.hand(Load(decks=1))
-            with pytest.raises(ExceptionGroup) as problem:
-                await task
-            assert problem.group_contains(ValueError, match="a bug")
-            assert watched.state is S.ABSENT
-            assert device.ears is None
 
     simulate(main())
 

@@ -14,9 +14,10 @@ import pytest
 
 from drivers import happenings as told
 from drivers.journal import Journal
+from drivers.people import TwoPeopleNeeded
 from drivers.shoe import Shoe
 from drivers.states import State
-from drivers.supervisor import NothingHeld, TwoPeopleNeeded
+from drivers.supervisor import NothingHeld
 from firmware_protocol.enums import Verdict
 from firmware_protocol.link_cursor import NO_CURSOR, Cursor
 from hil.device.hands import CoverHand, Draw, Load, Plug, Ring
@@ -67,10 +68,23 @@ def test_nothing_comes_of_a_new_ring_before_two_people_have_said_so(tmp_path: Pa
             assert watched.supervisor.why == "NEW_EPOCH: two people decide"
             await asyncio.sleep(60)
             assert watched.keeper.records == []
-            for by in (("Ann", "Ann"), ("Ann", " ann "), ("", "Bob"), ("Ann", " "), ("", "")):
+            for by in (
+                ("Ann", "Ann"),
+                ("Ann", " ann "),
+                ("Ann Lee", "Ann  Lee"),
+                ("A Lee", "\uff21 Lee"),
+                ("", "Bob"),
+                ("Ann", " "),
+                ("", ""),
+                ("Ann", "x" * 65),
+                ("Ж" * 60, "Bob"),
+                ("Ann", "B\0b"),
+            ):
                 with pytest.raises(TwoPeopleNeeded):
                     await watched.supervisor.adopt(by)
             assert watched.keeper.adoptions == []
+            with pytest.raises(TwoPeopleNeeded, match="one person"):
+                await watched.supervisor.adopt(("Ann", "ANN"))
             await watched.supervisor.adopt((" Ann ", "Bob"))
             await watched.until(S.READY)
             (adoption,) = watched.keeper.adoptions

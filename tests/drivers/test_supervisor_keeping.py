@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,14 @@ import pytest
 from drivers import happenings as told
 from drivers.calls import NotReady
 from drivers.device_events import DeviceEvent
+from drivers.handing import MOST_HANDED
+from drivers.journal_entries import JournalRefused
 from drivers.keeping import KEEP_WAIT
 from drivers.shoe import Shoe
 from drivers.states import State
 from firmware_protocol.enums import LockState
 from firmware_protocol.limits import WINDOW
-from hil.device.hands import Draw, Freeze, Load, Plug, Power
+from hil.device.hands import Break, Draw, Freeze, Load, Plug, Power
 from tests.drivers.dealing import FULL_DISK, acknowledged, dealing, head, same
 from tests.drivers.simulated import (
     running,
@@ -164,6 +167,52 @@ def test_while_it_fails_the_device_may_come_and_go(tmp_path: Path) -> None:
     simulate(main())
 
 
+class Odd(Exception):
+    """Nothing that a keeper should raise."""
+
+
+@pytest.mark.parametrize(
+    ("problem", "why"),
+    [
+        (ValueError("record 5 is not the one after 3"), "ValueError: record 5 is not the one"),
+        (KeyError("cards"), "KeyError: 'cards'"),
+        (JournalRefused("a journal", "has mode 0644"), "JournalRefused: a journal: has mode 0644"),
+        (Odd(), "Odd"),
+        (OSError(errno.EIO, "the disk says no"), "[Errno 5] the disk says no"),
+        (asyncio.CancelledError(), "the keeper has given up"),
+    ],
+    ids=lambda one: type(one).__name__ if isinstance(one, BaseException) else "",
+)
+def test_whatever_a_keeper_fails_of_nothing_is_kept_any_more(
+    tmp_path: Path, problem: BaseException, why: str
+) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            shoe = await dealing(device, watched)
+            await asyncio.sleep(1)
+            stood, keep = head(device), watched.keeper.keep
+
+            async def broken(_: object) -> None:
+                raise problem
+
+            watched.keeper.keep = broken
+            device.hand(Draw(count=3))
+            await watched.until(S.UNKEPT)
+            await asyncio.sleep(1)
+            assert acknowledged(device) == stood
+            assert watched.supervisor.why.startswith(why)
+            (failed,) = watched.of(told.KeepFailed)
+            assert failed.why.startswith(why)
+            assert await shoe.lock() is LockState.LOCKED
+            watched.keeper.keep = keep
+            watched.supervisor.mended(watched.keeper)
+            await watched.until(S.READY)
+            await asyncio.sleep(1)
+            same(watched, device, watched.events())
+
+    simulate(main())
+
+
 def test_a_keeper_that_takes_too_long_has_failed(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
@@ -257,6 +306,55 @@ def test_a_paused_device_stays_so_when_it_is_pulled(tmp_path: Path) -> None:
     simulate(main())
 
 
+def test_a_table_that_does_not_listen_can_lock_a_shoe_that_was_replugged(tmp_path: Path) -> None:
+    """What is kept waits for the table; the session does not."""
+
+    async def main() -> None:
+        async with table(tmp_path, room=2) as (_, device, watched), running(watched):
+            shoe = await dealing(device, watched)
+            device.hand(Draw(count=200))
+            await asyncio.sleep(5)
+            assert watched.queue.full()
+            for times in range(1, 9):
+                device.hand(Plug(connected=False))
+                await asyncio.sleep(0.5)
+                device.hand(Plug(connected=True))
+                await watched.until(S.READY, within=5)
+                assert await shoe.lock() is LockState.LOCKED
+                assert await shoe.open_gate() is LockState.OPEN
+                await asyncio.sleep(3)
+                most = watched.queue.maxsize + min(1 + times * WINDOW, MOST_HANDED) + WINDOW
+                assert len(watched.keeper.records) <= most
+            # Nobody has taken a single one, and what waits has a bound.
+            assert watched.supervisor._handing.waiting == MOST_HANDED
+            assert len(watched.keeper.records) == 2 + MOST_HANDED
+            taken: list[DeviceEvent] = []
+            await watched.until(S.READY)
+            while len(taken) < head(device):
+                taken.append(await asyncio.wait_for(watched.queue.get(), 10))
+            same(watched, device, taken)
+
+    simulate(main())
+
+
+def test_a_device_that_does_not_wait_is_not_kept_for_ever(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path, room=2) as (_, device, watched), running(watched):
+            await dealing(device, watched)
+            device.hand(Break(name="window-ignored"))
+            device.hand(Draw(count=200))
+            await asyncio.sleep(40)
+            assert watched.state is S.READY
+            assert head(device) > 2 + MOST_HANDED + 2 * WINDOW
+            assert len(watched.keeper.records) == 2 + MOST_HANDED
+            taken: list[DeviceEvent] = []
+            while len(taken) < head(device):
+                taken.append(await asyncio.wait_for(watched.queue.get(), 10))
+            same(watched, device, taken)
+
+    simulate(main())
+
+
 def test_a_paused_device_stays_so_when_the_keeper_is_mended(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path, room=2) as (_, device, watched), running(watched):
@@ -268,7 +366,7 @@ def test_a_paused_device_stays_so_when_the_keeper_is_mended(tmp_path: Path) -> N
             watched.supervisor.mended(watched.keeper)
             await watched.until(S.READY)
             await asyncio.sleep(5)
-            assert len(watched.keeper.records) == kept
+            assert len(watched.keeper.records) <= kept + WINDOW
             assert len(watched.of(told.Paused)) == 1
             taken: list[DeviceEvent] = []
             while len(taken) < head(device):

@@ -81,7 +81,7 @@ class Host:
         self.supervisor = Supervisor(
             Wanted(paired.device_class, SERIAL, paired.key, address, backend),
             self.journal,
-            own=house.store.own,
+            own=house.store.standing_own,
             events=self.events,
             tell=self.told.append,
         )

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from controller.rules.problem import UsageProblem
 from drivers import usb_finding
 from drivers.key_store import KeyStore
-from hil.conform import __main__ as module
+from hil import by_module
 from hil.conform import cli
 from hil.front.running import running
 
@@ -196,5 +196,6 @@ def test_a_profile_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_module_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert module.main(["--profile", "shoe", "--port", "/dev/x", "--only", "XX-9"]) == 2
+    given = ["--profile", "shoe", "--port", "/dev/x", "--only", "XX-9"]
+    assert by_module.run(cli.register, "conform", given) == 2
     assert capsys.readouterr().err.startswith("holecard: --only: there is no item XX-9")

@@ -136,7 +136,7 @@ def test_a_person_types_in_the_label_once(capsys: pytest.CaptureFixture[str]) ->
     label, person = answer(b"9C0F-5A11\n")
     assert label == "9C0F-5A11"
     assert asyncio.run(person.label()) == "9C0F-5A11"
-    assert capsys.readouterr().err.count("Type in") == 1
+    assert capsys.readouterr().err.count("Code on") == 1
 
 
 @pytest.mark.parametrize(

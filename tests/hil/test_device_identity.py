@@ -52,6 +52,8 @@ def test_keys_and_labels_are_drawn(tmp_path: Path) -> None:
         ({"maker": "seventeen letters"}, "1 to 16 printable"),
         ({"model": ""}, "model ''"),
         ({"model": "tab\there"}, "printable"),
+        ({"model": " led by a space"}, "printable"),
+        ({"maker": "and ended "}, "printable"),
         ({"capacity": 127}, "128 to 65535"),
         ({"device_class": DeviceClass.ANY}, "ANY is no class"),
     ],

@@ -314,33 +314,6 @@ def test_words_for_people_and_ctrl_c(tmp_path: Path) -> None:
         assert part in text
 
 
-def test_the_port_of_a_device_that_runs_is_left_alone(tmp_path: Path) -> None:
-    with running("shoe", tmp_path / "one") as sim:
-        assert sim.port is not None
-        with (
-            pytest.raises(DidNotRun, match="is the port of a device that runs"),
-            running("shoe", tmp_path / "two", "--port", str(sim.port)),
-        ):
-            pytest.fail("it runs")
-        assert sim.port.is_char_device()
-
-
-def test_what_a_killed_device_left_behind_is_taken_over(tmp_path: Path) -> None:
-    with running("shoe", tmp_path / "one") as sim:
-        sim.process.kill()
-        sim.process.wait()
-        assert sim.port is not None
-        assert sim.port.is_symlink()
-    with running("shoe", tmp_path / "one") as again:
-        assert again.port == sim.port
-
-
-def test_a_folder_need_not_be_named_in_utf_8(tmp_path: Path) -> None:
-    place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/n\xff\xfe"))
-    with running("shoe", place) as sim:
-        assert "\N{REPLACEMENT CHARACTER}" in sim.control.do(Describe())["port"]
-
-
 # --- the command line -----------------------------------------------------------------------------
 
 

@@ -91,7 +91,7 @@ def test_time_outs_are_those_of_libusb(bus: Path) -> None:
         with pytest.raises(usb.core.USBTimeoutError) as late:
             device.read(END_IN, 64, SHORT)
         assert (late.value.errno, late.value.backend_error_code) == (110, -7)
-        assert SHORT / 1000 <= time.monotonic() - begun < 2
+        assert time.monotonic() - begun >= SHORT / 1000
         call(rig.device.write, b"after it")
         assert device.read(END_IN, 64, LONG).tobytes() == b"after it"
         usb.util.dispose_resources(device)

@@ -289,6 +289,17 @@ def test_a_retracted_card_gives_its_position_back() -> None:
     assert len({read.salt for read in scene.those(CardRead)}) == 5
 
 
+def test_a_locked_shoe_takes_a_card_back_and_it_counts_no_more() -> None:
+    scene = table(load=Load(decks=1, cards=("Ac", "Ac")))
+    draw(scene, count=2)
+    assert scene.do(Retract()) == {"pos": 2}
+    scene.mechanism.safe(scene.now)
+    assert scene.do(Retract()) == {"pos": 1}
+    draw(scene, count=2, force=True)
+    flags = [read.flags for read in scene.those(CardRead)]
+    assert flags == [0, CardFlags.DUPLICATE] * 2
+
+
 def test_a_new_loading_begins_anew() -> None:
     scene = table()
     draw(scene, count=3)

@@ -1,0 +1,27 @@
+"""Our subcommands by the names of their modules, where the package is not installed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from controller.rules.problem import UsageProblem
+
+Register = Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None]
+
+
+def run(register: Register, command: str, arguments: Sequence[str]) -> int:
+    """`holecard COMMAND ARGUMENTS`, and its exit code."""
+    parser = argparse.ArgumentParser(prog="holecard", allow_abbrev=False)
+    register(parser.add_subparsers())
+    parsed = parser.parse_args([command, *arguments])
+    func: Callable[[argparse.Namespace], int] | None = getattr(parsed, "func", None)
+    if func is None:
+        parser.parse_args([command, "--help"])
+        return 2
+    try:
+        return func(parsed)
+    except UsageProblem as problem:
+        print(f"holecard: {problem}", file=sys.stderr)
+        return 2
