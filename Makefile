@@ -78,8 +78,9 @@ conform: setup ## try every item on each simulated device, at serial ports and o
 	$(BIN)/python -m pytest -q -n 6 --dist load --maxschedchunk 1 --timeout 0 \
 	    tests/campaigns/test_conform_ports.py $(PYTEST_ARGS)
 
+FUZZ_STEPS ?= 1000000
 fuzz-link: setup ## a million steps of link, faulty line and device against chance (long)
-	$(BIN)/python -m tests.fuzz.link --steps 1000000 --jobs 2
+	$(BIN)/python -m tests.fuzz.link --steps $(FUZZ_STEPS) --jobs 2
 
 FUZZ_SECONDS ?= 60
 fuzz: setup ## guided fuzzing of all that decodes, FUZZ_SECONDS for each target (long)
