@@ -129,11 +129,13 @@ def claim(unit: Unit, name: str) -> None:
         usb.util.claim_interface(unit.device, unit.interface)
         if unit.alternate:
             unit.device.set_interface_altsetting(unit.interface, unit.alternate)
-    except usb.core.USBError as problem:
+    except ODD as problem:
         raise refused(name, problem) from None
 
 
-def refused(name: str, problem: OSError) -> PortRefused:
+def refused(name: str, problem: Exception) -> PortRefused:
+    if not isinstance(problem, OSError):
+        return PortRefused(f"{name}: it cannot be opened: {problem}")
     gone = ("it has just been unplugged", True)
     reasons = {
         errno.EBUSY: ("it is in use by another program", False),

@@ -22,7 +22,7 @@ import usb.core
 from drivers import usb_finding
 from drivers.address import OWN_BACKEND, Address, Place, Transport
 from drivers.port import WRITE_BOUND, Ears, Port, PortLost, PortRefused
-from drivers.usb_finding import Unit
+from drivers.usb_finding import ODD, Unit
 
 READ_MS: Final = 100
 """How long a read waits: how long it takes at most until the owner sees that it should end."""
@@ -156,7 +156,7 @@ class UsbPort:
                 usb_finding.let_go(unit.device)
         except PortRefused as problem:
             refused = problem
-        except OSError as problem:  # of the backend, while it looked around
+        except ODD as problem:
             refused = usb_finding.refused(f"usb:{self._serial}", problem)
         finally:
             # Said last of all: whoever hears of it finds the device free.
@@ -170,7 +170,7 @@ class UsbPort:
         self._say(self._is_open)
         try:
             self._read_on(unit)
-        except usb.core.USBError as problem:
+        except ODD as problem:
             self._end(_lost(problem))
         finally:
             self._end(None)
@@ -197,7 +197,7 @@ class UsbPort:
         try:
             while data := self._next():
                 self._send(unit, data)
-        except usb.core.USBError as problem:
+        except ODD as problem:
             self._end(_lost(problem))
 
     def _next(self) -> bytes:
@@ -243,7 +243,9 @@ def _timed_out(problem: OSError) -> bool:
     return isinstance(problem, usb.core.USBTimeoutError) or problem.errno == errno.ETIMEDOUT
 
 
-def _lost(problem: OSError) -> PortLost:
+def _lost(problem: Exception) -> PortLost:
+    if not isinstance(problem, OSError):
+        return PortLost(f"it failed: {problem}")
     # At unplug a read that waits gives EIO on one host controller, ENODEV on another; EPIPE too.
     if problem.errno in (errno.EIO, errno.ENODEV, errno.EPIPE, errno.ENOENT, errno.ESHUTDOWN):
         return PortLost("it was unplugged")

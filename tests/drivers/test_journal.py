@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
 from typing import Any
 
@@ -214,3 +215,34 @@ def test_adoptions_go_along_into_the_new_file(book: Book) -> None:
     data = book.path.read_bytes()
     assert [number for number in range(5) if f"Ann{number}".encode() in data] == [0, 1, 2, 3, 4]
     assert book.do()[0] == cursor(records[-1])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_it_was_through_it_is_read_back_as_it_stood(book: Book, seed: int) -> None:
+    """Records, adoptions that came about or gave way, new files and restarts, in any order."""
+    dice = random.Random(seed)
+    epoch, records = EPOCH, ring(2000)
+    known = book.do(records[:1])[0]
+    for number in range(60):
+        steps: list[Any] = []
+        if dice.random() < 0.3:
+            other = dice.choice((epoch, EPOCH + 1 + number))
+            begins = dice.choice((1, dice.randint(2, 50)))
+            steps.append(adoption(epoch=other, oldest=begins, next=begins, head=999))
+            if begins == 1 or dice.random() < 0.5:
+                epoch, records = other, ring(2000, epoch=other)[begins - 1 :]
+            else:
+                records = records[known.seq - records[0].seq + 1 :]
+        else:
+            records = records[known.seq - records[0].seq + 1 :]
+        count = dice.choice((0, 1, 8, 40))
+        steps.append(records[:count])
+        stood = book.do(*steps, most=dice.choice((140, 200, 8192)))
+        assert book.do() == stood
+        known = stood[0]
+        if count:
+            assert known == cursor(records[count - 1])
+        else:
+            steps.append(records[:1])
+            known = book.do(records[:1])[0]
+            assert known == cursor(records[0])

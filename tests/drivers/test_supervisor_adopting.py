@@ -6,14 +6,12 @@ import asyncio
 import errno
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from drivers import happenings as told
-from drivers.journal import Journal
 from drivers.people import TwoPeopleNeeded
 from drivers.shoe import Shoe
 from drivers.states import State
@@ -22,7 +20,6 @@ from firmware_protocol.enums import Verdict
 from firmware_protocol.link_cursor import NO_CURSOR, Cursor
 from hil.device.hands import CoverHand, Draw, Load, Plug, Ring
 from tests.drivers.simulated import (
-    Desk,
     MemoryKeeper,
     Plugged,
     Watched,
@@ -238,37 +235,3 @@ def test_a_fork_in_the_middle_of_the_game_is_held(tmp_path: Path) -> None:
             await watched.until(S.READY)
 
     simulate(main())
-
-
-# --- with the file journal ------------------------------------------------------------------------
-
-
-def test_the_journal_keeps_cursors_and_adoptions_over_restarts(tmp_path: Path) -> None:
-    """In real time: the journal has a thread."""
-
-    async def main() -> None:
-        desk = Desk()
-        device = desk.plug(Plugged(tmp_path / "device"))
-        seqs: list[int] = []
-
-        def all_came(watched: Watched) -> bool:
-            seqs.extend(event.origin.seq for event in watched.events())
-            return len(seqs) == device.stand.device.ring.head
-
-        for _ in range(3):
-            journal = Journal.open(
-                tmp_path / "SH-0001.journal",
-                serial="SH-0001",
-                fingerprint=device.identity.fingerprint,
-            )
-            watched = Watched(desk, device.wanted, journal)  # type: ignore[arg-type]
-            async with running(watched):
-                await watched.ready()
-                device.hand(Load(decks=1))
-                await until(partial(all_came, watched))
-            assert len(journal.adoptions) == 1
-            await journal.close()
-        device.switch_off()
-        assert seqs == list(range(1, device.stand.device.ring.head + 1))
-
-    asyncio.run(main())

@@ -188,8 +188,41 @@ def test_what_the_keeper_was_told_stands_when_the_host_is_killed(tmp_path: Path)
     simulate(main())
 
 
-def test_a_device_that_never_sends_again_is_found_out(tmp_path: Path) -> None:
-    """Nothing here can make a device honest; but what is missing is not made up either."""
+@pytest.mark.parametrize("deaf", [False, True], ids=["asked for it", "deaf too"])
+def test_a_device_that_never_sends_again_is_found_out(tmp_path: Path, deaf: bool) -> None:
+    """By the next record, or by the next session. What is missing until then is not made up, and
+    nothing after it is taken."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await dealing(device, watched)
+            await asyncio.sleep(1)
+            stood = head(device)
+            device.hand(Break(name="never-resends"))
+            if deaf:
+                device.hand(Break(name="nak-ignored"))
+            device.hand(Line(drop=1.0))
+            device.hand(Draw(count=1, force=True))
+            await asyncio.sleep(0.3)
+            device.hand(Line())
+            await asyncio.sleep(8)
+            assert (head(device), watched.keeper.cursor().seq) == (stood + 1, stood)
+            device.hand(Draw(count=2, force=True))
+            await asyncio.sleep(8)
+            assert watched.state is S.READY
+            assert head(device) == stood + 3
+            assert watched.keeper.cursor().seq == (stood if deaf else stood + 3)
+            device.hand(Plug(connected=False))
+            device.hand(Plug(connected=True))
+            await asyncio.sleep(3)
+            await watched.until(S.READY)
+            same(watched, device, watched.events())
+
+    simulate(main())
+
+
+def test_a_chain_that_is_wrong_is_held(tmp_path: Path) -> None:
+    """Nothing here can make a device honest, but what it says has to go together."""
 
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):

@@ -95,6 +95,13 @@ def test_a_device_is_configured_where_it_is_not(device: FakeDevice) -> None:
     assert device.did["detach_kernel_driver"] == 1
 
 
+@pytest.mark.parametrize("problem", [ValueError("odd"), TypeError("odd"), IndexError("odd")])
+def test_whatever_opening_ends_with_is_a_refusal(device: FakeDevice, problem: Exception) -> None:
+    device.fails["claim_interface"] = problem
+    assert "it cannot be opened: odd" in str(refusal())
+    assert usb_threads() == []
+
+
 @pytest.mark.parametrize("problem", [NotImplementedError("no such call"), failure(errno.ENOSYS)])
 def test_systems_without_kernel_drivers(
     device: FakeDevice, problem: Exception, monkeypatch: pytest.MonkeyPatch

@@ -187,6 +187,24 @@ def test_other_errors_are_told_as_they_are(device: FakeDevice) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("function", ["bulk_read", "bulk_write"])
+@pytest.mark.parametrize("problem", [ValueError("odd"), OSError(5, "of another kind")])
+def test_whatever_a_transfer_ends_with_the_loss_is_told(
+    device: FakeDevice, function: str, problem: Exception
+) -> None:
+    async def run() -> None:
+        ears = Listener()
+        port = await opened(ears)
+        with device.changed:
+            device.fails[function] = problem
+            device.changed.notify_all()
+        port.write(b"to nobody")
+        await ears.until_lost()
+        assert ears.losses[0].reason in ("it was unplugged", "it failed: odd")
+
+    asyncio.run(run())
+
+
 def test_an_unplug_that_only_a_write_notices(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,12 +4,10 @@ import argparse
 import asyncio
 import errno
 import json
-import os
 import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,8 @@ import usb.core
 import usb.util
 
 from controller.rules.problem import UsageProblem
-from firmware_protocol.enums import DeviceClass, FrameKind, FrameLimit
-from firmware_protocol.framing import Deframer, Frame
+from firmware_protocol.enums import DeviceClass
 from firmware_protocol.keys import fingerprint
-from firmware_protocol.limits import SCHEMA_HASHES
-from firmware_protocol.messages_frames import Hello, HelloRsp
 from hil.device import identity
 from hil.device.hands import Describe, Draw, Firmware, Freeze, Plug, Power, Press, Service
 from hil.front import sim_cli
@@ -31,13 +26,8 @@ from hil.front.live import Live
 from hil.front.running import DidNotRun, beside, running
 from hil.front.usb_backend import backend
 from hil.front.usb_words import END_IN, END_OUT
+from tests.hil.hello_talk import HELLO, asked, asked_over_usb, said_over_usb
 
-HELLO = Frame(
-    FrameKind.HELLO,
-    7,
-    0,
-    Hello(1, 1, DeviceClass.ANY, FrameLimit.LARGE, SCHEMA_HASHES[1], bytes(16)).encode(),
-).encode()
 KEY = bytes(range(32))
 
 
@@ -47,47 +37,6 @@ def run(*arguments: str) -> int:
     parsed = parser.parse_args(["sim", *arguments])
     code: int = parsed.func(parsed)
     return code
-
-
-def answer(data: bytes) -> HelloRsp | None:
-    frames = [frame for frame in Deframer().feed(data) if isinstance(frame, Frame)]
-    return HelloRsp.decode(frames[0].payload) if frames else None
-
-
-async def asked(path: Path) -> HelloRsp:
-    """What the device behind this serial port says to HELLO."""
-    loop = asyncio.get_running_loop()
-    descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
-    ready = asyncio.Event()
-    loop.add_reader(descriptor, ready.set)
-    try:
-        os.write(descriptor, b"\0" + HELLO)
-        data = b""
-        async with asyncio.timeout(5):
-            while (said := answer(data)) is None:
-                await ready.wait()
-                ready.clear()
-                with suppress(BlockingIOError):  # the loop may tell of the same bytes twice
-                    data += os.read(descriptor, 4096)
-        return said
-    finally:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
-
-
-def asked_over_usb(bus: Path) -> HelloRsp:
-    device = usb.core.find(backend=backend(str(bus)))
-    device.write(END_OUT, b"\0" + HELLO, 5_000)
-    said = said_over_usb(device)
-    usb.util.dispose_resources(device)
-    return said
-
-
-def said_over_usb(device: Any) -> HelloRsp:
-    data = b""
-    while (said := answer(data)) is None:
-        data += device.read(END_IN, 4096, 5_000).tobytes()
-    return said
 
 
 def play(scene: Callable[[Live], Awaitable[None]], profile: Any, place: Path, **more: Any) -> None:
