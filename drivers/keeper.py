@@ -46,7 +46,9 @@ class Adoption(Struct, frozen=True):
 
 
 class Keeper(Protocol):
-    """Keeps one device's records. Whatever raises OSError here has kept nothing for certain."""
+    """Keeps one device's records, one call at a time. What keep() or adopt() raises, whatever it
+    is, and a call that is called off, mean that nobody knows what is kept: another keeper, or this
+    one when it is mended, says so with cursor()."""
 
     def cursor(self) -> Cursor:
         """The last record that is kept, or NO_CURSOR."""
@@ -58,4 +60,7 @@ class Keeper(Protocol):
         """Keep these, in their order, in one transaction with the cursor. Durable on return."""
 
     async def adopt(self, adoption: Adoption) -> None:
-        """Keep that the next record may be any of that ring, and who said so. Durable."""
+        """Keep that the next record may be any of that ring, and who said so. Durable.
+
+        Until one of it has come, the record after cursor() may come as well: the ring that was
+        adopted may be gone before it could be done."""

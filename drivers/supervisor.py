@@ -181,9 +181,8 @@ class Supervisor:
             raise NothingHeld(why)
         now = self._clock()
         link.adopt(now, skip=skip)
-        self._reports.tell(
-            told.Adopted, now, held.verdict, held.epoch, held.oldest, held.head, adoption.by
-        )
+        ring = (held.verdict, held.epoch, held.oldest, held.head)
+        self._tell(told.Adopted, now, *ring, adoption.by)
         self._wire.flush()
 
     def _adopted_late(self, why: str) -> None:
@@ -205,10 +204,18 @@ class Supervisor:
         if self._keeping.failure is None:
             raise ValueError("mended(): nothing has failed")
         self._keeping.mended(keeper)
-        self._reports.tell(told.KeepMended, self._clock())
+        self._tell(told.KeepMended, self._clock())
         self._wire.on(Trigger.MENDED, "it can be kept again")
         self._wire.part()
         self._wire.drop_link()
+
+    def _tell(self, kind: Callable[..., told.AnyHappening], at: int, *fields: object) -> None:
+        """In whoever's task: what it raises ends run() all the same."""
+        try:
+            self._reports.tell(kind, at, *fields)
+        except Exception as cause:
+            self._wire.fail(cause)
+            raise
 
     # --- the life of it -------------------------------------------------------------------
 
@@ -331,7 +338,7 @@ class Supervisor:
 
     def _keep_failed(self, failure: Exception) -> None:
         now = self._clock()
-        self._reports.tell(told.KeepFailed, now, in_words(failure))
+        self._tell(told.KeepFailed, now, in_words(failure))
         if self._wire.link is not None:
             self._wire.link.pause(now)
         self._wire.on(Trigger.KEEP_FAILED, in_words(failure))
@@ -349,7 +356,7 @@ class Supervisor:
         """Nobody takes the events away: the device is asked to wait."""
         if self._paused_at is None:
             self._paused_at = now = self._clock()
-            self._reports.tell(told.Paused, now)
+            self._tell(told.Paused, now)
             if self._wire.link is not None:
                 self._wire.link.pause(now)
                 self._wire.flush()
@@ -361,7 +368,7 @@ class Supervisor:
         if 2 * self._events.qsize() > self._events.maxsize:
             return
         paused, self._paused_at = now - self._paused_at, None
-        self._reports.tell(told.WentOn, now, paused)
+        self._tell(told.WentOn, now, paused)
         if self._wire.link is not None and self._keeping.failure is None:
             self._wire.link.go_on(now)
 

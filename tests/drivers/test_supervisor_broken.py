@@ -13,6 +13,7 @@ from transitions import MachineError
 
 from drivers import happenings as told
 from drivers.calls import CommandUnanswered, NotReady
+from drivers.keeping import NotKept
 from drivers.shoe import Shoe
 from drivers.states import State
 from firmware_protocol import link_events as said
@@ -110,6 +111,30 @@ def test_whoever_cannot_be_told_ends_it(tmp_path: Path, kind: type, prepare: Pre
             assert "nobody reads the log" in watched.supervisor.why
             # It was told once, and nobody after it.
             assert isinstance(watched.told[-1], kind)
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("kind", [told.Adopted, told.KeepFailed, told.KeepMended])
+def test_whoever_cannot_be_told_of_what_people_do_ends_it_too(tmp_path: Path, kind: type) -> None:
+    """Also in the task of those people, who hear of it as well."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            async with ending(watched, device) as causes:
+                telling(watched, kind)
+                await until(lambda: watched.supervisor.held is not None)
+                if kind is told.Adopted:
+                    with pytest.raises(BrokenPipeError):
+                        await watched.supervisor.adopt(("Ann", "Bob"))
+                else:
+                    watched.keeper.failing = OSError("no room")
+                    with pytest.raises((BrokenPipeError, NotKept)):
+                        await watched.supervisor.adopt(("Ann", "Bob"))
+                if kind is told.KeepMended:
+                    with pytest.raises(BrokenPipeError):
+                        watched.supervisor.mended(watched.keeper)
+            assert {type(one) for one in causes} == {BrokenPipeError}
 
     simulate(main())
 
