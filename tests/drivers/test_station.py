@@ -1,4 +1,4 @@
-"""The station's driver: presses under the arm that is wanted, lamps as long as they are wanted."""
+"""The station's driver: presses under the arm that is wanted, and what else it tells."""
 
 from __future__ import annotations
 
@@ -16,15 +16,12 @@ from drivers.station import (
     ButtonStuck,
     LampBroken,
     Station,
-    Wish,
 )
 from firmware_protocol import errors
 from firmware_protocol.enums import (
-    ButtonMask,
     BuzzPattern,
     DeviceClass,
     Edge,
-    LampPattern,
     Refusal,
     WhichButton,
 )
@@ -32,19 +29,8 @@ from firmware_protocol.link import LinkBusy
 from firmware_protocol.messages_station import Arm, Button
 from hil.device.hands import Chord, Describe, LampHand, Plug, Press
 from tests.drivers.fake_line import FakeLine
-from tests.drivers.simulated import Plugged, running, simulate, table
-
-BLUE = Wish(bytes((0, 0, 255)), LampPattern.BLINK, 1000)
-ALL = ButtonMask.HIT | ButtonMask.STAND
-
-
-def at_station(tmp_path: Path) -> Any:
-    return table(tmp_path, DeviceClass.STATION, "ST-1")
-
-
-def seat(device: Plugged) -> Any:
-    return device.hand(Describe())["mechanism"]["seats"]["1"]
-
+from tests.drivers.seated import ALL, BLUE, at_station, seat
+from tests.drivers.simulated import running, simulate
 
 # --- buttons --------------------------------------------------------------------------------------
 

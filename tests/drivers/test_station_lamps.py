@@ -19,26 +19,15 @@ from drivers.station import (
 )
 from firmware_protocol import errors
 from firmware_protocol.enums import (
-    ButtonMask,
     DeviceClass,
     LampPattern,
     Refusal,
 )
 from firmware_protocol.messages_station import Lamps
-from hil.device.hands import Describe, Plug, Power
+from hil.device.hands import Plug, Power
 from tests.drivers.fake_line import FakeLine
-from tests.drivers.simulated import Plugged, now_us, running, simulate, stopped, table
-
-BLUE = Wish(bytes((0, 0, 255)), LampPattern.BLINK, 1000)
-ALL = ButtonMask.HIT | ButtonMask.STAND
-
-
-def at_station(tmp_path: Path) -> Any:
-    return table(tmp_path, DeviceClass.STATION, "ST-1")
-
-
-def seat(device: Plugged) -> Any:
-    return device.hand(Describe())["mechanism"]["seats"]["1"]
+from tests.drivers.seated import BLUE, at_station, seat
+from tests.drivers.simulated import Plugged, now_us, running, simulate, stopped
 
 
 def lit(device: Plugged) -> bool:
