@@ -1,0 +1,221 @@
+"""The record while a table runs: a log with a thread of its own, so that nobody waits but who asks.
+
+    book = Book(log)
+    appended = await book.append(entry)      # on the disk now
+    appended = book.hand_in(entry).result()  # the same from a thread without a loop
+    await book.close()
+
+Entries that wait at the same time share one sync. A checkpoint follows what asks for one, and
+anything else within a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Final, TypeAlias
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from controller.audit.log import Log, TooLarge
+from controller.audit.problems import Busy, Failed, NotNow, RecordProblem
+from controller.audit.records import OWN, Appended, Entry, encode
+
+MOST_WAITING: Final = 1024
+"""Groups that may wait; a table has a few at once, so more is a disk that has stopped."""
+MOST_TOGETHER: Final = 256 * 1024
+"""Bytes of `data` that one sync takes."""
+CLOSE_WAIT: Final = 30.0
+"""Seconds that the disk has for what is being written at the end."""
+RETRY_SIGN: Final = 1.0
+"""Seconds until a checkpoint is tried again for which there was no room."""
+
+Together: TypeAlias = tuple[Appended, ...]
+
+
+class _Group:
+    """Entries that stand one after the other, and who waits for them."""
+
+    __slots__ = ("answer", "entries", "size")
+
+    def __init__(self, entries: list[Entry], size: int) -> None:
+        self.entries = entries
+        self.size = size
+        self.answer: Future[Together] = Future()
+
+
+class Book:
+    """The one writer of a table's record."""
+
+    def __init__(self, log: Log, failed: Callable[[Failed], None] | None = None) -> None:
+        """`failed` is called once, in the book's thread, when nothing can be recorded any more."""
+        self._log = log
+        self._told_failed = failed
+        self._failed: Failed | None = None
+        self._closed = False
+        self._waiting: SimpleQueue[_Group | None] = SimpleQueue()
+        self._sign_after = 0.0
+        self._thread = Thread(target=self._work, name="record", daemon=True)
+        self._thread.start()
+
+    @property
+    def log(self) -> Log:
+        """To ask how it stands, never to write."""
+        return self._log
+
+    @property
+    def failed(self) -> Failed | None:
+        """Why nothing is recorded any more."""
+        return self._failed
+
+    def hand_in(self, *entries: Entry) -> Future[Together]:
+        """Recorded one after the other, all or none. The future says where, once they are on the
+        disk; or raises NotNow (nothing was written) or Failed.
+
+        Busy, Failed, and TypeError or ValueError for what cannot be written down."""
+        group = _prepared(entries)
+        if self._failed is not None:
+            raise self._failed
+        if self._closed:
+            raise Failed(self._log.record, OSError(errno.EBADF, "it is closed"))
+        if self._waiting.qsize() >= MOST_WAITING:
+            todo = "hold the table until its disk is quick again; nothing was written of this"
+            raise Busy(self._log.record, f"{MOST_WAITING} entries wait to be recorded", todo)
+        self._waiting.put(group)
+        return group.answer
+
+    async def append(self, *entries: Entry) -> Together:
+        """hand_in(), waited for. Giving up waiting does not call it off."""
+        return await asyncio.shield(asyncio.wrap_future(self.hand_in(*entries)))
+
+    async def close(self) -> None:
+        """What waits is recorded, then the record is closed in good order. Failed."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self.close_now)
+
+    def close_now(self) -> None:
+        """close() for a thread without a loop."""
+        if not self._closed:
+            self._closed = True
+            self._waiting.put(None)
+        self._thread.join(CLOSE_WAIT)
+        if self._thread.is_alive():
+            late = OSError(errno.ETIMEDOUT, f"it has not closed within {CLOSE_WAIT:g} s")
+            raise Failed(self._log.record, late)
+        if self._failed is not None:
+            raise self._failed
+
+    # --- in the thread --------------------------------------------------------------------
+
+    def _work(self) -> None:
+        going = True
+        while going:
+            groups, going = self._wait()
+            if groups:
+                self._record(groups)
+            self._sign_if_due(groups)
+        self._end()
+
+    def _wait(self) -> tuple[list[_Group], bool]:
+        """Whatever waits now, or comes before the next checkpoint is due."""
+        try:
+            first = self._waiting.get(timeout=self._patience())
+        except Empty:
+            return [], True
+        groups: list[_Group] = []
+        size = 0
+        while first is not None:
+            groups.append(first)
+            size += first.size
+            if size >= MOST_TOGETHER or self._waiting.empty():
+                return groups, True
+            first = self._waiting.get()
+        return groups, False
+
+    def _patience(self) -> float | None:
+        """Seconds until a checkpoint is due that can be had."""
+        if self._failed is not None:
+            return None
+        due = self._log.sign_in()
+        return due if due is None else max(due, self._sign_after - time.monotonic())
+
+    def _record(self, groups: Sequence[_Group]) -> None:
+        """All together, or one by one where they do not go together."""
+        if self._failed is not None:
+            _answer_all(groups, self._failed)
+            return
+        try:
+            made = self._log.write([entry for group in groups for entry in group.entries])
+        except Failed as failed:
+            self._fail(failed)
+            _answer_all(groups, failed)
+        except (NotNow, TooLarge) as refused:
+            if len(groups) == 1:
+                groups[0].answer.set_exception(refused)
+                return
+            for group in groups:
+                self._record([group])
+        else:
+            at = 0
+            for group in groups:
+                group.answer.set_result(tuple(made[at : at + len(group.entries)]))
+                at += len(group.entries)
+
+    def _sign_if_due(self, groups: Sequence[_Group]) -> None:
+        patience = self._patience()
+        if patience is None:
+            return
+        asked = any(entry.sign for group in groups for entry in group.entries)
+        if not asked and patience > 0:
+            return
+        try:
+            self._log.sign()
+        except NotNow:
+            self._sign_after = time.monotonic() + RETRY_SIGN
+        except Failed as failed:
+            self._fail(failed)
+
+    def _fail(self, failed: Failed) -> None:
+        if self._failed is None:
+            self._failed = failed
+            if self._told_failed is not None:
+                self._told_failed(failed)
+
+    def _end(self) -> None:
+        try:
+            self._log.close()
+        except Failed as failed:
+            self._fail(failed)
+        except RecordProblem as problem:  # no room for its last words: all that counts is there
+            self._fail(Failed(self._log.record, problem))
+        gone = self._failed or Failed(self._log.record, OSError(errno.EBADF, "it is closed"))
+        while not self._waiting.empty():
+            group = self._waiting.get()
+            if group is not None:
+                group.answer.set_exception(gone)
+
+
+def _prepared(entries: Sequence[Entry]) -> _Group:
+    """Written down by whoever hands it in, so that what cannot be is nobody else's trouble."""
+    if not entries:
+        raise ValueError("nothing to record")
+    ready = []
+    size = 0
+    for entry in entries:
+        if entry.kind in OWN:
+            raise ValueError(f"a {entry.kind} is written by the record itself")
+        data = Raw(encode(entry.data))
+        size += len(bytes(data))
+        ready.append(replace(entry, data=data))
+    return _Group(ready, size)
+
+
+def _answer_all(groups: Sequence[_Group], failed: Failed) -> None:
+    for group in groups:
+        group.answer.set_exception(failed)

@@ -1,0 +1,60 @@
+"""Frames: how one record lies in a segment. No I/O; FORMAT.md is the page to this code."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from struct import Struct as Layout
+from typing import Final, NamedTuple
+from zlib import crc32
+
+HEAD: Final = Layout("<IIQQ32s")
+"""Length, CRC, seq, durable before, chain."""
+_LENGTH: Final = Layout("<I")
+_AFTER_CRC: Final = Layout("<QQ32s")
+HEAD_SIZE: Final = HEAD.size
+MOST_BYTES: Final = 256 * 1024
+"""Of one record."""
+_CHAIN: Final = b"holecard-record/1\n"
+
+
+def chain_start(origin: str) -> bytes:
+    """The chain before the first record."""
+    return sha256(_CHAIN + origin.encode()).digest()
+
+
+def chained(chain: bytes, leaf: bytes) -> bytes:
+    return sha256(chain + leaf).digest()
+
+
+def pack(seq: int, before: int, chain: bytes, data: bytes) -> bytes:
+    length = _LENGTH.pack(len(data))
+    rest = _AFTER_CRC.pack(seq, before, chain)
+    check = crc32(data, crc32(rest, crc32(length)))
+    return b"".join((length, _LENGTH.pack(check), rest, data))
+
+
+class Frame(NamedTuple):
+    seq: int
+    before: int
+    """The highest seq that was known to be on the disk when this was written."""
+    chain: bytes
+    data: bytes
+    offset: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + HEAD_SIZE + len(self.data)
+
+
+def unpack(buffer: bytes | memoryview, offset: int) -> Frame | None:
+    """The frame at this place, if it is whole and its CRC is right."""
+    if offset + HEAD_SIZE > len(buffer):
+        return None
+    length, check, seq, before, chain = HEAD.unpack_from(buffer, offset)
+    start = offset + HEAD_SIZE
+    end = start + length
+    if not 0 < length <= MOST_BYTES or end > len(buffer):
+        return None
+    data = bytes(buffer[start:end])
+    found = crc32(buffer[offset + 8 : end], crc32(buffer[offset : offset + 4]))
+    return Frame(seq, before, chain, data, offset) if found == check else None

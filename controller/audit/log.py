@@ -1,0 +1,402 @@
+"""The record being written: one writer, one thread at a time, everything on the disk on return.
+
+What fails while it writes leaves a log that takes nothing any more (`Failed`): what the disk holds
+then is known only when it is read again. `NoRoom` alone leaves it as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec import UNSET, Raw
+
+from controller.audit.aside import set_aside, untold
+from controller.audit.clock import Clock, Day, SystemClock, gaming_day
+from controller.audit.disk import whole_write
+from controller.audit.frames import MOST_BYTES, chain_start, chained, pack
+from controller.audit.notes import SigningKey
+from controller.audit.opening import Opening
+from controller.audit.problems import Damaged, Failed
+from controller.audit.reading import Where
+from controller.audit.records import (
+    CONTROLLER,
+    NOTHING,
+    SHORT,
+    VERSION,
+    Appended,
+    ClockSet,
+    DeviceCursor,
+    Entry,
+    Identity,
+    Kind,
+    Moment,
+    NoteData,
+    Opened,
+    Snapshot,
+    Written,
+    encode,
+)
+from controller.audit.segments import (
+    DIRECTORY,
+    HEADER_SIZE,
+    SIZE,
+    SMALLEST,
+    pack_header,
+    segment_file,
+)
+from controller.audit.signing import Signer, table_name
+from controller.audit.spares import Spares
+from controller.audit.tree import Frontier, leaf_hash
+from controller.procedure.states import State
+
+STEP_US: Final = 500_000
+"""A clock that leaves its pace by more was set."""
+SIGN_AFTER_NS: Final = 900_000_000
+"""So long after a record that nothing signs yet, something does."""
+
+
+class TooLarge(ValueError):
+    """One entry is more than a record may be."""
+
+
+class _Staged(NamedTuple):
+    """Records on their way: their bytes, and where they lead."""
+
+    data: bytes
+    leaves: list[bytes]
+    made: list[Appended]
+
+
+class Log:
+    """Writes one table's record. Not for more than one thread at a time."""
+
+    def __init__(
+        self,
+        opening: Opening,
+        identity: Identity,
+        origin: str,
+        size: int,
+        clock: Clock,
+        day: Day,
+        state: State | None,
+    ) -> None:
+        self.record = opening.record
+        self.origin = origin
+        self.boot = secrets.token_hex(8)
+        self.size = size
+        self._identity = identity
+        self._short = (identity.sw[:SHORT], identity.conf[:SHORT], identity.proc[:SHORT])
+        self._disk = opening.disk
+        self._lock, opening.lock = opening.lock, -1
+        self._clock, self._day = clock, day
+        self._spares = Spares(self._disk, self.record, size)
+        self._failed: BaseException | None = None
+        self._state: State | None = state
+        self._cursors: dict[str, DeviceCursor] = dict(opening.cursors)
+        self._round = 0
+        self._moment: Moment | None = None
+        self._opened: Opened | None = opening.opened()
+        self._certificate = opening.certificate()
+        self._fd = -1
+        self._number = 0
+        self._at = 0
+        self._tree = Frontier()
+        self._where = Where(0, chain_start(origin))
+        self._read_to = self._where
+        """How far the signer has read back."""
+        self._unsigned_since = 0
+        self._begun = False
+        """Something of this boot stands in the record: `mono` has its own pace from there on."""
+        last, segment = opening.last, opening.segment
+        if last is not None and segment is not None:
+            self._moment = Moment(last.utc, last.mono, last.clock)
+            self._round = last.round
+            self._number, self._at = segment.number, segment.end
+            self._where = self._read_to = segment.after
+            hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
+            self._tree = Frontier.of(segment.before.seq, hashes)
+            for frame in segment.frames:
+                self._tree.add(leaf_hash(frame.data))
+        self._signer = Signer(self.record, origin, self._tree)
+
+    @classmethod
+    def begin(
+        cls,
+        opening: Opening,
+        identity: Identity,
+        table_key: Ed25519PrivateKey,
+        *,
+        state: State | None = None,
+        clock: Clock | None = None,
+        day: Day | None = None,
+        size: int = SIZE,
+    ) -> Log:
+        """A boot begins: sets aside what must be, then records `opened` and its certificate, and
+        signs. `state`: what the opening's records make of the procedure.
+
+        Takes the opening's lock with it, whatever comes of it. NoRoom, Failed, Damaged."""
+        if size < SMALLEST:
+            raise ValueError(f"a segment of {size} bytes; at least {SMALLEST}")
+        snapshot = opening.snapshot
+        new = f"holecard/{identity.table}/{secrets.token_hex(8)}"
+        origin = new if snapshot is None else snapshot.origin
+        if opening.segment is not None:
+            size = len(opening.segment.buffer)
+        log = cls(
+            opening, identity, origin, size, clock or SystemClock(), day or gaming_day(), state
+        )
+        try:
+            log._begin(opening, table_key)
+        except BaseException:
+            log._let_go()
+            raise
+        return log
+
+    def _begin(self, opening: Opening, table_key: Ed25519PrivateKey) -> None:
+        last = 0 if opening.last is None else opening.last.seq
+        try:
+            if opening.segment is None:
+                (self.record / DIRECTORY).mkdir(mode=0o750, exist_ok=True)
+                self._disk.sync_directory(self.record)
+                self._next_segment()
+            else:
+                set_aside(opening)
+                self._fd = self._disk.open(opening.segment.file)
+                self._signer.begin(self._number, self._at)
+        except OSError as problem:
+            raise Failed(self.record, problem) from problem
+        tails = untold(opening)
+        key = str(SigningKey(table_name(self.origin), table_key).verifier)
+        torn = sum(tail.size for tail in tails)
+        way = self._signer.way
+        me = self._identity
+        opened = Opened(
+            self.origin,
+            me.software,
+            me.sw,
+            me.conf,
+            me.proc,
+            me.code,
+            Raw(me.game),
+            key,
+            last,
+            torn,
+            way,
+        )
+        told = [Entry("tail", CONTROLLER, tail, self._round) for tail in tails]
+        opened_at = self._write([Entry("opened", CONTROLLER, opened, self._round), *told])[0].seq
+        self._opened = opened
+        self._certificate = self._signer.certificate(self.boot, opened_at, table_key)
+        note = NoteData(self._certificate)
+        self._write([Entry("certificate", CONTROLLER, note, self._round, cause=opened_at)])
+        self.sign()
+        self._spares.prepare()
+
+    # --- what it is asked for -------------------------------------------------------------
+
+    @property
+    def where(self) -> Where:
+        """How far the record goes."""
+        return self._where
+
+    @property
+    def no_room(self) -> OSError | None:
+        """Why the next segment cannot be made, told before it is needed."""
+        return self._spares.problem
+
+    def sign_in(self) -> float | None:
+        """Seconds until a checkpoint is due, 0 when it is; None while all is signed."""
+        if not self._unsigned_since:
+            return None
+        return max(0, self._unsigned_since + SIGN_AFTER_NS - self._clock().mono) / 1e9
+
+    def write(self, entries: Sequence[Entry]) -> list[Appended]:
+        """On the disk on return, in this order. TooLarge, NoRoom: nothing is written. Failed."""
+        if self._failed is not None:
+            raise Failed(self.record, self._failed)
+        return self._write(entries)
+
+    def sign(self) -> Appended:
+        """A checkpoint over all that was written. NoRoom, Failed."""
+        if self._failed is not None:
+            raise Failed(self.record, self._failed)
+        try:
+            self._signer.read_back(self._at, self._read_to, self._where)
+            self._read_to = self._where
+            note = self._signer.checkpoint(self._tree)
+        except (OSError, Damaged) as problem:
+            raise self._fail(problem) from problem
+        made = self._write([Entry("checkpoint", CONTROLLER, NoteData(note), self._round)])[0]
+        self._unsigned_since = 0
+        return made
+
+    def close(self) -> None:
+        """In good order: `closed` and a checkpoint are its last records. NoRoom, Failed; whatever
+        is raised, the record is let go of."""
+        try:
+            if self._failed is None and self._fd >= 0:
+                self._write([Entry("closed", CONTROLLER, NOTHING, self._round)])
+                self.sign()
+        finally:
+            self._let_go()
+
+    # --- writing --------------------------------------------------------------------------
+
+    def _write(self, entries: Sequence[Entry]) -> list[Appended]:
+        """All into one segment: where they do not fit into this one, they begin the next."""
+        moment = self._clock()
+        told = self._clock_set(moment)
+        staged = self._stage([*told, *entries], moment)
+        if self._at + len(staged.data) > self.size:
+            if HEADER_SIZE + len(staged.data) > self.size:
+                raise TooLarge(f"{len(staged.data)} bytes at once; a segment has {self.size}")
+            self._next_segment()
+            staged = self._stage([*told, *entries], moment)
+            if self._at + len(staged.data) > self.size:
+                raise TooLarge(f"{len(staged.data)} bytes at once; {self.size - self._at} are free")
+        try:
+            whole_write(self._disk, self._fd, staged.data, self._at)
+            self._disk.sync(self._fd)
+        except OSError as problem:
+            raise self._fail(problem) from problem
+        self._took(staged, moment)
+        for entry in entries:
+            self._learn(entry)
+        if not self._unsigned_since:
+            self._unsigned_since = moment.mono
+        return staged.made[len(told) :]
+
+    def _stage(self, entries: Sequence[Entry], moment: Moment) -> _Staged:
+        """Their frames, from where the record stands. Changes nothing. TooLarge."""
+        seq, chain = self._where
+        before = seq
+        day = self._day(moment.utc)
+        frames, leaves, made = [], [], []
+        for entry in entries:
+            seq += 1
+            data = encode(
+                Written(
+                    VERSION,
+                    self._identity.table,
+                    self.boot,
+                    seq,
+                    day,
+                    moment.utc,
+                    moment.mono,
+                    moment.quality,
+                    entry.round,
+                    entry.kind,
+                    entry.by,
+                    *self._short,
+                    entry.cause or UNSET,
+                    entry.cursor or UNSET,
+                    entry.data,
+                )
+            )
+            if len(data) > MOST_BYTES:
+                raise TooLarge(f"a {entry.kind} of {len(data)} bytes; at most {MOST_BYTES}")
+            leaf = leaf_hash(data)
+            chain = chained(chain, leaf)
+            frames.append(pack(seq, before, chain, data))
+            leaves.append(leaf)
+            made.append(Appended(seq, chain))
+        return _Staged(b"".join(frames), leaves, made)
+
+    def _took(self, staged: _Staged, moment: Moment) -> None:
+        """They are on the disk."""
+        for leaf in staged.leaves:
+            self._tree.add(leaf)
+        self._at += len(staged.data)
+        self._where = Where(staged.made[-1].seq, staged.made[-1].chain)
+        self._moment = moment
+        self._begun = True
+
+    def _learn(self, entry: Entry) -> None:
+        """What the next snapshot has to say."""
+        self._round = max(self._round, entry.round)
+        if entry.cursor is not None:
+            self._cursors[entry.cursor.device] = entry.cursor
+        if entry.state is not None:
+            self._state = entry.state
+
+    def _clock_set(self, moment: Moment) -> list[Entry]:
+        """Told before anything else is: that the clock was set."""
+        last = self._moment
+        if last is None:
+            return []
+        ran = (moment.mono - last.mono) // 1000
+        if self._begun:
+            wanted = last.utc + ran
+            if abs(moment.utc - wanted) <= STEP_US:
+                return []
+        elif moment.utc >= last.utc:
+            return []
+        else:
+            wanted = last.utc
+        kind: Kind = "clock"
+        return [Entry(kind, CONTROLLER, ClockSet(wanted, last.mono), self._round)]
+
+    def _next_segment(self) -> None:
+        """NoRoom: the record stands as it stood. Failed."""
+        file = self._spares.take()
+        number = self._number + 1
+        moment = self._clock()
+        snapshot = Snapshot(
+            self.origin,
+            number,
+            self._where.chain.hex(),
+            tuple(one.hex() for one in self._tree.hashes),
+            self._cursors,
+            Raw(encode(self._state)),
+            self._opened or UNSET,
+            self._certificate or UNSET,
+        )
+        staged = self._stage([Entry("snapshot", CONTROLLER, snapshot, self._round)], moment)
+        if HEADER_SIZE + len(staged.data) > self.size:
+            raise TooLarge(f"a snapshot of {len(staged.data)} bytes; a segment has {self.size}")
+        try:
+            if self._fd >= 0:
+                self._signer.read_back(self._at, self._read_to, self._where)
+                self._read_to = self._where
+            fd = self._disk.open(file)
+            try:
+                data = pack_header(number, self.size) + staged.data
+                whole_write(self._disk, fd, data, 0)
+                self._disk.sync(fd)
+                whole = segment_file(self.record, number)
+                self._disk.rename(file, whole)
+                self._disk.sync_directory(whole.parent)
+                self._signer.begin(number, HEADER_SIZE)
+            except BaseException:
+                self._disk.close(fd)
+                raise
+        except (OSError, Damaged) as problem:
+            raise self._fail(problem) from problem
+        if self._fd >= 0:
+            self._disk.close(self._fd)
+        self._fd, self._number, self._at = fd, number, HEADER_SIZE
+        self._took(staged, moment)
+        self._spares.prepare()
+
+    def _fail(self, first: OSError | Damaged) -> Failed:
+        """The first cause stays."""
+        self._failed = self._failed or first
+        return Failed(self.record, self._failed)
+
+    def _let_go(self) -> None:
+        self._signer.close()
+        self._spares.close()
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):  # all that counts was synced, or has failed
+                self._disk.close(self._fd)
+            self._fd = -1
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+        self._failed = self._failed or OSError(errno.EBADF, "it is closed")

@@ -1,0 +1,190 @@
+"""A record is opened for writing in two steps: what is there is read, then a boot begins.
+
+opening = Opening.at(directory, table="mega-1")     # reads; nothing is changed
+state = fold(opening)                               # the table's part
+log = Log.begin(opening, identity, table_key, state=state)
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from controller.audit.disk import DIRECTORY_MODE, MODE, Disk, RealDisk
+from controller.audit.problems import CannotWrite, InUse, NoRecord, OtherTable, Unexplained
+from controller.audit.reading import (
+    Segment,
+    in_words,
+    missing,
+    read_segment,
+    record_of,
+)
+from controller.audit.records import DeviceCursor, NoteData, Opened, Record, Snapshot
+from controller.audit.segments import DIRECTORY, SPARE, numbers
+from controller.audit.tails import Tail, Verdict
+
+LOCK: Final = "lock"
+_OURS: Final = frozenset({LOCK, DIRECTORY, "tails", "cosigned", "index.db"})
+"""What may lie in a record's directory before the first segment does."""
+
+
+class Opening:
+    """What a record holds, read and held against itself, and the lock on it."""
+
+    def __init__(self, record: Path, disk: Disk, lock: int) -> None:
+        self.record = record
+        self.disk = disk
+        self.lock = lock
+        self.segment: Segment | None = None
+        """The last one; None in a new record."""
+        self.tail: Tail | None = None
+        self.accepted: tuple[str, str] | None = None
+        self.records: list[Record] = []
+        """Those of the last segment, its snapshot's first."""
+        self.cursors: dict[str, DeviceCursor] = {}
+
+    @classmethod
+    def at(
+        cls,
+        record: Path,
+        *,
+        table: str,
+        disk: Disk | None = None,
+        accept: tuple[str, str] | None = None,
+    ) -> Opening:
+        """Reads the last segment. `accept`: two people who accept what no loss of power explains.
+
+        NoRecord, InUse, OtherTable, Damaged, Missing, Unexplained, CannotWrite."""
+        _look_at(record)
+        lock = _locked(record)
+        opening = cls(record, disk or RealDisk(), lock)
+        try:
+            if there := _there(record):
+                opening._read(there[-1], table, accept)
+        except BaseException:
+            os.close(lock)
+            raise
+        return opening
+
+    def close(self) -> None:
+        """Where no boot begins after all."""
+        if self.lock >= 0:
+            os.close(self.lock)
+            self.lock = -1
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        return None if self.segment is None else self.segment.snapshot
+
+    @property
+    def last(self) -> Record | None:
+        return self.records[-1] if self.records else None
+
+    @property
+    def state(self) -> bytes | None:
+        """The procedure's state before `records`, as JSON; "null" before the first decision."""
+        return None if self.snapshot is None else bytes(self.snapshot.state)
+
+    def opened(self) -> Opened | None:
+        """The last start of the controller."""
+        found = None if self.snapshot is None else self.snapshot.opened or None
+        for record in self.records:
+            if record.kind == "opened":
+                found = msgspec.json.decode(record.data, type=Opened)
+        return found
+
+    def certificate(self) -> str | None:
+        """The note of the last boot's certificate."""
+        found = None if self.snapshot is None else self.snapshot.certificate or None
+        for record in self.records:
+            if record.kind == "certificate":
+                found = msgspec.json.decode(record.data, type=NoteData).note
+        return found
+
+    def closed(self) -> bool:
+        """Whether the controller ended in good order: `closed`, and its checkpoint."""
+        return "closed" in [record.kind for record in self.records[-2:]]
+
+    def cursor(self, device: str) -> DeviceCursor | None:
+        return self.cursors.get(device)
+
+    def chains(self, device: str) -> Mapping[int, str]:
+        """The chains of the device's last records, by their seq, as far as the segment goes."""
+        found = self.cursors.get(device)
+        return MappingProxyType(
+            {
+                at.cursor.seq: at.cursor.chain
+                for at in self.records
+                if found is not None
+                and at.cursor is not None
+                and (at.cursor.device, at.cursor.epoch) == (device, found.epoch)
+            }
+        )
+
+    def _read(self, number: int, table: str, accept: tuple[str, str] | None) -> None:
+        segment = self.segment = read_segment(self.record, number)
+        self.records = [record_of(segment.file, frame) for frame in segment.frames]
+        found = self.records[0].table
+        if found != table:
+            what = f"is the record of table {found}, not of {table}"
+            raise OtherTable(self.record, what, "name the record of this table")
+        self.tail = tail = segment.tail()
+        if tail.verdict is Verdict.MISSING:
+            raise missing(segment, tail)
+        if tail.verdict is Verdict.UNEXPLAINED:
+            if accept is None:
+                what = f"offset {tail.offset}: {in_words(tail, segment)}"
+                todo = "two people may accept that: holecard audit accept-tail"
+                raise Unexplained(segment.file, what, todo)
+            self.accepted = accept
+        self.cursors = dict(segment.snapshot.cursors)
+        for record in self.records:
+            if record.cursor is not None:
+                self.cursors[record.cursor.device] = record.cursor
+
+
+def _locked(record: Path) -> int:
+    """The one writer's lock. Makes the directory where there is none."""
+    try:
+        record.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        lock = os.open(record / LOCK, flags, MODE)
+    except FileExistsError:
+        raise NoRecord(record, "is no directory", "name a record's directory") from None
+    except FileNotFoundError:
+        todo = f"make {record.parent} first"
+        raise NoRecord(record, "there is no directory to make it in", todo) from None
+    except OSError as problem:
+        what = f"cannot be written: {problem.strerror}"
+        raise CannotWrite(record, what, "let the controller's user write there") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        os.close(lock)
+        if problem.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            todo = "one controller writes a record: stop the other one"
+            raise InUse(record, "another process writes it", todo) from None
+        raise CannotWrite(record, f"cannot be locked: {problem.strerror}", "mend that") from None
+    return lock
+
+
+def _there(record: Path) -> list[int]:
+    return numbers(record) if (record / DIRECTORY).exists() else []
+
+
+def _look_at(record: Path) -> None:
+    """What holds no segments becomes a new record, unless it is something else's. NoRecord."""
+    if not record.is_dir() or _there(record):
+        return
+    for place, ours in ((record, _OURS), (record / DIRECTORY, {SPARE})):
+        strange = sorted(set(os.listdir(place)) - ours) if place.is_dir() else []
+        if strange:
+            what = f"holds no record, but {strange[0]}"
+            raise NoRecord(place, what, "name a record's directory or an empty one")

@@ -1,0 +1,70 @@
+"""Why a record cannot be opened, read or written. Each says what is wrong and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class RecordProblem(Exception):
+    """The record: where, what is wrong, what to do."""
+
+    def __init__(self, where: Path | str, what: str, todo: str) -> None:
+        super().__init__(str(where), what, todo)
+        self.where = str(where)
+        self.what = what
+        self.todo = todo
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}; {self.todo}"
+
+
+class NoRecord(RecordProblem):
+    """There is none at this place, or something else is."""
+
+
+class InUse(RecordProblem):
+    """Another process writes it."""
+
+
+class OtherTable(RecordProblem):
+    """It is the record of another table."""
+
+
+class Damaged(RecordProblem):
+    """Its bytes are not what was written."""
+
+
+class Missing(RecordProblem):
+    """Records that were acknowledged are gone."""
+
+
+class Unexplained(RecordProblem):
+    """Bytes past the last record that no loss of power explains."""
+
+
+class CannotWrite(RecordProblem):
+    """The place for it cannot be written or read: rights, disk."""
+
+
+class NotNow(RecordProblem):
+    """It can be recorded later: nothing was written, nothing is lost."""
+
+
+class NoRoom(NotNow):
+    """The disk has no room for the next segment."""
+
+
+class Busy(NotNow):
+    """Too much waits to be recorded."""
+
+
+class Failed(RecordProblem):
+    """The record takes nothing any more until it is opened anew. `first` is the first cause."""
+
+    def __init__(self, where: Path | str, first: BaseException) -> None:
+        super().__init__(
+            where,
+            f"nothing is recorded any more since: {first}",
+            "hold the table, mend the cause, start the controller again",
+        )
+        self.first = first

@@ -1,0 +1,83 @@
+"""Segment files: their names, their headers, and how a new one comes to be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from struct import Struct as Layout
+from typing import Final, NamedTuple
+
+from controller.audit.disk import Disk, whole_write
+from controller.audit.problems import Damaged, NoRecord
+
+DIRECTORY: Final = "segments"
+SPARE: Final = "spare.seg"
+SIZE: Final = 8 * 1024 * 1024
+SMALLEST: Final = 4096
+LARGEST: Final = 1 << 30
+_MAGIC: Final = b"holecard log 1\n\0"
+_HEADER: Final = Layout("<16sII")
+HEADER_SIZE: Final = _HEADER.size
+_NAME: Final = re.compile(r"(\d{8})\.seg")
+_ZEROS: Final = bytes(1024 * 1024)
+
+
+class Header(NamedTuple):
+    number: int
+    size: int
+
+
+def segment_file(record: Path, number: int) -> Path:
+    return record / DIRECTORY / f"{number:08d}.seg"
+
+
+def spare_file(record: Path) -> Path:
+    return record / DIRECTORY / SPARE
+
+
+def pack_header(number: int, size: int) -> bytes:
+    return _HEADER.pack(_MAGIC, number, size)
+
+
+def read_header(file: Path, data: bytes, number: int, size: int) -> Header:
+    """The header of segment `number`, whose file has `size` bytes. Damaged."""
+    if len(data) < HEADER_SIZE or not data.startswith(_MAGIC):
+        raise Damaged(file, "is no segment of a record", "put the right file back")
+    _, found, room = _HEADER.unpack_from(data)
+    if found != number:
+        raise Damaged(file, f"is segment {found}, not {number}", "put the right file back")
+    if room != size or not SMALLEST <= room <= LARGEST:
+        raise Damaged(file, f"has {size} bytes, its header says {room}", "put the whole file back")
+    return Header(number, room)
+
+
+def numbers(record: Path) -> list[int]:
+    """The segments that are there, in order; none in a record that is about to begin.
+
+    NoRecord, Damaged where one is missing."""
+    place = record / DIRECTORY
+    try:
+        names = [entry.name for entry in place.iterdir()]
+    except FileNotFoundError:
+        raise NoRecord(record, "there is no record here", "name its directory") from None
+    except NotADirectoryError:
+        raise NoRecord(record, "is no directory of a record", "name its directory") from None
+    found = sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+    for at, number in enumerate(found, found[0] if found else 1):
+        if at != number:
+            raise Damaged(segment_file(record, at), "is missing", "put it back from the archive")
+    return found
+
+
+def make_spare(disk: Disk, record: Path, size: int) -> None:
+    """The next segment's file, zeros to its end, on the disk. Whoever stops half-way leaves a file
+    that the next one makes anew."""
+    file = spare_file(record)
+    fd = disk.create(file)
+    try:
+        for offset in range(0, size, len(_ZEROS)):
+            whole_write(disk, fd, _ZEROS[: size - offset], offset)
+        disk.sync(fd)
+    finally:
+        disk.close(fd)
+    disk.sync_directory(file.parent)

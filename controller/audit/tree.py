@@ -1,0 +1,199 @@
+"""The Merkle tree of RFC 6962 over the records, as far as it must be held to go on growing.
+
+A tree of n leaves is the roots of its whole subtrees, one for each bit of n: a leaf that is added
+costs about one hash, and the root log2(n). Nothing here knows the leaves that were added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Final, TypeAlias
+
+HASH_SIZE: Final = 32
+EMPTY_ROOT: Final = sha256().digest()
+
+Hash: TypeAlias = bytes
+Block: TypeAlias = tuple[int, int]
+"""A whole subtree: its first leaf, and its level; it has 2 ** level leaves."""
+
+
+def leaf_hash(data: bytes) -> Hash:
+    return sha256(b"\x00" + data).digest()
+
+
+def node_hash(left: Hash, right: Hash) -> Hash:
+    return sha256(b"\x01" + left + right).digest()
+
+
+class Frontier:
+    """A tree from its first leaf on."""
+
+    __slots__ = ("_hashes", "_size")
+
+    def __init__(self) -> None:
+        self._hashes: list[Hash] = []
+        self._size = 0
+
+    @classmethod
+    def of(cls, size: int, hashes: Sequence[Hash]) -> Frontier:
+        """The tree of so many leaves whose whole subtrees have these roots, largest first."""
+        if size < 0:
+            raise ValueError(f"a tree of {size} leaves; allowed: 0 or more")
+        made = cls()
+        made._hashes = _checked(hashes, size.bit_count(), f"a tree of {size} leaves")
+        made._size = size
+        return made
+
+    @property
+    def size(self) -> int:
+        """How many leaves it has."""
+        return self._size
+
+    @property
+    def hashes(self) -> tuple[Hash, ...]:
+        """The roots of its whole subtrees, largest first."""
+        return tuple(self._hashes)
+
+    def add(self, leaf: Hash) -> None:
+        if len(leaf) != HASH_SIZE:
+            raise ValueError(_wrong_size(leaf))
+        hashes = self._hashes
+        size = self._size
+        top = leaf
+        while size & 1:
+            # node_hash(), written out: this runs for every record that is written or verified.
+            top = sha256(b"\x01" + hashes.pop() + top).digest()
+            size >>= 1
+        hashes.append(top)
+        self._size += 1
+
+    def root(self) -> Hash:
+        return folded(self._hashes)
+
+    def copy(self) -> Frontier:
+        other = Frontier()
+        other._hashes = self._hashes.copy()
+        other._size = self._size
+        return other
+
+    def __repr__(self) -> str:
+        return f"Frontier({self._size} leaves, root {self.root().hex()[:16]}...)"
+
+
+class Span:
+    """The leaves from `begin` up to `end` of a tree, whatever stands before and behind them.
+
+    Parts of a record are hashed each by itself, and put together with `merged`.
+    """
+
+    __slots__ = ("_begin", "_end", "_hashes")
+
+    def __init__(self, begin: int) -> None:
+        if begin < 0:
+            raise ValueError(f"leaves from {begin} on; allowed: 0 or more")
+        self._begin = begin
+        self._end = begin
+        self._hashes: list[Hash] = []
+
+    @classmethod
+    def of(cls, begin: int, end: int, hashes: Sequence[Hash]) -> Span:
+        """The leaves whose largest whole subtrees have these roots, in order."""
+        made = cls(begin)
+        what = f"the leaves from {begin} up to {end}"
+        if end < begin:
+            raise ValueError(f"{what}; allowed: up to {begin} or more")
+        made._hashes = _checked(hashes, sum(1 for _ in blocks(begin, end)), what)
+        made._end = end
+        return made
+
+    @property
+    def begin(self) -> int:
+        return self._begin
+
+    @property
+    def end(self) -> int:
+        return self._end
+
+    @property
+    def hashes(self) -> tuple[Hash, ...]:
+        """The roots of the largest whole subtrees in it, in the order of the leaves."""
+        return tuple(self._hashes)
+
+    def add(self, leaf: Hash) -> None:
+        if len(leaf) != HASH_SIZE:
+            raise ValueError(_wrong_size(leaf))
+        self._put(0, leaf)
+
+    def frontier(self) -> Frontier:
+        """The tree that these leaves are. Only of leaves from the first on."""
+        if self._begin:
+            raise ValueError(f"leaves from {self._begin} on are no tree; allowed: from 0 on")
+        return Frontier.of(self._end, self._hashes)
+
+    def root(self) -> Hash:
+        """The hash over these leaves where they are a subtree, as the proofs have it."""
+        room = self._begin & -self._begin
+        if self._begin and self._end - self._begin > room:
+            raise ValueError(
+                f"the leaves from {self._begin} up to {self._end} are no subtree; "
+                f"allowed: up to {self._begin + room}"
+            )
+        return folded(self._hashes)
+
+    def _put(self, level: int, top: Hash) -> None:
+        """A whole subtree right behind the last leaf, paired with what stands before it."""
+        end = self._end + (1 << level)
+        index = self._end >> level
+        while index & 1 and (index - 1) << level >= self._begin:
+            top = node_hash(self._hashes.pop(), top)
+            index >>= 1
+            level += 1
+        self._hashes.append(top)
+        self._end = end
+
+    def __repr__(self) -> str:
+        return f"Span({self._begin}, {self._end})"
+
+
+def merged(left: Span, right: Span) -> Span:
+    """Both, the one right behind the other, as one; they stay as they are."""
+    if left.end != right.begin:
+        raise ValueError(f"{right!r} does not begin where {left!r} ends")
+    both = Span.of(left.begin, left.end, left.hashes)
+    for (_, level), top in zip(blocks(right.begin, right.end), right.hashes, strict=True):
+        both._put(level, top)
+    return both
+
+
+def blocks(begin: int, end: int) -> Iterator[Block]:
+    """The largest whole subtrees that make up these leaves, in order."""
+    while begin < end:
+        level = (end - begin).bit_length() - 1
+        if begin:
+            level = min(level, (begin & -begin).bit_length() - 1)
+        yield begin, level
+        begin += 1 << level
+
+
+def folded(hashes: Sequence[Hash]) -> Hash:
+    """The root over whole subtrees, the largest of them first."""
+    if not hashes:
+        return EMPTY_ROOT
+    root = hashes[-1]
+    for left in hashes[-2::-1]:
+        root = node_hash(left, root)
+    return root
+
+
+def _checked(hashes: Sequence[Hash], count: int, what: str) -> list[Hash]:
+    if len(hashes) != count:
+        raise ValueError(f"{what}: {len(hashes)} hashes; allowed: {count}")
+    for one in hashes:
+        if len(one) != HASH_SIZE:
+            raise ValueError(f"{what}: {_wrong_size(one)}")
+    return list(hashes)
+
+
+def _wrong_size(one: Hash) -> str:
+    return f"a hash of {len(one)} bytes; allowed: {HASH_SIZE}"
