@@ -17,6 +17,10 @@ MOST_AHEAD: Final = 1_000_000
 """No frame so far past the last one can be of the same record's last writes."""
 _SOMETHING: Final = re.compile(rb"[^\0]")
 _ALL_ZERO: Final = re.compile(rb"\0*")
+HOLE: Final = 40
+"""More zeros in a row than a frame has anywhere."""
+_HOLE: Final = re.compile(rb"\0{%d,}" % HOLE)
+_JSON: Final = json.JSONDecoder()
 
 
 class Verdict(Enum):
@@ -83,24 +87,50 @@ def _is_torn(buffer: bytes, at: int, stop: int, last: int) -> bool:
 
     A frame that is whole, with nothing missing before it, would have been read as a good one were
     its chain right: no cut-off write leaves it."""
+    if not _holes_are_pieces(buffer, at, stop):
+        return False
     hole = False
     while at < stop:
         last += 1
-        if _zero_piece(buffer, at, at + HEAD_SIZE) or stop <= at + HEAD_SIZE:
+        if _zero_piece(buffer, at, at + HEAD_SIZE):
             return True  # where the next one begins cannot be told any more
+        if stop <= at + HEAD_SIZE:
+            return _may_begin(buffer[at:stop], last)
         length, _, seq, before, _ = HEAD.unpack_from(buffer, at)
         end = at + HEAD_SIZE + length
         likely = 0 < length <= MOST_BYTES and seq == last and before < seq
         if not likely or end > len(buffer):
             return False
         if unpack(buffer, at) is None:
+            if _begins_with_object(buffer[at + HEAD_SIZE : stop]):
+                return False
             if not _zero_piece(buffer, at, end):
-                return stop < end and not _is_json(buffer[at + HEAD_SIZE : stop])
+                return stop < end
             hole = True
         elif not hole:
             return False
         at = end
     return hole
+
+
+def _holes_are_pieces(buffer: bytes, at: int, stop: int) -> bool:
+    """Whether every run of zeros that no frame has is one or more sectors, or ends with one."""
+    for hole in _HOLE.finditer(buffer, at, stop):
+        begins = hole.start() == at or not hole.start() % SECTOR
+        # What was written may end with zeros of its own where the hole begins, or begin with them.
+        nearly = HOLE // 2
+        inside = hole.end() % SECTOR
+        begins = begins or SECTOR - hole.start() % SECTOR <= nearly
+        if not begins or nearly < inside:
+            return False
+    return True
+
+
+def _may_begin(head: bytes, seq: int) -> bool:
+    """Whether this can be the beginning of the frame `seq`, as far as it goes."""
+    length = int.from_bytes(head[:4].ljust(4, b"\0"), "little")
+    expected = seq.to_bytes(8, "little")[: max(0, len(head) - 8)]
+    return 0 < length <= MOST_BYTES and head[8:16] == expected[: len(head[8:16])]
 
 
 def _zero_piece(buffer: bytes, start: int, end: int) -> bool:
@@ -115,9 +145,10 @@ def _zero_piece(buffer: bytes, start: int, end: int) -> bool:
     return False
 
 
-def _is_json(data: bytes) -> bool:
-    """What is written whole is an object."""
+def _begins_with_object(data: bytes) -> bool:
+    """The record of the frame is there whole, so that no write of it was cut off."""
     try:
-        return isinstance(json.loads(data), dict)
+        found, _ = _JSON.raw_decode(data.decode("latin-1"))
     except ValueError:
         return False
+    return isinstance(found, dict)

@@ -1,0 +1,1 @@
+"""The record: what is written, read back, signed, sealed and verified."""

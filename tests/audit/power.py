@@ -1,0 +1,171 @@
+"""A disk that loses its power: what was not synced is there in part, or not at all.
+
+`PowerDisk` does everything to real files, without waiting for the real disk, and remembers beside
+it what of that a disk would be bound to hold. `left(...)` is one of the many states in which a
+loss of power could leave it: of what was written and not synced any sectors, of the names that were
+not synced the first few.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from controller.audit.disk import RealDisk
+
+SECTOR: Final = 512
+
+
+class PowerLost(Exception):
+    """Everything ends here."""
+
+
+class _File:
+    """What a disk is bound to hold of a file, and what it may hold."""
+
+    def __init__(self) -> None:
+        self.safe = bytearray()
+        self.loose: list[tuple[int, bytes]] = []
+        """Written and not synced, cut into sectors, in order."""
+
+
+class PowerDisk(RealDisk):
+    def __init__(self, root: Path, off_at: int | None = None) -> None:
+        self.root = root
+        self.calls = 0
+        self.off_at = off_at
+        self._files: dict[int, _File] = {}
+        self._names: dict[str, _File] = {}
+        """As a loss of power would find them at best: all that was done."""
+        self._safe_names: dict[str, _File] = {}
+        self._loose_names: dict[str, list[dict[str, _File]]] = {}
+        """By directory: the names after each change that was not synced."""
+
+    def _count(self) -> None:
+        """One more call; at `off_at` the power goes, before anything of it is done."""
+        self.calls += 1
+        if self.off_at is not None and self.calls > self.off_at:
+            raise PowerLost
+
+    def know(self) -> None:
+        """What lies there now is on the disk: the record of an earlier run."""
+        for file in sorted(self.root.rglob("*")):
+            if file.is_file():
+                known = _File()
+                known.safe = bytearray(file.read_bytes())
+                self._names[self._name(file)] = known
+        self._safe_names = dict(self._names)
+
+    def _name(self, file: Path) -> str:
+        return str(file.relative_to(self.root))
+
+    def _renamed(self, file: Path) -> None:
+        directory = str(file.parent.relative_to(self.root))
+        self._loose_names.setdefault(directory, []).append(dict(self._names))
+
+    def create(self, file: Path) -> int:
+        self._count()
+        fd = super().create(file)
+        self._files[fd] = self._names[self._name(file)] = _File()
+        self._renamed(file)
+        return fd
+
+    def open(self, file: Path) -> int:
+        self._count()
+        fd = super().open(file)
+        self._files[fd] = self._names[self._name(file)]
+        return fd
+
+    def write(self, fd: int, data: bytes, offset: int) -> int:
+        self._count()
+        loose = self._files[fd].loose
+        at = 0
+        while at < len(data):
+            room = SECTOR - (offset + at) % SECTOR
+            loose.append((offset + at, data[at : at + room]))
+            at += room
+        return super().write(fd, data, offset)
+
+    def sync(self, fd: int) -> None:
+        self._count()
+        file = self._files[fd]
+        _put(file.safe, file.loose)
+        file.loose = []
+
+    def close(self, fd: int) -> None:
+        self._files.pop(fd)
+        super().close(fd)
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._count()
+        super().rename(old, new)
+        self._names[self._name(new)] = self._names.pop(self._name(old))
+        self._renamed(new)
+
+    def remove(self, file: Path) -> None:
+        self._count()
+        super().remove(file)
+        del self._names[self._name(file)]
+        self._renamed(file)
+
+    def sync_directory(self, directory: Path) -> None:
+        self._count()
+        name = str(directory.relative_to(self.root))
+        self._loose_names.pop(name, None)
+        if not self._loose_names:
+            self._safe_names = dict(self._names)
+        else:
+            for file, known in self._names.items():
+                if str(Path(file).parent) == name:
+                    self._safe_names[file] = known
+            for file in list(self._safe_names):
+                if str(Path(file).parent) == name and file not in self._names:
+                    del self._safe_names[file]
+
+    def left(self, place: Path, random: Random) -> None:
+        """One of the states in which the power could have left it, as files below `place`."""
+        names = dict(self._safe_names)
+        for directory, changes in self._loose_names.items():
+            happened = random.randint(0, len(changes))
+            if happened:
+                for name in [one for one in names if str(Path(one).parent) == directory]:
+                    del names[name]
+                found = changes[happened - 1].items()
+                names |= {one: file for one, file in found if str(Path(one).parent) == directory}
+        for name, file in names.items():
+            target = place / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(_survived(file, random))
+
+
+def _survived(file: _File, random: Random) -> bytes:
+    content = bytearray(file.safe)
+    way = random.randrange(4)
+    if way == 0:
+        kept = file.loose
+    elif way == 1:
+        kept = file.loose[: random.randint(0, len(file.loose))]
+    else:
+        chance = random.random()
+        kept = [piece for piece in file.loose if random.random() < chance]
+    _put(content, kept)
+    return bytes(content)
+
+
+def _put(content: bytearray, pieces: list[tuple[int, bytes]]) -> None:
+    for offset, data in pieces:
+        if offset + len(data) > len(content):
+            content.extend(bytes(offset + len(data) - len(content)))
+        content[offset : offset + len(data)] = data
+
+
+def discard(place: Path) -> None:
+    """Everything below it."""
+    for file in sorted(place.rglob("*"), reverse=True):
+        if file.is_dir():
+            file.rmdir()
+        else:
+            os.unlink(file)
+    place.rmdir()

@@ -1,0 +1,96 @@
+"""A table whose record the tests write: its identity, keys, clock and entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from controller.audit.disk import Disk
+from controller.audit.log import Log
+from controller.audit.opening import Opening
+from controller.audit.reading import records
+from controller.audit.records import (
+    OWN,
+    Appended,
+    By,
+    DeviceCursor,
+    Entry,
+    Identity,
+    Moment,
+    Record,
+)
+
+TABLE: Final = "mega-1"
+IDENTITY: Final = Identity(TABLE, "holecard 0", "5a" * 32, "c0" * 32, "de" * 32, b'{"name":"mega"}')
+TABLE_KEY: Final = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+ANN: Final = By("dealer", "Ann")
+SMALL: Final = 16 * 1024
+"""Bytes of a segment in which there is room for some dozens of records."""
+NOON: Final = 1_800_000_000_000_000
+_HOURS: Final = count()
+"""Each boot is later than those before it."""
+
+
+class FakeClock:
+    """A clock that goes on by a millisecond at each look, and can be set."""
+
+    def __init__(self, utc: int = NOON, mono: int = 10**9) -> None:
+        self.utc = utc
+        self.mono = mono
+
+    def __call__(self) -> Moment:
+        self.go(0.001)
+        return Moment(self.utc, self.mono, "synced")
+
+    def go(self, seconds: float) -> None:
+        self.utc += round(seconds * 1e6)
+        self.mono += round(seconds * 1e9)
+
+    def set(self, seconds: float) -> None:
+        """Somebody sets it forward, or back."""
+        self.utc += round(seconds * 1e6)
+
+
+def note(text: str, size: int = 0, *, sign: bool = False, round: int = 0) -> Entry:
+    return Entry("note", ANN, {"text": text.ljust(size, ".")}, round, sign=sign)
+
+
+def told(device: str, seq: int, epoch: int = 7) -> Entry:
+    """Something that a device told, with its cursor."""
+    cursor = DeviceCursor(device, epoch, seq, f"{seq:016x}")
+    return Entry("device", By("device", device), {"what": "cover", "open": True}, cursor=cursor)
+
+
+def begun(
+    place: Path,
+    *,
+    disk: Disk | None = None,
+    size: int = SMALL,
+    clock: FakeClock | None = None,
+    accept: tuple[str, str] | None = None,
+) -> Log:
+    """A boot at this place."""
+    opening = Opening.at(place, table=TABLE, disk=disk, accept=accept)
+    clock = clock or FakeClock(NOON + next(_HOURS) * 3_600_000_000)
+    return Log.begin(opening, IDENTITY, TABLE_KEY, clock=clock, size=size)
+
+
+def everything(place: Path) -> list[Record]:
+    return [record for _, record in records(place)]
+
+
+def handed_in(place: Path) -> list[tuple[int, bytes]]:
+    """Seq and data of all that the record does not write by itself."""
+    return [(one.seq, bytes(one.data)) for one in everything(place) if one.kind not in OWN]
+
+
+def kinds(found: Sequence[Record]) -> list[str]:
+    return [record.kind for record in found]
+
+
+def seqs(made: Sequence[Appended]) -> list[int]:
+    return [one.seq for one in made]
