@@ -11,9 +11,10 @@ import re
 import struct
 from collections.abc import Callable, Iterator
 from enum import IntEnum, IntFlag
-from typing import Any, ClassVar, Final, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from firmware_protocol.enums import DeviceClass
 from firmware_protocol.errors import BadPadding, BadText, OutOfRange, ProtocolError, WrongSize
@@ -31,6 +32,10 @@ class Unfit(Exception):
         super().__init__(error, why)
         self.error = error
         self.why = why
+
+
+_Pass: TypeAlias = tuple[int, Callable[[Any], Any]]
+"""A rule's way in or out, and the place of its field."""
 
 
 class Rule(NamedTuple):
@@ -72,11 +77,15 @@ def one_of(name: str, enum: type[IntEnum], low: int = 0) -> Rule:
 def some_of(name: str, flags: type[IntFlag]) -> Rule:
     """Any members of `flags` together."""
     every = sum(int(member) for member in flags)
+    seen: dict[int, IntFlag] = {}  # no more than there are sets of members
 
     def check(value: int) -> IntFlag:
+        found = seen.get(value)
+        if found is not None:
+            return found
         if value < 0 or value & ~every:
             raise Unfit(OutOfRange, f"{value:#x} has bits that are no {flags.__name__}")
-        return flags(value)
+        return seen.setdefault(value, flags(value))
 
     return Rule(name, check, check)
 
@@ -100,7 +109,12 @@ def exactly(name: str, size: int) -> Rule:
             raise Unfit(WrongSize, f"has {len(value)} bytes, not {size}")
         return value
 
-    return Rule(name, check, lambda value: value)
+    return Rule(name, check, _as_it_is)
+
+
+def _as_it_is(value: bytes) -> bytes:
+    """struct has seen to it."""
+    return value
 
 
 def text(name: str, size: int, *, word: bool = False) -> Rule:
@@ -139,14 +153,14 @@ class Spec:
         self._struct = struct.Struct(form)
         self._zeros = tuple(_zeros(form))
         self._rules = tuple((self.fields.index(rule.name), rule) for rule in rules)
+        self._to_wire = tuple((at, rule.to_wire) for at, rule in self._rules)
+        self._from_wire = tuple(
+            (at, rule.from_wire) for at, rule in self._rules if rule.from_wire is not _as_it_is
+        )
 
     def pack(self, message: Payload) -> bytes:
-        out = [getattr(message, name) for name in self.fields]
-        for at, rule in self._rules:
-            try:
-                out[at] = rule.to_wire(out[at])
-            except Unfit as problem:
-                raise self._error(problem, rule.name) from None
+        out = list(astuple(message))
+        self._pass(out, self._to_wire)
         try:
             return self._struct.pack(*out)
         except struct.error:
@@ -157,19 +171,25 @@ class Spec:
         if len(body) != self.size:
             raise WrongSize(f"{self.name}: has {len(body)} bytes, not {self.size}")
         out = list(self._struct.unpack(body))
-        for at, rule in self._rules:
-            try:
-                out[at] = rule.from_wire(out[at])
-            except Unfit as problem:
-                raise self._error(problem, rule.name) from None
+        self._pass(out, self._from_wire)
         for start, end in self._zeros:
             if any(body[start:end]):
                 raise BadPadding(f"{self.name}: bytes {start} to {end - 1} are not zero")
         return out
 
-    def _error(self, problem: Unfit, field: str) -> ProtocolError:
+    def _pass(self, values: list[Any], rules: tuple[_Pass, ...]) -> None:
+        """Every value through its rule, or a ProtocolError."""
+        at = 0
+        try:
+            for at, rule in rules:
+                values[at] = rule(values[at])
+        except Unfit as unfit:
+            problem = unfit
+        else:
+            return
+        # Not while Unfit is handled: it names the value, and would go along as the context.
         why = "has a value that may not stand here" if self.secret else problem.why
-        return problem.error(f"{self.name}.{field}: {why}")
+        raise problem.error(f"{self.name}.{self.fields[at]}: {why}") from None
 
 
 def _zeros(form: str) -> Iterator[tuple[int, int]]:
@@ -183,7 +203,12 @@ def _zeros(form: str) -> Iterator[tuple[int, int]]:
 
 
 class Payload(Struct, frozen=True, gc=False):
-    """Fields that are encoded one after the other. Frozen; equal when all fields are."""
+    """Fields that are encoded one after the other. Frozen; equal when all fields are.
+
+    One whose SPEC is secret shows nothing of them in repr, str, format or a pretty print. What
+    encodes structs does: msgspec, pickle and encode() give all fields away, the card among them.
+    They are for whoever seals what comes out, and never for a log.
+    """
 
     SPEC: ClassVar[Spec]
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 from enum import Enum
+from functools import cache
 from typing import Final, TypeAlias
 
 import google_crc32c
@@ -31,6 +33,8 @@ VERSIONS: Final = range(1, VERSION + 1)
 _HEADER: Final = struct.Struct("<BBHI")
 _CRC: Final = struct.Struct("<I")
 _LEAST: Final = HEADER_SIZE + CRC_SIZE
+_WHOLE: Final = 0x48674BC7
+"""The CRC-32C of any bytes with their own CRC behind them."""
 _ZEROS: Final = re.compile(rb"\0+")
 _CODES: Final = tuple(bytes((code,)) for code in range(256))
 _KINDS: Final = {int(kind): kind for kind in FrameKind}
@@ -39,6 +43,9 @@ _IN_CLEAR: Final = (FrameKind.HELLO, FrameKind.HELLO_RSP, FrameKind.ALERT)
 
 class Cause(Enum):
     """Why bytes are no frame. In the order in which it is looked for; the first one counts."""
+
+    # There is one of each, so what it is tells it; Enum's own hash is slow where noise floods.
+    __hash__ = object.__hash__
 
     OVERSIZE = "oversize"
     """More than MAX_ENCODED bytes without a 0x00."""
@@ -89,24 +96,41 @@ class Frame(Struct, frozen=True, gc=False):
 Heard: TypeAlias = Frame | Damage
 
 
-def pack_header(kind: FrameKind, session: int, counter: int, size: int, version: int) -> bytes:
-    if size not in PAYLOAD_SIZES[kind]:
-        raise BadFrame(f"{kind.name}: a payload of {size} bytes, not {PAYLOAD_SIZES[kind]}")
-    if not 0 < version < 16 or (kind in _IN_CLEAR and version != IN_CLEAR_VERSION):
-        raise BadFrame(f"{kind.name}: version {version} is none that it may carry")
-    if not _header_fits(kind, session, counter):
-        raise BadFrame(f"{kind.name}: session {session} or counter {counter} may not stand there")
-    return _HEADER.pack(version << 4 | kind, size, session, counter)
+class _Form(Struct, frozen=True):
+    """What a header may say whose first byte says this kind and version."""
+
+    kind: FrameKind
+    version: int
+    sizes: tuple[int, ...]
+    sessions: range
+    counters: range
 
 
-def _header_fits(kind: FrameKind, session: int, counter: int) -> bool:
+def _form(kind: FrameKind, version: int) -> _Form:
     """Only ALERT is of no session, and only DATA is counted."""
-    return (
-        0 <= session <= 0xFFFF
-        and (session == 0) == (kind is FrameKind.ALERT)
-        and 0 <= counter <= 0xFFFFFFFF
-        and (counter == 0 or kind is FrameKind.DATA)
-    )
+    sessions = range(1) if kind is FrameKind.ALERT else range(1, 1 << 16)
+    counters = range(1 << 32 if kind is FrameKind.DATA else 1)
+    return _Form(kind, version, PAYLOAD_SIZES[kind], sessions, counters)
+
+
+_ALL_FORMS: Final = {
+    version << 4 | kind: _form(kind, version)
+    for kind in FrameKind
+    for version in ((IN_CLEAR_VERSION,) if kind in _IN_CLEAR else range(1, 16))
+}
+"""By the first byte of the header."""
+
+
+def pack_header(kind: FrameKind, session: int, counter: int, size: int, version: int) -> bytes:
+    first = version << 4 | kind
+    form = _ALL_FORMS.get(first)
+    if form is None:
+        raise BadFrame(f"{kind.name}: version {version} is none that it may carry")
+    if size not in form.sizes:
+        raise BadFrame(f"{kind.name}: a payload of {size} bytes, not {form.sizes}")
+    if session not in form.sessions or counter not in form.counters:
+        raise BadFrame(f"{kind.name}: session {session} or counter {counter} may not stand there")
+    return _HEADER.pack(first, size, session, counter)
 
 
 def encode_frame(frame: Frame) -> bytes:
@@ -115,8 +139,8 @@ def encode_frame(frame: Frame) -> bytes:
     return cobs_encode(decoded + _CRC.pack(crc32c(decoded))) + b"\0"
 
 
-def crc32c(data: bytes) -> int:
-    return int(google_crc32c.value(data))
+crc32c: Final[Callable[[bytes], int]] = google_crc32c.value
+"""The CRC-32C of these bytes, by a library in C."""
 
 
 def cobs_encode(data: bytes) -> bytes:
@@ -133,15 +157,19 @@ def cobs_decode(data: bytes) -> bytes | None:
     """The bytes that were encoded to at most 255 bytes without a zero; None if they were not."""
     if 0 in data:
         return None
-    out = []
+    out = bytearray(data)
     at, end = 0, len(data)
     while at < end:
-        after = at + data[at]
-        if after > end:
-            return None
-        out.append(data[at + 1 : after])
-        at = after
-    return b"\0".join(out)
+        out[at] = 0  # where a code stood, save the first, the zero was
+        at += data[at]
+    return bytes(out[1:]) if at == end else None
+
+
+def _is_cobs(data: bytes) -> bool:
+    at, end = 0, len(data)
+    while at < end and data[at]:
+        at += data[at]
+    return at == end and 0 not in data
 
 
 class Counts(Struct):
@@ -178,25 +206,30 @@ class Deframer:
     def feed(self, data: bytes) -> list[Heard]:
         """What these bytes complete, in the order of the wire."""
         out: list[Heard] = []
-        self.counts.bytes += len(data)
+        size = len(data)
+        self.counts.bytes += size
         at = 0
-        while at < len(data):
+        while at < size:
             zero = data.find(0, at)
-            end = len(data) if zero < 0 else zero
-            self._hold(data, at, end, out)
             if zero < 0:
+                self._hold(data, at, size, out)
                 break
-            self._close(out)
-            at = self._skip(data, zero + 1)
+            if at < zero <= at + MAX_ENCODED and not self._held and not self._drowned:
+                self._read(data[at:zero], out)  # all of it is here, as almost always
+            else:
+                self._hold(data, at, zero, out)
+                self._close(out)
+            at = zero + 1
+            if at < size and not data[at]:
+                at = self._skip(data, at)
         return out
 
     def _skip(self, data: bytes, at: int) -> int:
         """Past the zeros that follow a zero: a port that sends nothing else must cost nothing."""
         zeros = _ZEROS.match(data, at)
-        if zeros is None:
-            return at
-        self.counts.empty += zeros.end() - at
-        return zeros.end()
+        end = at if zeros is None else zeros.end()
+        self.counts.empty += end - at
+        return end
 
     def _hold(self, data: bytes, start: int, end: int, out: list[Heard]) -> None:
         if self._drowned:
@@ -219,6 +252,9 @@ class Deframer:
             return
         encoded = bytes(self._held)
         self._held.clear()
+        self._read(encoded, out)
+
+    def _read(self, encoded: bytes, out: list[Heard]) -> None:
         heard = read_frame(encoded, self._versions)
         if isinstance(heard, Cause):
             self._damage(heard, len(encoded), out)
@@ -237,26 +273,33 @@ def read_frame(encoded: bytes, versions: range = VERSIONS) -> Frame | Cause:
     """The frame that stands between two 0x00, or why it is none."""
     if len(encoded) > MAX_ENCODED:
         return Cause.OVERSIZE
+    if len(encoded) <= _LEAST:  # it is no frame in any case, and noise has many of these
+        return Cause.GARBAGE if _is_cobs(encoded) else Cause.COBS
     decoded = cobs_decode(encoded)
     if decoded is None:
         return Cause.COBS
-    if len(decoded) < _LEAST:
-        return Cause.GARBAGE
-    body = decoded[:-CRC_SIZE]
-    if _CRC.pack(crc32c(body)) != decoded[-CRC_SIZE:]:
+    if crc32c(decoded) != _WHOLE:
         return Cause.CRC
-    return _read_decoded(body, versions)
-
-
-def _read_decoded(body: bytes, versions: range) -> Frame | Cause:
-    first, size, session, counter = _HEADER.unpack_from(body)
-    version, kind = first >> 4, _KINDS.get(first & 0xF)
     # From here on it is the sender who is at fault, not the wire.
+    first, size, session, counter = _HEADER.unpack_from(decoded)
+    form = _forms(versions)[first]
+    if isinstance(form, Cause):
+        return form
+    if size != len(decoded) - _LEAST or size not in form.sizes:
+        return Cause.LENGTH
+    if session not in form.sessions or counter not in form.counters:
+        return Cause.HEADER
+    return Frame(form.kind, session, counter, decoded[HEADER_SIZE:-CRC_SIZE], form.version)
+
+
+@cache
+def _forms(versions: range) -> tuple[_Form | Cause, ...]:
+    """What each first byte of a header means where these versions are spoken: its form, or why it
+    has none."""
+    return tuple(_meant(first >> 4, _KINDS.get(first & 0xF), versions) for first in range(256))
+
+
+def _meant(version: int, kind: FrameKind | None, versions: range) -> _Form | Cause:
     if version not in ((IN_CLEAR_VERSION,) if kind in _IN_CLEAR else versions):
         return Cause.VERSION
-    if kind is None:
-        return Cause.KIND
-    frame = Frame(kind, session, counter, body[HEADER_SIZE:], version)
-    if size != len(frame.payload) or size not in PAYLOAD_SIZES[kind]:
-        return Cause.LENGTH
-    return frame if _header_fits(kind, session, counter) else Cause.HEADER
+    return Cause.KIND if kind is None else _form(kind, version)

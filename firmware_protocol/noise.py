@@ -82,7 +82,8 @@ class Cipher:
 
 
 def _nonce(number: int) -> bytes:
-    return bytes(4) + number.to_bytes(8, "little")
+    """4 bytes of zero, and the number in the 8 after them."""
+    return (number << 32).to_bytes(12, "little")
 
 
 class _Symmetric:

@@ -34,6 +34,10 @@ CHAIN_SIZE: Final = 8
 NO_CHAIN: Final = bytes(CHAIN_SIZE)
 """The chain before the first record of a ring."""
 
+_IS_EVENT: Final = int(PlaintextType.EVENT)
+_IS_COMMAND: Final = int(PlaintextType.COMMAND)
+_IS_REPLY: Final = int(PlaintextType.REPLY)
+_IS_CONTROL: Final = int(PlaintextType.CONTROL)
 _EVENT: Final = struct.Struct("<BBIIIQBB")
 _CALL: Final = struct.Struct("<BBBBIQ")
 _CONTROL: Final = struct.Struct("<BBBB")
@@ -42,7 +46,8 @@ _HASHED: Final = 48
 
 
 class EventRecord(Struct, frozen=True, gc=False):
-    """A record of a device's ring."""
+    """A record of a device's ring. Its repr shows no card; msgspec, pickle and encode() give the
+    whole body away, see codec.Payload: whoever keeps a record seals it."""
 
     epoch: int
     seq: int
@@ -67,7 +72,7 @@ class EventRecord(Struct, frozen=True, gc=False):
         body = self.event.encode()
         try:
             head = _EVENT.pack(
-                PlaintextType.EVENT,
+                _IS_EVENT,
                 0,
                 self.epoch,
                 self.seq,
@@ -123,15 +128,15 @@ def encode(what: Plaintext) -> bytes:
     if isinstance(what, EventRecord):
         return what.encode()
     if isinstance(what, CommandCall):
-        return _call(PlaintextType.COMMAND, what.command_id, what.host_boot, what.command)
+        return _call(_IS_COMMAND, what.command_id, what.host_boot, what.command)
     if isinstance(what, CommandReply):
-        return _call(PlaintextType.REPLY, what.command_id, what.host_boot, what.reply)
+        return _call(_IS_REPLY, what.command_id, what.host_boot, what.reply)
     body = what.encode()
-    head = _CONTROL.pack(PlaintextType.CONTROL, 0, what.ID, len(body))
+    head = _CONTROL.pack(_IS_CONTROL, 0, what.ID, len(body))
     return (head + body).ljust(what.SIZE, b"\0")
 
 
-def _call(kind: PlaintextType, command_id: int, host_boot: int, message: Message) -> bytes:
+def _call(kind: int, command_id: int, host_boot: int, message: Message) -> bytes:
     _numbered(command_id, host_boot)
     body = message.encode()
     try:
@@ -157,11 +162,11 @@ def decode(data: bytes, *, sender: Side, device_class: DeviceClass | None = None
     if len(data) not in SIZES:
         raise WrongSize(f"plaintext: has {len(data)} bytes, not one of {SIZES}")
     kind = data[0]
-    if kind == PlaintextType.EVENT:
+    if kind == _IS_EVENT:
         return _record(data, sender, device_class)
-    if kind in (PlaintextType.COMMAND, PlaintextType.REPLY):
+    if kind in (_IS_COMMAND, _IS_REPLY):
         return _called(data, sender, device_class)
-    if kind == PlaintextType.CONTROL:
+    if kind == _IS_CONTROL:
         control = _find(messages.CONTROLS, data[2], sender, device_class)
         return _message(control, data, _CONTROL.size, data[3], len(data))
     raise UnknownType(f"plaintext: {kind} is no type")
@@ -182,7 +187,7 @@ def _called(
     data: bytes, sender: Side, device_class: DeviceClass | None
 ) -> CommandCall | CommandReply:
     kind, _, ident, length, command_id, host_boot = _CALL.unpack_from(data)
-    if kind == PlaintextType.COMMAND:
+    if kind == _IS_COMMAND:
         asked = _find(messages.COMMANDS, ident, sender, device_class)
         command = _message(asked, data, _CALL.size, length, len(data))
         _numbered(command_id, host_boot)

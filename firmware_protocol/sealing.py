@@ -74,10 +74,10 @@ class Opener:
         is still to come. Only the last one means that someone made or changed it: noise does not
         get past the CRC.
         """
-        if (frame.kind, frame.session, frame.version) != (
-            FrameKind.DATA,
-            self.session,
-            self.version,
+        if (
+            frame.session != self.session
+            or frame.version != self.version
+            or frame.kind is not FrameKind.DATA
         ):
             raise WrongSession(f"{frame.kind.name} of session {frame.session}")
         if frame.counter <= self.last:

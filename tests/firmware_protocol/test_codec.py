@@ -60,6 +60,12 @@ def test_a_payload_survives_the_wire(one: Payload) -> None:
         assert type(getattr(again, name)) is type(getattr(one, name))
 
 
+def test_a_message_has_the_fields_of_its_form_in_its_order() -> None:
+    kinds: list[type[Payload]] = [*messages.MESSAGES.values(), Hello, HelloRsp, messages.Alert]
+    for kind in kinds:
+        assert kind.__struct_fields__ == kind.SPEC.fields
+
+
 @given(any_plaintext())
 def test_a_plaintext_survives_the_wire(one: plaintext.Plaintext) -> None:
     data = plaintext.encode(one)
@@ -248,6 +254,7 @@ def test_nothing_shows_a_card() -> None:
             attempt()
         assert "77" not in str(caught.value)
         assert caught.value.__suppress_context__
+        assert caught.value.__context__ is None
     button = Button(1, enums.WhichButton.HIT, enums.Edge.DOWN, 0, 1, 7)
     assert "HIT" in repr(button)
     assert "HIT" in pretty_repr(button)

@@ -1,6 +1,8 @@
 """Frames through noise: whole ones arrive, damage is named and counted, nothing grows or raises."""
 
 import struct
+import sys
+import time
 import tracemalloc
 from typing import Any
 
@@ -21,7 +23,7 @@ from firmware_protocol.framing import (
     crc32c,
     read_frame,
 )
-from firmware_protocol.limits import MAX_DECODED, MAX_ENCODED
+from firmware_protocol.limits import MAX_DECODED, MAX_ENCODED, VERSION
 from firmware_protocol.messages_frames import PAYLOAD_SIZES
 
 
@@ -76,6 +78,52 @@ def plain_cobs(data: bytes) -> bytes:
             out.append(0)
     out[code_at] = code
     return bytes(out)
+
+
+SIZES = {
+    0: (32,),
+    1: (96,),
+    2: (48,),
+    3: (48,),
+    4: (48,),
+    5: (96,),
+    6: (64,),
+    8: (72, 136, 242),
+    15: (8,),
+}
+"""Of the payload of each kind, as PROTOCOL.md's table has them."""
+
+
+def plain_read(encoded: bytes, spoken: tuple[int, ...]) -> Frame | Cause:  # noqa: PLR0911 - a row each
+    """What stands between two 0x00, by PROTOCOL.md's table of causes and nothing else."""
+    if len(encoded) > 255:
+        return Cause.OVERSIZE
+    decoded, rest = bytearray(), bytearray(encoded)
+    while rest:
+        code = rest.pop(0)
+        if not code or code - 1 > len(rest) or 0 in rest[: code - 1]:
+            return Cause.COBS
+        decoded += rest[: code - 1] + b"\0"
+        del rest[: code - 1]
+    del decoded[-1:]
+    if len(decoded) < 12:
+        return Cause.GARBAGE
+    if plain_crc(bytes(decoded[:-4])) != int.from_bytes(decoded[-4:], "little"):
+        return Cause.CRC
+    version, kind = divmod(decoded[0], 16)
+    if version not in ((1,) if kind in (0, 1, 15) else spoken):
+        return Cause.VERSION
+    if kind not in SIZES:
+        return Cause.KIND
+    if decoded[1] != len(decoded) - 12 or decoded[1] not in SIZES[kind]:
+        return Cause.LENGTH
+    session, counter = (
+        int.from_bytes(decoded[2:4], "little"),
+        int.from_bytes(decoded[4:8], "little"),
+    )
+    if (session == 0) != (kind == 15) or (counter and kind != 8):
+        return Cause.HEADER
+    return Frame(FrameKind(kind), session, counter, bytes(decoded[8:-4]), version)
 
 
 @given(st.binary(max_size=MAX_DECODED) | st.lists(st.sampled_from([0, 1])).map(bytes))
@@ -216,6 +264,48 @@ def test_damage_has_a_cause(encoded: bytes, cause: Cause) -> None:
     assert deframer.counts.damaged_bytes == len(encoded)
 
 
+@st.composite
+def senders_faults(draw: st.DrawFn) -> bytes:
+    """With a right CRC: every header, in and out of what the table allows."""
+    kind = draw(st.integers(0, 15))
+    size = draw(st.sampled_from(SIZES.get(kind, (48,)))) + draw(st.sampled_from((0, 0, 0, 1, -1)))
+    said = size + draw(st.sampled_from((0, 0, 0, 1)))
+    version = draw(st.sampled_from((1, 1, 1, 0, 2, 15)))
+    session = draw(st.sampled_from((0, 1, 0xFFFF)))
+    counter = draw(st.sampled_from((0, 0, 1, 0xFFFFFFFF)))
+    header = struct.pack("<BBHI", version << 4 | kind, said, session, counter)
+    return wrapped((header + draw(st.binary(min_size=size, max_size=size)))[: MAX_DECODED - 4])
+
+
+TINY = st.lists(st.integers(0, 4), max_size=13).map(bytes)
+
+
+@given(senders_faults() | TINY | st.binary(max_size=300), st.sampled_from((1, 2, 3)))
+def test_what_is_read_is_what_the_page_says(encoded: bytes, newest: int) -> None:
+    spoken = tuple(range(1, newest + 1))
+    assert read_frame(encoded, range(1, newest + 1)) == plain_read(encoded, spoken)
+    if newest == VERSION and encoded and 0 not in encoded:
+        (heard,) = Deframer().feed(encoded[: MAX_ENCODED + 1] + b"\0")
+        read = plain_read(encoded, spoken)
+        assert heard == (read if isinstance(read, Frame) else Damage(read, min(len(encoded), 256)))
+
+
+@given(senders_faults())
+def test_only_what_would_be_read_is_sent(encoded: bytes) -> None:
+    decoded = cobs_decode(encoded)
+    assert decoded is not None
+    kind, version = decoded[0] & 15, decoded[0] >> 4
+    if kind not in SIZES or decoded[1] != len(decoded) - 12:
+        return
+    session, counter = struct.unpack_from("<HI", decoded, 2)
+    frame = Frame(FrameKind(kind), session, counter, decoded[8:-4], version)
+    if isinstance(plain_read(encoded, tuple(range(1, 16))), Frame):
+        assert frame.encode() == encoded + b"\0"
+    else:
+        with pytest.raises(BadFrame):
+            frame.encode()
+
+
 def test_a_later_version_is_read_where_it_is_spoken() -> None:
     later = Frame(FrameKind.DATA, 1, 0, bytes(72), 2)
     assert Deframer(range(1, 3)).feed(later.encode()) == [later]
@@ -254,3 +344,53 @@ def test_memory_is_bounded() -> None:
         tracemalloc.stop()
     assert after - before < 20_000
     assert deframer.counts.bytes == 200_000
+
+
+FLOODS = {
+    "nothing but zeros": (b"\0", 0.01),
+    "no zero": (b"\x55", 0.01),
+    "the shortest damage": (b"\x01\0", 6),
+    "the shortest that is no COBS": (b"\x02\0", 6),
+    "the longest damage": (b"\x01" * MAX_ENCODED + b"\0", 0.1),
+    "one too many": (b"\x55" * (MAX_ENCODED + 1) + b"\0", 0.1),
+    "a wrong CRC": (cobs_encode(bytes(range(12))) + b"\0", 2),
+    "whole frames": (GOOD.encode(), 0.5),
+}
+"""What is sent over and over, and how many calls a byte of it may cost where it comes at once."""
+
+
+def flood(piece: bytes, size: int) -> bytes:
+    return (piece * (size // len(piece) + 1))[:size]
+
+
+@pytest.mark.parametrize(("piece", "most"), FLOODS.values(), ids=FLOODS)
+@pytest.mark.parametrize("cut", [1, 1 << 20], ids=["byte by byte", "at once"])
+def test_each_byte_costs_no_more_than_a_few_calls(piece: bytes, most: float, cut: int) -> None:
+    data, calls, deframer = flood(piece, 1 << 14), 0, Deframer()
+    chunks = [data[at : at + cut] for at in range(0, len(data), cut)]
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        for chunk in chunks:
+            deframer.feed(chunk)
+    finally:
+        sys.setprofile(before)
+    assert calls <= (most if cut > 1 else 12) * len(data)
+
+
+@pytest.mark.parametrize("piece", [piece for piece, _ in FLOODS.values()], ids=FLOODS)
+def test_a_flood_costs_as_much_as_it_has_bytes(piece: bytes) -> None:
+    def seconds(size: int) -> float:
+        data, deframer = flood(piece, size), Deframer()
+        begun = time.process_time()
+        deframer.feed(data)
+        return time.process_time() - begun
+
+    least = min(seconds(1 << 14) for _ in range(3))
+    # 64 times the bytes; what grew with their square would take 4,096 times as long.
+    assert seconds(1 << 20) < 256 * max(least, 0.001)

@@ -11,6 +11,8 @@ from firmware_protocol import conformance, emit_page, errors, generate, messages
 from firmware_protocol.catalogue import CatalogueError
 from firmware_protocol.catalogue_shape import REPLY_OFFSET, schema_hash
 from firmware_protocol.limits import SCHEMA_HASHES
+from firmware_protocol.link_handshake import PAUSE_FIRST, PAUSE_MOST
+from firmware_protocol.link_session import MOST_LOST
 from tests.firmware_protocol.strategies import catalogue
 
 SOURCE = (generate.ROOM / catalogues.FILE).read_text(encoding="utf-8")
@@ -234,3 +236,11 @@ def test_the_registry_has_every_message_once() -> None:
         assert kind.SPEC.name == kind.NAME
     for command in messages.COMMANDS.values():
         assert command.REPLY.ID == command.ID + REPLY_OFFSET
+
+
+def test_what_the_page_says_of_the_host_is_what_it_does() -> None:
+    """Numbers of the host that no device needs stand in the words alone."""
+    page = " ".join(emit_page.page(catalogue()).split())
+    assert f"may wait until the session is {PAUSE_FIRST // 1000} ms old" in page
+    assert f"A counter that leaps by more than {MOST_LOST:,} is accepted" in page
+    assert f"after up to {PAUSE_MOST // 1_000_000} s." in page

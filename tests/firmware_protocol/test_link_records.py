@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import re
+import traceback
+
 import pytest
 from msgspec.structs import replace
+from rich.pretty import pretty_repr
 
 from firmware_protocol.enums import CardFlags, NakWhy, ResumeMode, Verdict
 from firmware_protocol.limits import WINDOW
 from firmware_protocol.link import Cursor
 from firmware_protocol.link_cursor import RECENT, Place, Records
-from firmware_protocol.link_events import Arrived, Held, Resumed, SessionEnded
+from firmware_protocol.link_events import (
+    Arrived,
+    Defective,
+    Held,
+    Replied,
+    Resumed,
+    SessionEnded,
+)
 from firmware_protocol.messages_all import Resume
 from firmware_protocol.messages_control import EvtAck, EvtNak, HostBeat
-from firmware_protocol.messages_shoe import CardRead
-from firmware_protocol.plaintext import NO_CHAIN
+from firmware_protocol.messages_shoe import CardRead, Reread, RereadReply
+from firmware_protocol.plaintext import NO_CHAIN, CommandReply
 from tests.fuzz.scripted import EPOCH, Scripted, records
 from tests.fuzz.wired import Wired
 
@@ -228,6 +239,27 @@ def test_only_so_many_chains_are_remembered() -> None:
 
 
 def test_no_card_is_shown() -> None:
-    card = CardRead(1, 1, 37, 99, 0xFE, CardFlags(0), 40, 1, bytes(11))
-    record = records(1, event=card)[0]
-    assert "37" not in repr(Arrived(record)).replace(repr(record.chain), "")
+    """Whatever the card and its salt: only the chain, which the salt hides them in, differs."""
+    shown = set()
+    for card in range(52):
+        read = CardRead(1, 1, card, 99, 0xFE, CardFlags(0), 40, 1, bytes((card,)) * 11)
+        record = replace(records(1, event=read)[0], chain=NO_CHAIN)
+        again = RereadReply(record.encode())
+        told = (Arrived(record), Replied(1, Reread(EPOCH, 1), again), CommandReply(1, 1, again))
+        shown.add(f"{told} {told!r} {pretty_repr(told)} {[str(one) for one in told]}")
+    assert len(shown) == 1
+
+
+def test_a_card_in_a_malformed_record_is_not_shown_either() -> None:
+    """What a record is refused for may stand beside a card that is one."""
+    wired = Wired.running(0)
+    read = CardRead(1, 1, 37, 99, 0xFE, CardFlags(0), 40, 1, b"saltysalty!")
+    raw = bytearray(records(1, event=read)[0].encode())
+    raw[24 + 7] = 201  # its confidence
+    wired.say(bytes(raw))
+    (told,) = wired.of(Defective)
+    trace = re.sub("line [0-9]+", "", "".join(traceback.format_exception(told.error)))
+    for text in (repr(told), str(told.error), trace):
+        assert "CARD_READ.confidence" in text
+        assert not any(sign in text for sign in ("37", "201", "salty"))
+    assert told.error.__context__ is None

@@ -47,10 +47,12 @@ def test_the_vectors_are_those_that_the_code_makes() -> None:
 def test_a_released_version_stays_as_it_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for version in catalogue().versions:
-        if version.released:
-            together = "".join(vectors.text(name, version.number) for name in vectors.NAMES)
-            assert hashlib.sha256(together.encode()).hexdigest() == DIGESTS[version.number]
+    numbers = [version.number for version in catalogue().versions if version.released]
+    texts = {one: "".join(vectors.text(name, one) for name in vectors.NAMES) for one in numbers}
+    # A version that is released now and is not in DIGESTS is pinned there with what this shows.
+    assert {
+        one: hashlib.sha256(text.encode()).hexdigest() for one, text in texts.items()
+    } == DIGESTS
     assert make.main([]) == 0
     released = structs.replace(catalogue(), versions=(Version(1, released=True),))
     monkeypatch.setattr(catalogues, "load", lambda: released)
