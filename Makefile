@@ -15,8 +15,8 @@ PYTEST_ARGS ?=
 # Debian and Ubuntu packages that a full run needs beyond Python, git and make.
 APT_PACKAGES := gcc g++ strace golang-go golang-golang-x-mod-dev
 
-.PHONY: help setup demo test lint format fresh bench certify campaign conform fuzz-link fuzz wheel
-.PHONY: deps-full clean
+.PHONY: help setup demo test lint format fresh bench certify campaign conform fuzz-link fuzz torture
+.PHONY: wheel deps-full clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
@@ -85,6 +85,10 @@ fuzz-link: setup ## a million steps of link, faulty line and device against chan
 FUZZ_SECONDS ?= 60
 fuzz: setup ## guided fuzzing of all that decodes, FUZZ_SECONDS for each target (long)
 	$(BIN)/python -m tests.fuzz.decoders --seconds $(FUZZ_SECONDS)
+
+TORTURE_SHARE ?= 1
+torture: setup ## losses of power, kills and failing system calls against the record (long)
+	$(BIN)/python -m tests.torture --share $(TORTURE_SHARE)
 
 # Built from a clean slate: setuptools would pack what an older build left behind.
 wheel: setup ## build the wheel into dist/

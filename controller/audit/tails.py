@@ -97,7 +97,7 @@ def _is_torn(buffer: bytes, at: int, stop: int, last: int) -> bool:
         if stop <= at + HEAD_SIZE:
             return _may_begin(buffer[at:stop], last)
         length, _, seq, before, _ = HEAD.unpack_from(buffer, at)
-        end = at + HEAD_SIZE + length
+        end = at + HEAD_SIZE + int(length)
         likely = 0 < length <= MOST_BYTES and seq == last and before < seq
         if not likely or end > len(buffer):
             return False
