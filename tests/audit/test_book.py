@@ -1,0 +1,218 @@
+"""A record with a thread of its own: what waits, what is told, how it ends."""
+
+import asyncio
+import errno
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.audit import book as book_module
+from controller.audit.book import Book
+from controller.audit.disk import RealDisk
+from controller.audit.log import Log, TooLarge
+from controller.audit.problems import Busy, Failed, NoRoom
+from controller.audit.records import Entry
+from drivers.sealed import SealedCard
+from tests.audit.table import ANN, FakeClock, begun, everything, handed_in, kinds, note, seqs
+
+
+class Gate(RealDisk):
+    """A disk whose syncs wait while it is shut, or fail."""
+
+    def __init__(self) -> None:
+        self.open_again = threading.Event()
+        self.open_again.set()
+        self.waits = threading.Event()
+        self.syncs = 0
+        self.fails = False
+
+    def sync(self, fd: int) -> None:
+        self.syncs += 1
+        if not self.open_again.is_set():
+            self.waits.set()
+            assert self.open_again.wait(20)
+        if self.fails:
+            raise OSError(errno.EIO, "the disk is broken")
+        super().sync(fd)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "record"
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def log(place: Path, gate: Gate) -> Log:
+    return begun(place, disk=gate, size=256 * 1024)
+
+
+@pytest.fixture
+def book(log: Log, gate: Gate) -> Iterator[Book]:
+    book = Book(log)
+    yield book
+    gate.open_again.set()
+    if book.failed is None:
+        book.close_now()
+
+
+def test_what_is_handed_in_is_on_the_disk_when_it_is_told(place: Path, book: Book) -> None:
+    made = book.hand_in(note("one"), note("two")).result(10)
+    assert seqs(made) == [5, 6]
+    assert handed_in(place) == [(5, b'{"text":"one"}'), (6, b'{"text":"two"}')]
+
+
+async def waited_for(book: Book) -> list[int]:
+    made = await asyncio.gather(*(book.append(note(f"{at}")) for at in range(30)))
+    return [one[0].seq for one in made]
+
+
+def test_a_loop_waits_for_it(place: Path, book: Book) -> None:
+    assert asyncio.run(waited_for(book)) == list(range(5, 35))
+    assert [data for _, data in handed_in(place)] == [b'{"text":"%d"}' % at for at in range(30)]
+
+
+def test_what_waits_at_the_same_time_shares_a_sync(place: Path, gate: Gate, book: Book) -> None:
+    gate.open_again.clear()
+    first = book.hand_in(note("first"))
+    assert gate.waits.wait(10)
+    rest = [book.hand_in(note(f"{at}"), note("and this")) for at in range(50)]
+    before = gate.syncs
+    gate.open_again.set()
+    assert seqs(first.result(10)) == [5]
+    found = [seq for one in rest for seq in seqs(one.result(10))]
+    assert found == list(range(6, 106))
+    assert gate.syncs - before == 1
+
+
+def test_what_asks_for_a_signature_gets_one_at_once(place: Path, log: Log) -> None:
+    book = Book(log)
+    book.hand_in(note("quiet")).result(10)
+    book.hand_in(note("end of round", sign=True)).result(10)
+    book.close_now()
+    found = kinds(everything(place))
+    assert found[4:] == ["note", "note", "checkpoint", "closed", "checkpoint"]
+
+
+def test_everything_is_signed_within_a_second(place: Path) -> None:
+    clock = FakeClock()
+    book = Book(begun(place, size=256 * 1024, clock=clock))
+    book.hand_in(note("last for now")).result(10)
+    deadline = time.monotonic() + 20
+    while kinds(everything(place))[-1] != "checkpoint":
+        assert time.monotonic() < deadline
+        clock.go(1.0)
+        book.hand_in(note("more")).result(10)
+    book.close_now()
+
+
+def test_what_cannot_be_written_down_is_nobody_elses_trouble(place: Path, book: Book) -> None:
+    with pytest.raises(TypeError):
+        book.hand_in(Entry("note", ANN, SealedCard(17)))
+    with pytest.raises(ValueError, match="a closed is written by the record itself"):
+        book.hand_in(Entry("closed", ANN, {}))
+    with pytest.raises(ValueError, match="nothing to record"):
+        book.hand_in()
+    large = book.hand_in(note("x", 300_000))
+    small = book.hand_in(note("fits"))
+    with pytest.raises(TooLarge, match="a note of"):
+        large.result(10)
+    assert len(small.result(10)) == 1
+    assert [data for _, data in handed_in(place)] == [b'{"text":"fits"}']
+
+
+def test_a_disk_that_stands_still_bounds_what_waits(
+    gate: Gate, book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book_module, "MOST_WAITING", 3)
+    gate.open_again.clear()
+    first = book.hand_in(note("first"))
+    assert gate.waits.wait(10)
+    waiting = [book.hand_in(note(f"{at}")) for at in range(3)]
+    with pytest.raises(Busy, match="3 entries wait"):
+        book.hand_in(note("one too many"))
+    gate.open_again.set()
+    assert [one.result(10)[0].seq for one in (first, *waiting)] == [5, 6, 7, 8]
+
+
+def test_the_first_failure_ends_it_and_is_told_once(place: Path, gate: Gate, log: Log) -> None:
+    told: list[Failed] = []
+    book = Book(log, told.append)
+    book.hand_in(note("kept")).result(10)
+    gate.fails = True
+    with pytest.raises(Failed, match="the disk is broken"):
+        book.hand_in(note("lost")).result(10)
+    gate.fails = False
+    with pytest.raises(Failed, match="the disk is broken"):
+        book.hand_in(note("later"))
+    with pytest.raises(Failed, match="the disk is broken"):
+        book.close_now()
+    assert len(told) == 1
+    assert book.failed is told[0]
+    assert handed_in(place)[0] == (5, b'{"text":"kept"}')
+
+
+def test_all_that_waits_when_it_fails_is_told(gate: Gate, log: Log) -> None:
+    book = Book(log)
+    gate.open_again.clear()
+    waiting = [book.hand_in(note("first"))]
+    assert gate.waits.wait(10)
+    waiting += [book.hand_in(note(f"{at}")) for at in range(20)]
+    gate.fails = True
+    gate.open_again.set()
+    for one in waiting:
+        with pytest.raises(Failed, match="the disk is broken"):
+            one.result(10)
+    with pytest.raises(Failed):
+        book.close_now()
+
+
+def test_no_room_is_told_to_who_asked_and_goes_by(
+    place: Path, log: Log, book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(entries: object) -> None:
+        raise NoRoom(place, "there is no room", "make some")
+
+    monkeypatch.setattr(log, "write", full)
+    with pytest.raises(NoRoom):
+        book.hand_in(note("not now")).result(10)
+    assert book.failed is None
+    monkeypatch.undo()
+    assert len(book.hand_in(note("now")).result(10)) == 1
+
+
+def test_giving_up_waiting_does_not_take_it_back(place: Path, gate: Gate, book: Book) -> None:
+    async def impatient() -> None:
+        gate.open_again.clear()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await book.append(note("recorded all the same"))
+        gate.open_again.set()
+        await book.append(note("after it"))
+
+    asyncio.run(impatient())
+    assert [data for _, data in handed_in(place)] == [
+        b'{"text":"recorded all the same"}',
+        b'{"text":"after it"}',
+    ]
+
+
+def test_closing_records_what_waits(place: Path, gate: Gate, book: Book) -> None:
+    gate.open_again.clear()
+    waiting = [book.hand_in(note(f"{at}")) for at in range(5)]
+    closing = threading.Thread(target=book.close_now)
+    closing.start()
+    gate.open_again.set()
+    closing.join(20)
+    assert [one.result(1)[0].seq for one in waiting] == [5, 6, 7, 8, 9]
+    assert kinds(everything(place))[-2:] == ["closed", "checkpoint"]
+    with pytest.raises(Failed, match="it is closed"):
+        book.hand_in(note("late"))
+    asyncio.run(book.close())

@@ -1,0 +1,192 @@
+"""What is found at a place where a record is to be opened, and what is said of it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from controller.audit.opening import Opening
+from controller.audit.problems import (
+    CannotWrite,
+    Damaged,
+    InUse,
+    Missing,
+    NoRecord,
+    OtherTable,
+    RecordProblem,
+)
+from controller.audit.reading import segments
+from controller.audit.segments import SPARE, segment_file
+from tests.audit.table import SMALL, TABLE, begun, note, told
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "record"
+
+
+def opened(place: Path, table: str = TABLE) -> Opening:
+    opening = Opening.at(place, table=table)
+    opening.close()
+    return opening
+
+
+def written(place: Path, count: int = 40) -> None:
+    log = begun(place)
+    for at in range(count):
+        log.write([note(f"{at}", 500), told("SH-1", at + 1, epoch=3)])
+    log.close()
+
+
+def listing(place: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in place.rglob("*") if file.is_file()}
+
+
+def test_nothing_there_is_a_new_record(place: Path) -> None:
+    opening = opened(place)
+    assert opening.segment is None
+    assert opening.last is None
+    assert opening.state is None
+    assert opening.opened() is None
+    assert not opening.closed()
+
+
+def test_what_the_last_segment_says(place: Path) -> None:
+    written(place)
+    opening = opened(place)
+    assert opening.closed()
+    assert opening.segment is not None
+    assert opening.segment.number > 2
+    found = opening.cursor("SH-1")
+    assert found is not None
+    assert (found.epoch, found.seq) == (3, 40)
+    assert opening.cursor("SH-2") is None
+    chains = opening.chains("SH-1")
+    assert chains[40] == f"{40:016x}"
+    assert 1 < len(chains) < 40
+    assert opening.opened() is not None
+    assert opening.certificate() is not None
+
+
+def test_a_record_that_was_not_closed_says_so(place: Path) -> None:
+    log = begun(place)
+    log.write([note("in the middle")])
+    log._let_go()
+    assert not opened(place).closed()
+
+
+def test_one_writer(place: Path) -> None:
+    log = begun(place)
+    with pytest.raises(InUse, match="another process writes it"):
+        Opening.at(place, table=TABLE)
+    log.close()
+    opened(place)
+
+
+def test_the_record_of_another_table(place: Path) -> None:
+    written(place, 1)
+    before = listing(place)
+    with pytest.raises(OtherTable, match="is the record of table mega-1, not of mega-2"):
+        Opening.at(place, table="mega-2")
+    assert listing(place) == before
+
+
+def test_a_foreign_directory_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(NoRecord, match=r"holds no record, but letter\.txt"):
+        Opening.at(tmp_path, table=TABLE)
+    assert sorted(os.listdir(tmp_path)) == ["letter.txt"]
+
+
+def test_a_directory_of_other_segments_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "segments").mkdir()
+    (tmp_path / "segments" / "a.seg").write_text("?")
+    with pytest.raises(NoRecord, match=r"segments: holds no record, but a\.seg"):
+        Opening.at(tmp_path, table=TABLE)
+
+
+def test_a_start_that_was_cut_short_begins_again(place: Path) -> None:
+    (place / "segments").mkdir(parents=True)
+    (place / "segments" / SPARE).write_bytes(b"half")
+    begun(place).close()
+    assert opened(place).closed()
+
+
+def test_a_file_is_no_record(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    with pytest.raises(NoRecord, match="is no directory"):
+        Opening.at(file, table=TABLE)
+
+
+def test_a_directory_in_nowhere(tmp_path: Path) -> None:
+    with pytest.raises(NoRecord, match=r"there is no directory to make it in; make .*nowhere"):
+        Opening.at(tmp_path / "nowhere" / "record", table=TABLE)
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    """A link in the lock's place stands for any refusal, which root would not get."""
+    place = tmp_path / "record"
+    place.mkdir()
+    (place / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CannotWrite, match="cannot be written: Too many levels"):
+        Opening.at(place, table=TABLE)
+
+
+def test_a_missing_segment_is_named(place: Path) -> None:
+    written(place)
+    segment_file(place, 2).unlink()
+    with pytest.raises(Damaged, match=r"00000002\.seg: is missing; put it back"):
+        Opening.at(place, table=TABLE)
+
+
+def test_a_segment_in_the_place_of_another(place: Path) -> None:
+    written(place)
+    last = max(place.glob("segments/0*.seg"))
+    last.write_bytes(segment_file(place, 1).read_bytes())
+    with pytest.raises(Damaged, match="is segment 1, not"):
+        Opening.at(place, table=TABLE)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda data: data[:-1], f"has {SMALL - 1} bytes, its header says {SMALL}"),
+        (lambda data: data + b"\0", f"has {SMALL + 1} bytes"),
+        (lambda data: b"", "is no segment of a record"),
+        (lambda data: b"PK" + data[2:], "is no segment of a record"),
+        (lambda data: data[:30] + b"\xff" + data[31:], "its first record is not whole"),
+        (lambda data: data[:24] + bytes(SMALL - 24), "its first record is not whole"),
+    ],
+    ids=["short", "long", "empty", "foreign", "damaged", "zeroed"],
+)
+def test_a_last_segment_that_is_not_whole(
+    place: Path, change: Callable[[bytes], bytes], said: str
+) -> None:
+    written(place)
+    last = max(place.glob("segments/0*.seg"))
+    last.write_bytes(change(last.read_bytes()))
+    before = listing(place)
+    with pytest.raises(Damaged, match=said) as told_of:
+        Opening.at(place, table=TABLE)
+    assert told_of.value.todo
+    assert listing(place) == before
+
+
+def test_every_cut_off_end_of_a_signed_record_is_missing_records(place: Path) -> None:
+    """Zeroes in the middle of what stands before a checkpoint: nothing else explains them."""
+    written(place, 8)
+    file = segment_file(place, 1)
+    whole = file.read_bytes()
+    frames = next(segments(place)).frames
+    for frame in frames[3:-3]:
+        hole = bytes(frame.end - frame.offset)
+        file.write_bytes(whole[: frame.offset] + hole + whole[frame.end :])
+        with pytest.raises(Missing, match=f"records after seq {frame.seq - 1} are missing"):
+            Opening.at(place, table=TABLE)
+
+
+def test_problems_say_what_to_do() -> None:
+    problem = RecordProblem("records/mega-1", "is full of sand", "empty it")
+    assert str(problem) == "records/mega-1: is full of sand; empty it"
