@@ -79,6 +79,11 @@ def untold(opening: Opening) -> list[TailSet]:
     return found
 
 
+def aside(record: Path) -> set[str]:
+    """The files of all that was ever set aside, as `tail` records name them."""
+    return {f"{TAILS}/{file.name}" for file in (record / TAILS).glob("*.json")}
+
+
 def _file_of(record: Record) -> str:
     return msgspec.json.decode(record.data, type=TailSet).file
 

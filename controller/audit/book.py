@@ -23,9 +23,10 @@ from typing import Final, TypeAlias
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.log import Log, TooLarge
+from controller.audit.log import Log
 from controller.audit.problems import Busy, Failed, NotNow, RecordProblem
 from controller.audit.records import OWN, Appended, Entry, encode
+from controller.audit.staging import TooLarge
 
 MOST_WAITING: Final = 1024
 """Groups that may wait; a table has a few at once, so more is a disk that has stopped."""

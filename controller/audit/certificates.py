@@ -74,13 +74,13 @@ def read_certificate(note_text: str, table: VerifierKey) -> Certificate:
 
 
 def _parse_text(text: str) -> Certificate:
-    lines = text.split("\n")
-    if len(lines) != 6 or lines[0] != TITLE or lines[5]:
+    *lines, _ = text.split("\n")
+    if len(lines) != 5 or lines[0] != TITLE:
         raise NoteProblem(
             f"no certificate: {shown(text)}; allowed: the five lines {TITLE!r}, origin, boot, "
             "public key, seq"
         )
-    _, origin, boot, key, seq, _ = lines
+    _, origin, boot, key, seq = lines
     check_name(origin)
     if not _BOOT.fullmatch(boot):
         raise NoteProblem(f"no boot: {shown(boot)}; allowed: 16 hexadecimal digits")

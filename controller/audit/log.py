@@ -11,7 +11,7 @@ import errno
 import os
 import secrets
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import UNSET, Raw
@@ -19,7 +19,7 @@ from msgspec import UNSET, Raw
 from controller.audit.aside import set_aside, untold
 from controller.audit.clock import Clock, Day, SystemClock, gaming_day
 from controller.audit.disk import whole_write
-from controller.audit.frames import MOST_BYTES, chain_start, chained, pack
+from controller.audit.frames import chain_start
 from controller.audit.notes import SigningKey
 from controller.audit.opening import Opening
 from controller.audit.problems import Damaged, Failed
@@ -27,8 +27,6 @@ from controller.audit.reading import Where
 from controller.audit.records import (
     CONTROLLER,
     NOTHING,
-    SHORT,
-    VERSION,
     Appended,
     ClockSet,
     DeviceCursor,
@@ -39,7 +37,6 @@ from controller.audit.records import (
     NoteData,
     Opened,
     Snapshot,
-    Written,
     encode,
 )
 from controller.audit.segments import (
@@ -52,6 +49,7 @@ from controller.audit.segments import (
 )
 from controller.audit.signing import Signer, table_name
 from controller.audit.spares import Spares
+from controller.audit.staging import Head, Staged, TooLarge, stage
 from controller.audit.tree import Frontier, leaf_hash
 from controller.procedure.states import State
 
@@ -59,18 +57,6 @@ STEP_US: Final = 500_000
 """A clock that leaves its pace by more was set."""
 SIGN_AFTER_NS: Final = 900_000_000
 """So long after a record that nothing signs yet, something does."""
-
-
-class TooLarge(ValueError):
-    """One entry is more than a record may be."""
-
-
-class _Staged(NamedTuple):
-    """Records on their way: their bytes, and where they lead."""
-
-    data: bytes
-    leaves: list[bytes]
-    made: list[Appended]
 
 
 class Log:
@@ -91,7 +77,7 @@ class Log:
         self.boot = secrets.token_hex(8)
         self.size = size
         self._identity = identity
-        self._short = (identity.sw[:SHORT], identity.conf[:SHORT], identity.proc[:SHORT])
+        self._head = Head.of(identity, self.boot)
         self._disk = opening.disk
         self._lock, opening.lock = opening.lock, -1
         self._clock, self._day = clock, day
@@ -252,12 +238,12 @@ class Log:
         """All into one segment: where they do not fit into this one, they begin the next."""
         moment = self._clock()
         told = self._clock_set(moment)
-        staged = self._stage([*told, *entries], moment)
+        staged = self._staged([*told, *entries], moment)
         if self._at + len(staged.data) > self.size:
             if HEADER_SIZE + len(staged.data) > self.size:
                 raise TooLarge(f"{len(staged.data)} bytes at once; a segment has {self.size}")
             self._next_segment()
-            staged = self._stage([*told, *entries], moment)
+            staged = self._staged([*told, *entries], moment)
             if self._at + len(staged.data) > self.size:
                 raise TooLarge(f"{len(staged.data)} bytes at once; {self.size - self._at} are free")
         try:
@@ -272,43 +258,11 @@ class Log:
             self._unsigned_since = moment.mono
         return staged.made[len(told) :]
 
-    def _stage(self, entries: Sequence[Entry], moment: Moment) -> _Staged:
-        """Their frames, from where the record stands. Changes nothing. TooLarge."""
-        seq, chain = self._where
-        before = seq
-        day = self._day(moment.utc)
-        frames, leaves, made = [], [], []
-        for entry in entries:
-            seq += 1
-            data = encode(
-                Written(
-                    VERSION,
-                    self._identity.table,
-                    self.boot,
-                    seq,
-                    day,
-                    moment.utc,
-                    moment.mono,
-                    moment.quality,
-                    entry.round,
-                    entry.kind,
-                    entry.by,
-                    *self._short,
-                    entry.cause or UNSET,
-                    entry.cursor or UNSET,
-                    entry.data,
-                )
-            )
-            if len(data) > MOST_BYTES:
-                raise TooLarge(f"a {entry.kind} of {len(data)} bytes; at most {MOST_BYTES}")
-            leaf = leaf_hash(data)
-            chain = chained(chain, leaf)
-            frames.append(pack(seq, before, chain, data))
-            leaves.append(leaf)
-            made.append(Appended(seq, chain))
-        return _Staged(b"".join(frames), leaves, made)
+    def _staged(self, entries: Sequence[Entry], moment: Moment) -> Staged:
+        """Changes nothing. TooLarge."""
+        return stage(entries, self._head, moment, self._day(moment.utc), self._where)
 
-    def _took(self, staged: _Staged, moment: Moment) -> None:
+    def _took(self, staged: Staged, moment: Moment) -> None:
         """They are on the disk."""
         for leaf in staged.leaves:
             self._tree.add(leaf)
@@ -357,7 +311,7 @@ class Log:
             self._opened or UNSET,
             self._certificate or UNSET,
         )
-        staged = self._stage([Entry("snapshot", CONTROLLER, snapshot, self._round)], moment)
+        staged = self._staged([Entry("snapshot", CONTROLLER, snapshot, self._round)], moment)
         if HEADER_SIZE + len(staged.data) > self.size:
             raise TooLarge(f"a snapshot of {len(staged.data)} bytes; a segment has {self.size}")
         try:

@@ -92,7 +92,7 @@ def check_consistency(
     if old == 0:
         return not proof and old_root == EMPTY_ROOT
     path = [old_root, *proof] if old & (old - 1) == 0 else list(proof)
-    if not path or not proof:
+    if not path:
         return False
     at, last = old - 1, new - 1
     while at & 1:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from base64 import b64decode, b64encode
 from contextlib import suppress
 from typing import Final, Protocol, final
 
@@ -23,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from msgspec import Struct
 
+from controller.audit.forms import NoteProblem, base64, parse_base64
 from drivers.sealed import Sealed, SealedCard
 from firmware_protocol.messages_shoe import CardRead
 
@@ -167,7 +167,7 @@ def commit(
     opened = opening(hole_key, cursor, body)
     committed = commitment(table, cursor.device, cursor.epoch, cursor.seq, opened)
     sealed = seal(surveillance, committed, opened)
-    return Committed(committed.hex(), b64encode(sealed).decode())
+    return Committed(committed.hex(), base64(sealed))
 
 
 def check(
@@ -254,9 +254,6 @@ def _hex(what: str, text: str, size: int) -> bytes:
 
 def _base64(what: str, text: str) -> bytes:
     try:
-        raw = b64decode(text, validate=True)
-    except ValueError:
-        raw = b""
-    if not raw or b64encode(raw).decode() != text:
-        raise WrongForm(f"{what} is not base64")
-    return raw
+        return parse_base64(text)
+    except NoteProblem:
+        raise WrongForm(f"{what} is not base64") from None

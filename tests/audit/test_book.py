@@ -12,9 +12,10 @@ import pytest
 from controller.audit import book as book_module
 from controller.audit.book import Book
 from controller.audit.disk import RealDisk
-from controller.audit.log import Log, TooLarge
+from controller.audit.log import Log
 from controller.audit.problems import Busy, Failed, NoRoom
 from controller.audit.records import Entry
+from controller.audit.staging import TooLarge
 from drivers.sealed import SealedCard
 from tests.audit.table import ANN, FakeClock, begun, everything, handed_in, kinds, note, seqs
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.certificates import Certificate, certificate, read_certificate
 from controller.audit.notes import (
     NoteProblem,
+    Signature,
     SigningKey,
     Verified,
     VerifierKey,
@@ -115,6 +117,14 @@ def test_only_the_tables_key_certifies(table: SigningKey) -> None:
 def test_a_cosignature_certifies_nothing() -> None:
     with pytest.raises(NoteProblem, match=r"^a note that none of the known keys has signed$"):
         read_certificate(NOTE, TABLE_KEY.cosigner)
+    key = Ed25519PrivateKey.generate()
+    table = SigningKey(TABLE_KEY.name, key).cosigner
+    text = parse_note(NOTE).text
+    signature = bytes(8) + key.sign(b"cosignature/v1\ntime 0\n" + text.encode())
+    note = signed(text, Signature(table.name, table.key_id, signature))
+    assert verified(parse_note(note), [table]) == (Verified(table, 0),)
+    with pytest.raises(NoteProblem, match=rf"COSIGNATURE\) certifies nothing of '{ORIGIN}'$"):
+        read_certificate(note, table)
 
 
 def test_signatures_of_others_say_nothing() -> None:

@@ -11,13 +11,14 @@ from msgspec import json
 
 from controller.audit.certificates import read_certificate
 from controller.audit.disk import RealDisk
-from controller.audit.log import Log, TooLarge
+from controller.audit.log import Log
 from controller.audit.notes import VerifierKey, parse_checkpoint, parse_note, verified
 from controller.audit.opening import Opening
 from controller.audit.problems import Failed, NoRoom
 from controller.audit.reading import Where, records, segments
 from controller.audit.records import ClockSet, Entry, NoteData, Opened
 from controller.audit.segments import segment_file
+from controller.audit.staging import TooLarge
 from controller.audit.tree import Frontier, leaf_hash
 from controller.procedure.states import State, Step
 from tests.audit.table import (
@@ -98,7 +99,7 @@ def test_every_checkpoint_is_of_its_boot_and_of_the_tree(place: Path) -> None:
         log.close()
     tree = Frontier()
     roots = {}
-    key = None
+    key = table_key = None
     for segment in segments(place):
         for frame in segment.frames:
             tree.add(leaf_hash(frame.data))

@@ -189,6 +189,18 @@ def test_what_is_no_note_is_said_why(data: str | bytes, what: str) -> None:
     assert problem.value.what == str(problem.value) == what
 
 
+@pytest.mark.parametrize("code", [code for code in range(32) if code != 10])
+def test_no_control_character_is_taken(code: int) -> None:
+    right = BOOT_KEY.sign("words\n")
+    for text in (f"wo{code:c}rds\n", f"{code:c}words\n", f"words\n{code:c}\n"):
+        with pytest.raises(NoteProblem, match=r"^a note with the character "):
+            BOOT_KEY.sign(text)
+        with pytest.raises(NoteProblem, match=r"^a note with the character "):
+            signed(text, right)
+    with pytest.raises(NoteProblem, match=r"^a note with the character "):
+        parse_note(signed("words\n", right).replace("wo", f"wo{code:c}"))
+
+
 def test_the_text_ends_at_the_last_empty_line() -> None:
     forged = f"{SIGNED}\n— key eHh4eHg=\n"
     assert parse_note(forged).text == SIGNED

@@ -123,6 +123,30 @@ def test_tampered_proofs_are_refused(size: int) -> None:
     assert tried >= 4 * size
 
 
+@pytest.mark.parametrize(("less", "more"), [(1, 2), (1, 3), (2, 4), (4, 8), (8, 13), (64, 130)])
+def test_a_proof_of_another_size_is_refused(less: int, more: int) -> None:
+    """Too short for the size that is said, or too long, though it leads to the root given."""
+    for said, size in ((more, less), (less, more)):
+        proof = LEAVES.inclusion(0, size)
+        assert check_inclusion(LEAF[0], 0, size, proof, ROOTS[size])
+        assert not check_inclusion(LEAF[0], 0, said, proof, ROOTS[size])
+        grown = LEAVES.consistency(1, size)
+        assert check_consistency(1, size, grown, ROOTS[1], ROOTS[size])
+        assert not check_consistency(1, said, grown, ROOTS[1], ROOTS[size])
+
+
+@pytest.mark.parametrize("half", [1, 2, 4, 8, 64])
+def test_a_proof_goes_no_further_than_the_root_of_its_size(half: int) -> None:
+    """In the right half of a tree all stands as it does in a tree of its own, one level higher."""
+    both = 2 * half
+    proof = LEAVES.inclusion(half, both)
+    assert check_inclusion(LEAF[half], half, both, proof, ROOTS[both])
+    assert not check_inclusion(LEAF[half], 0, half, proof, ROOTS[both])
+    grown = LEAVES.consistency(both - 1, both)
+    assert check_consistency(both - 1, both, grown, ROOTS[both - 1], ROOTS[both])
+    assert not check_consistency(half - 1, half, grown, ROOTS[both - 1], ROOTS[both])
+
+
 @given(st.integers(1, MOST), st.integers(1, MOST), st.integers(0, MOST - 1), st.data())
 def test_a_record_altered_later_is_found(
     one: int, other: int, altered: int, data: st.DataObject
