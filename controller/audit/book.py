@@ -16,12 +16,12 @@ import errno
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Final, TypeAlias
 
 from msgspec import Raw
-from msgspec.structs import replace
 
 from controller.audit.log import Log
 from controller.audit.problems import Busy, Failed, NotNow, RecordProblem
@@ -38,17 +38,52 @@ RETRY_SIGN: Final = 1.0
 """Seconds until a checkpoint is tried again for which there was no room."""
 
 Together: TypeAlias = tuple[Appended, ...]
+_Loop: TypeAlias = asyncio.AbstractEventLoop
+_Waits: TypeAlias = "Future[Together] | asyncio.Future[Together]"
 
 
 class _Group:
-    """Entries that stand one after the other, and who waits for them."""
+    """Entries that stand one after the other, and who waits for them: a thread or a loop."""
 
-    __slots__ = ("answer", "entries", "size")
+    __slots__ = ("entries", "loop", "size", "waits")
 
-    def __init__(self, entries: list[Entry], size: int) -> None:
+    def __init__(
+        self, entries: list[Entry], size: int, waits: _Waits, loop: _Loop | None = None
+    ) -> None:
         self.entries = entries
         self.size = size
-        self.answer: Future[Together] = Future()
+        self.waits = waits
+        self.loop = loop
+
+    def answer(self, answer: Together | Exception) -> None:
+        """In whoever's thread; what a loop waits for, in the loop's."""
+        if self.waits.done():
+            return  # whoever waited has given up
+        if isinstance(answer, Exception):
+            self.waits.set_exception(answer)
+        else:
+            self.waits.set_result(answer)
+
+
+_Answers: TypeAlias = list[tuple[_Group, Together | Exception]]
+
+
+def _deliver(answers: _Answers) -> None:
+    for group, answer in answers:
+        group.answer(answer)
+
+
+def _answer(answers: _Answers) -> None:
+    """Each loop is woken once for all that it waits for."""
+    loops: dict[_Loop, _Answers] = {}
+    for group, answer in answers:
+        if group.loop is None:
+            group.answer(answer)
+        else:
+            loops.setdefault(group.loop, []).append((group, answer))
+    for loop, theirs in loops.items():
+        with suppress(RuntimeError):  # the loop has ended: nobody waits there any more
+            loop.call_soon_threadsafe(_deliver, theirs)
 
 
 class Book:
@@ -80,7 +115,18 @@ class Book:
         disk; or raises NotNow (nothing was written) or Failed.
 
         Busy, Failed, and TypeError or ValueError for what cannot be written down."""
-        group = _prepared(entries)
+        answer: Future[Together] = Future()
+        self._put(_group(entries, answer))
+        return answer
+
+    async def append(self, *entries: Entry) -> Together:
+        """hand_in(), waited for. Giving up waiting does not call it off."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Together] = loop.create_future()
+        self._put(_group(entries, answer, loop))
+        return await answer
+
+    def _put(self, group: _Group) -> None:
         if self._failed is not None:
             raise self._failed
         if self._closed:
@@ -89,11 +135,6 @@ class Book:
             todo = "hold the table until its disk is quick again; nothing was written of this"
             raise Busy(self._log.record, f"{MOST_WAITING} entries wait to be recorded", todo)
         self._waiting.put(group)
-        return group.answer
-
-    async def append(self, *entries: Entry) -> Together:
-        """hand_in(), waited for. Giving up waiting does not call it off."""
-        return await asyncio.shield(asyncio.wrap_future(self.hand_in(*entries)))
 
     async def close(self) -> None:
         """What waits is recorded, then the record is closed in good order. Failed."""
@@ -149,24 +190,28 @@ class Book:
     def _record(self, groups: Sequence[_Group]) -> None:
         """All together, or one by one where they do not go together."""
         if self._failed is not None:
-            _answer_all(groups, self._failed)
+            failed = self._failed
+            _answer([(group, failed) for group in groups])
             return
         try:
             made = self._log.write([entry for group in groups for entry in group.entries])
         except Failed as failed:
             self._fail(failed)
-            _answer_all(groups, failed)
+            _answer([(group, failed) for group in groups])
         except (NotNow, TooLarge) as refused:
             if len(groups) == 1:
-                groups[0].answer.set_exception(refused)
+                _answer([(groups[0], refused)])
                 return
             for group in groups:
                 self._record([group])
         else:
+            answers: _Answers = []
             at = 0
             for group in groups:
-                group.answer.set_result(tuple(made[at : at + len(group.entries)]))
-                at += len(group.entries)
+                end = at + len(group.entries)
+                answers.append((group, tuple(made[at:end])))
+                at = end
+            _answer(answers)
 
     def _sign_if_due(self, groups: Sequence[_Group]) -> None:
         patience = self._patience()
@@ -199,24 +244,23 @@ class Book:
         while not self._waiting.empty():
             group = self._waiting.get()
             if group is not None:
-                group.answer.set_exception(gone)
+                _answer([(group, gone)])
 
 
-def _prepared(entries: Sequence[Entry]) -> _Group:
+def _group(entries: Sequence[Entry], waits: _Waits, loop: _Loop | None = None) -> _Group:
     """Written down by whoever hands it in, so that what cannot be is nobody else's trouble."""
     if not entries:
         raise ValueError("nothing to record")
     ready = []
     size = 0
-    for entry in entries:
-        if entry.kind in OWN:
-            raise ValueError(f"a {entry.kind} is written by the record itself")
-        data = Raw(encode(entry.data))
-        size += len(bytes(data))
-        ready.append(replace(entry, data=data))
-    return _Group(ready, size)
-
-
-def _answer_all(groups: Sequence[_Group], failed: Failed) -> None:
-    for group in groups:
-        group.answer.set_exception(failed)
+    for one in entries:
+        if one.kind in OWN:
+            raise ValueError(f"a {one.kind} is written by the record itself")
+        data = encode(one.data)
+        size += len(data)
+        ready.append(
+            Entry(
+                one.kind, one.by, Raw(data), one.round, one.cause, one.cursor, one.state, one.sign
+            )
+        )
+    return _Group(ready, size, waits, loop)

@@ -9,8 +9,8 @@ from zlib import crc32
 
 HEAD: Final = Layout("<IIQQ32s")
 """Length, CRC, seq, durable before, chain."""
-_LENGTH: Final = Layout("<I")
-_AFTER_CRC: Final = Layout("<QQ32s")
+_CHECKED: Final = Layout("<IQQ32s")
+"""What the CRC is over, before the bytes of the record."""
 HEAD_SIZE: Final = HEAD.size
 MOST_BYTES: Final = 256 * 1024
 """Of one record."""
@@ -27,10 +27,9 @@ def chained(chain: bytes, leaf: bytes) -> bytes:
 
 
 def pack(seq: int, before: int, chain: bytes, data: bytes) -> bytes:
-    length = _LENGTH.pack(len(data))
-    rest = _AFTER_CRC.pack(seq, before, chain)
-    check = crc32(data, crc32(rest, crc32(length)))
-    return b"".join((length, _LENGTH.pack(check), rest, data))
+    size = len(data)
+    check = crc32(data, crc32(_CHECKED.pack(size, seq, before, chain)))
+    return HEAD.pack(size, check, seq, before, chain) + data
 
 
 class Frame(NamedTuple):

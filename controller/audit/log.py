@@ -93,6 +93,8 @@ class Log:
         self._number = 0
         self._at = 0
         self._tree = Frontier()
+        self._leaves: list[bytes] = []
+        """Those that are not in the tree yet: nobody waits for that but a signature."""
         self._where = Where(0, chain_start(origin))
         self._read_to = self._where
         """How far the signer has read back."""
@@ -215,7 +217,7 @@ class Log:
         try:
             self._signer.read_back(self._at, self._read_to, self._where)
             self._read_to = self._where
-            note = self._signer.checkpoint(self._tree)
+            note = self._signer.checkpoint(self._grown())
         except (OSError, Damaged) as problem:
             raise self._fail(problem) from problem
         made = self._write([Entry("checkpoint", CONTROLLER, NoteData(note), self._round)])[0]
@@ -264,12 +266,18 @@ class Log:
 
     def _took(self, staged: Staged, moment: Moment) -> None:
         """They are on the disk."""
-        for leaf in staged.leaves:
-            self._tree.add(leaf)
+        self._leaves += staged.leaves
         self._at += len(staged.data)
         self._where = Where(staged.made[-1].seq, staged.made[-1].chain)
         self._moment = moment
         self._begun = True
+
+    def _grown(self) -> Frontier:
+        """The tree over all that was written."""
+        for leaf in self._leaves:
+            self._tree.add(leaf)
+        self._leaves.clear()
+        return self._tree
 
     def _learn(self, entry: Entry) -> None:
         """What the next snapshot has to say."""
@@ -305,7 +313,7 @@ class Log:
             self.origin,
             number,
             self._where.chain.hex(),
-            tuple(one.hex() for one in self._tree.hashes),
+            tuple(one.hex() for one in self._grown().hashes),
             self._cursors,
             Raw(encode(self._state)),
             self._opened or UNSET,
