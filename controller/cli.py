@@ -21,6 +21,15 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, v
 from pathlib import Path
 from typing import NamedTuple
 
+from controller.audit.problems import (
+    CannotWrite,
+    Failed,
+    InUse,
+    NoRecord,
+    NotNow,
+    OtherTable,
+    RecordProblem,
+)
 from controller.rules.problem import UsageProblem
 
 GROUP = "holecard.commands"
@@ -28,11 +37,13 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 class Command(NamedTuple):
-    """A subcommand: its name, "module:function" of its register function, a line for --help."""
+    """A subcommand: its name, "module:function" of its register function, a line for --help, and
+    whether it may run drivers, which have lines for engineers."""
 
     name: str
     target: str
     summary: str
+    drives: bool = False
 
 
 COMMANDS = (
@@ -43,12 +54,14 @@ COMMANDS = (
     ),
     Command("script", "controller.sim.cli:register", "run scripted rounds"),
     Command("par", "controller.sim.cli_par:register", "play many rounds and report the figures"),
-    Command("devices", "controller.devices.cli:register", "pair devices with this host"),
+    Command("devices", "controller.devices.cli:register", "pair devices with this host", True),
+    Command("keys", "controller.audit.cli_keys:register", "make the keys of the record"),
 )
 
+EXIT_NO = 1  # a record that is damaged, or is not what the rules make of it
 EXIT_USAGE = 2
 EXIT_BROKEN = 70  # EX_SOFTWARE: the installation is at fault, not the user
-EXIT_OUTPUT = 74  # EX_IOERR: nothing is wrong but the place that the output goes to
+EXIT_OUTPUT = 74  # EX_IOERR: nothing is wrong but the place that the output or a record goes to
 EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
 EXIT_PIPE = 141  # as a shell reports SIGPIPE
 
@@ -60,9 +73,10 @@ examples:
   holecard procedure classic --markdown
   holecard par mega --policy basic --rounds 1000000 --jobs 2
 
-Data goes to stdout, words for people to stderr. Exit codes: 0 done; 1 the answer is no;
-2 wrong arguments or a wrong file; 70 a command cannot be loaded;
-74 the output cannot be written; 130 interrupted; 141 the reader of the output has gone.
+Data goes to stdout, words for people to stderr. Exit codes: 0 done; 1 the answer is no, or a
+record is not as it must be; 2 wrong arguments, a wrong file, or a place without the right record;
+70 a command cannot be loaded; 74 the output or a record cannot be written any more;
+130 interrupted; 141 the reader of the output has gone.
 `holecard COMMAND --help` explains a command.
 """
 
@@ -83,6 +97,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except UsageProblem as problem:
         return _complain(problem, EXIT_USAGE)
+    except RecordProblem as problem:
+        return _complain(problem, _exit_of(problem))
     except BrokenCommand as problem:
         return _complain(problem, EXIT_BROKEN)
     except BrokenPipeError:
@@ -121,6 +137,10 @@ def _run(arguments: list[str]) -> int:
     if func is None:
         subparsers.choices[name].print_help(sys.stderr)
         return EXIT_USAGE
+    if command.drives:
+        from drivers import log_lines  # loads structlog, which takes longer than most commands
+
+        log_lines.to_stderr()
     return func(parsed)
 
 
@@ -170,7 +190,7 @@ def _added() -> list[Command]:
     """The commands that installed packages announce; a name of our own stays ours."""
     announced = {(point.name, point.value) for point in entry_points(group=GROUP)}
     return [
-        Command(name, target, summary="")
+        Command(name, target, summary="", drives=True)
         for name, target in sorted(announced)
         if not _named(name, COMMANDS)
     ]
@@ -197,8 +217,15 @@ def _load(command: Command) -> Callable[..., None]:
     return register
 
 
+def _exit_of(problem: RecordProblem) -> int:
+    if isinstance(problem, NoRecord | OtherTable | InUse | CannotWrite):
+        return EXIT_USAGE
+    return EXIT_OUTPUT if isinstance(problem, Failed | NotNow) else EXIT_NO
+
+
 def _complain(problem: Exception, code: int) -> int:
-    print(f"holecard: {problem}", file=sys.stderr)
+    words = str(problem).replace("\n", "\\n")  # one line, whatever a file is called
+    print(f"holecard: {words}", file=sys.stderr)
     return code
 
 

@@ -10,7 +10,6 @@ A path such as /dev/ttyUSB0 names whatever was plugged in first. The other forms
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from enum import Enum
@@ -153,6 +152,6 @@ async def open_port(address: Address, ears: Ears) -> Port:
     if address.transport is Transport.ADAPTER:
         from drivers import finding
 
-        path = await asyncio.to_thread(finding.adapter_path, address.where)
+        path = await finding.ask(finding.adapter_path, address.where)
         return await open_serial(path, ears)
     return await open_serial(address.where, ears)

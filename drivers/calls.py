@@ -4,7 +4,8 @@ knows"."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from drivers.states import State
@@ -109,18 +110,16 @@ class Calls:
     def __init__(self) -> None:
         self._waiting: dict[int, tuple[Command, asyncio.Future[Reply]]] = {}
 
-    def begin(self, command_id: int, command: Command) -> asyncio.Future[Reply]:
-        """A command was handed over; its future is to be given to wait()."""
+    @contextmanager
+    def waiting(self, command_id: int, command: Command) -> Iterator[asyncio.Future[Reply]]:
+        """A command was handed over. In here there will be its reply, or CommandRefused or
+        CommandUnanswered."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting[command_id] = (command, future)
-        return future
-
-    async def wait(self, command_id: int, future: asyncio.Future[Reply]) -> Reply:
-        """Its reply, or CommandRefused or CommandUnanswered."""
         try:
-            return await future
+            yield future
         finally:
-            self._waiting.pop(command_id, None)
+            del self._waiting[command_id]
 
     def replied(self, command_id: int, reply: Reply) -> None:
         """Nothing happens if whoever asked has gone."""

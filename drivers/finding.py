@@ -1,21 +1,24 @@
 """What is plugged in: serial ports and USB devices, with the names that stay theirs.
 
 A path such as /dev/ttyUSB0 belongs to whatever was plugged in first; what is looked for is
-a serial number. These functions ask the machine and may take a while: not on the event loop.
+a serial number. These functions ask the machine and may take a while: not on the event loop, which
+has ask() for that.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from serial.tools import list_ports, list_ports_linux
 
 from drivers.address import OWN_BACKEND, Address, Transport, is_adapter
-from drivers.port import PortRefused
+from drivers.port import PortRefused, no_thread
 
 BY_ID: Final = Path("/dev/serial/by-id")
 DEVICES: Final = Path("/dev")
@@ -25,6 +28,23 @@ _PORTS: Final = ("ttyS*", "ttyUSB*", "ttyXRUSB*", "ttyACM*", "ttyAMA*", "rfcomm*
 _ODD: Final = (OSError, TypeError, ValueError)
 """What pyserial says of a port that is pulled out while it is looked at, or whose texts are no
 texts."""
+
+
+_W = TypeVar("_W")
+_F = TypeVar("_F")
+
+
+async def ask(what: Callable[[_W], _F], about: _W) -> _F:
+    """What this says, in a thread of its own. PortRefused where the machine, short of threads or
+    of descriptors, cannot be asked now."""
+    try:
+        asked = asyncio.get_running_loop().run_in_executor(None, what, about)
+    except RuntimeError as problem:
+        raise no_thread("what is plugged in is not known", problem) from None
+    try:
+        return await asked
+    except OSError as problem:
+        raise PortRefused(f"what is plugged in is not known: {problem}") from None
 
 
 class Found(Struct, frozen=True):

@@ -207,6 +207,21 @@ class WentOn(Happening, frozen=True):
 # --- what should not be -----------------------------------------------------------------------
 
 
+class StuckBehind(Happening, frozen=True):
+    """The device says that its ring goes up to `head`, and record `next` does not come, asked for
+    or not. The session is given up: the next one says from where on records are wanted."""
+
+    next: int
+    head: int
+
+
+class Doubled(Happening, frozen=True):
+    """More than one device that is plugged in has this serial number. They are tried in turn, and
+    this one now; its key shows which is the wanted one."""
+
+    port: str
+
+
 class Damage(Happening, frozen=True):
     """Damaged frames since the last such report."""
 
@@ -269,4 +284,6 @@ AnyHappening: TypeAlias = (
     | Defect
     | Alert
     | DeviceCounts
+    | StuckBehind
+    | Doubled
 )

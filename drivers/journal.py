@@ -18,6 +18,7 @@ import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -65,7 +66,15 @@ class Journal:
     """A Keeper. All writing is done by one thread of its own, so that the loop never waits."""
 
     def __init__(
-        self, path: Path, lock: int, file: int, reading: Reading, *, most: int, sync: Sync
+        self,
+        path: Path,
+        reading: Reading,
+        *,
+        lock: int,
+        file: int,
+        thread: ThreadPoolExecutor,
+        most: int,
+        sync: Sync,
     ) -> None:
         self.path = path
         self.torn = reading.torn
@@ -81,7 +90,7 @@ class Journal:
         self._recent: dict[int, bytes] = {}
         for entry in self._entries:
             self._learn(entry)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"journal {path.name}")
+        self._thread = thread
 
     @classmethod
     def open(
@@ -100,6 +109,8 @@ class Journal:
         lock = _locked(path)
         file = -1
         try:
+            with suppress(OSError):  # it is in nobody's way, but on a full disk it takes room
+                _beside(path).unlink()
             if not path.exists():
                 _write_new(path, [mine], sync)
             file = _opened(path)
@@ -107,17 +118,21 @@ class Journal:
             if reading.torn:
                 os.ftruncate(file, len(reading.entries) * ENTRY_SIZE)
                 sync(file)
+            thread = _begun(path)
         except BaseException:
             if file >= 0:
                 os.close(file)
             os.close(lock)
             raise
-        return cls(path, lock, file, reading, most=most, sync=sync)
+        return cls(path, reading, lock=lock, file=file, thread=thread, most=most, sync=sync)
 
     def cursor(self) -> Cursor:
+        """JournalFailed after any error: this journal does not know any more."""
+        self._check()
         return self._cursor
 
     def recent(self) -> Mapping[int, bytes]:
+        self._check()
         return MappingProxyType(self._recent)
 
     @property
@@ -161,6 +176,10 @@ class Journal:
             self._fail(OSError(errno.ETIMEDOUT, "whoever wanted it kept gave up waiting"))
             raise
 
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise JournalFailed(self.path, self._failed)
+
     def _fail(self, first: OSError | JournalRefused) -> OSError | JournalRefused:
         """The first cause."""
         self._failed = self._failed or first
@@ -169,13 +188,14 @@ class Journal:
     # --- in the thread --------------------------------------------------------------------
 
     def _let_go(self) -> None:
-        os.close(self._file)
-        os.close(self._lock)
-        self._file = self._lock = -1
+        file, lock, self._file, self._lock = self._file, self._lock, -1, -1
+        try:
+            os.close(file)
+        finally:
+            os.close(lock)
 
     def _append(self, entries: list[Entry]) -> None:
-        if self._failed is not None:
-            raise JournalFailed(self.path, self._failed)
+        self._check()
         last, stands = self._entries[-1], self._cursor
         for entry in entries:
             if not may_follow(last, stands, entry):
@@ -237,6 +257,17 @@ def _reached() -> None:
     """The thread has come so far."""
 
 
+def _begun(path: Path) -> ThreadPoolExecutor:
+    """The journal's thread. It runs from here on: that there is none to be had is said now, and not
+    when something has to be kept or let go of."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix=f"journal {path.name}")
+    try:
+        thread.submit(_reached)
+    except RuntimeError as problem:
+        raise JournalRefused(path, f"cannot be written: {problem}") from None
+    return thread
+
+
 # --- the file ------------------------------------------------------------------------------------
 
 
@@ -280,19 +311,29 @@ def _read(path: Path, file: int, mine: Entry) -> Reading:
     return reading
 
 
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.new")
+
+
 def _write_new(path: Path, entries: Sequence[Entry], sync: Sync) -> None:
-    """The file with these entries, whole or not at all."""
-    beside = path.with_name(f"{path.name}.new")
+    """The file with these entries, whole or not at all. What is left of it on a full disk would
+    only fill that more."""
+    beside = _beside(path)
     beside.unlink(missing_ok=True)  # left by one that was cut short; we hold the lock
     file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
     try:
-        data = b"".join(pack(one, at, at) for at, one in enumerate(entries, 1))
-        if os.write(file, data) != len(data):
-            raise OSError(errno.ENOSPC, f"{beside} was not written whole")
-        sync(file)
-    finally:
-        os.close(file)
-    os.replace(beside, path)
+        try:
+            data = b"".join(pack(one, at, at) for at, one in enumerate(entries, 1))
+            if os.write(file, data) != len(data):
+                raise OSError(errno.ENOSPC, f"{beside} was not written whole")
+            sync(file)
+        finally:
+            os.close(file)
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):  # the first cause is what counts
+            beside.unlink()
+        raise
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)

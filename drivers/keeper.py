@@ -48,13 +48,14 @@ class Adoption(Struct, frozen=True):
 class Keeper(Protocol):
     """Keeps one device's records, one call at a time. What keep() or adopt() raises, whatever it
     is, and a call that is called off, mean that nobody knows what is kept: another keeper, or this
-    one when it is mended, says so with cursor()."""
+    one when it is mended, says so with cursor(). One that cannot say so raises: without that no
+    session begins."""
 
     def cursor(self) -> Cursor:
-        """The last record that is kept, or NO_CURSOR."""
+        """The last record that is kept, or NO_CURSOR. Does not wait."""
 
     def recent(self) -> Mapping[int, bytes]:
-        """Chains of the last records of the cursor's ring, by seq."""
+        """Chains of the last records of the cursor's ring, by seq. Does not wait."""
 
     async def keep(self, records: Sequence[EventRecord]) -> None:
         """Keep these, in their order, in one transaction with the cursor. Durable on return."""

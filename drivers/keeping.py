@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from drivers.keeper import Adoption, Keeper
+from firmware_protocol.link_cursor import Cursor, Records
 from firmware_protocol.plaintext import EventRecord
 
 MOST: Final = 16
@@ -25,6 +26,8 @@ KEEP_WAIT: Final = 10.0
 """Seconds that keeping may take. A disk may stall; one that stalls longer keeps nothing."""
 SETTLE_WAIT: Final = 2 * KEEP_WAIT + 1
 """Seconds for what is being kept and what came meanwhile."""
+
+_W = TypeVar("_W")
 
 
 class Come(Struct, frozen=True):
@@ -48,11 +51,12 @@ def in_words(first: Exception) -> str:
     return text if text and isinstance(first, OSError) else f"{kind}: {text}".removesuffix(": ")
 
 
-async def surely(kept: Awaitable[None]) -> None:
-    """Returns when the keeper has done what it was asked for; NotKept when it has not in time."""
+async def surely(ask: Callable[[_W], Awaitable[None]], what: _W) -> None:
+    """Returns when the keeper has done this; NotKept when it has not in time."""
+    limit = asyncio.timeout(KEEP_WAIT)
     try:
-        async with asyncio.timeout(KEEP_WAIT):
-            await kept
+        async with limit:
+            await ask(what)
     except asyncio.CancelledError as first:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -61,7 +65,20 @@ async def surely(kept: Awaitable[None]) -> None:
     except Exception as first:
         # This broad, for once: keepers are others' work, and whatever one fails of, the record is
         # not kept. It goes no further than to be told as the cause, and nothing is kept after it.
+        late = TimeoutError(f"it was not kept within {KEEP_WAIT:g} s")
+        raise NotKept(late if limit.expired() else first) from first
+
+
+def stands(keeper: Keeper) -> tuple[Cursor, Mapping[int, bytes]]:
+    """Where the record ends and the chains before that, as the keeper says; NotKept if it does
+    not."""
+    try:
+        cursor, recent = keeper.cursor(), dict(keeper.recent())
+        Records(cursor, recent)  # which a link begins with
+    except Exception as first:
+        # As broad as in surely(), for the same reason.
         raise NotKept(first) from first
+    return cursor, recent
 
 
 class Keeping:
@@ -80,6 +97,9 @@ class Keeping:
         self.keeper = keeper
         self.failure: Exception | None = None
         """Why nothing is kept any more: the first cause."""
+        self.whole = asyncio.Event()
+        """Set while nothing has failed."""
+        self.whole.set()
         self._room = room
         self._kept = kept
         self._hand = hand
@@ -121,8 +141,8 @@ class Keeping:
             async with asyncio.timeout(SETTLE_WAIT):
                 while not self._none.is_set():
                     await self._none.wait()
-        except TimeoutError as late:
-            self.fail(late)
+        except TimeoutError:
+            self.fail(TimeoutError(f"the keeper does not rest within {SETTLE_WAIT:g} s"))
         self.drop()
 
     def drop(self) -> None:
@@ -136,7 +156,7 @@ class Keeping:
         self.check()
         self._begin()
         try:
-            await surely(self.keeper.adopt(adoption))
+            await surely(self.keeper.adopt, adoption)
         except NotKept as problem:
             self.fail(problem.first)
             raise
@@ -156,10 +176,23 @@ class Keeping:
         if self.failure is not None:
             raise NotKept(self.failure) from self.failure
 
+    def begins(self) -> tuple[Cursor, Mapping[int, bytes]]:
+        """Where the record ends, for a new link. NotKept if that is not known: then nothing is
+        kept from now on."""
+        self.check()
+        try:
+            return stands(self.keeper)
+        except NotKept as problem:
+            self.fail(problem.first)
+            raise
+
     def mended(self, keeper: Keeper) -> None:
-        """From here on it can be kept again."""
+        """From here on it can be kept again. NotKept, and nothing has changed, where this keeper
+        does not say how far the record goes."""
+        stands(keeper)
         self.keeper = keeper
         self.failure = None
+        self.whole.set()
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -170,9 +203,10 @@ class Keeping:
             batch = tuple(islice(waiting, self._room()))
             self._begin()
             try:
-                await surely(self.keeper.keep([one.record for one in batch]))
+                await surely(self.keeper.keep, [one.record for one in batch])
             except NotKept as problem:
-                self.fail(problem.first)
+                if waiting is self._waiting:  # else it had failed before, and may be mended by now
+                    self.fail(problem.first)
             self._busy = False
             if waiting is self._waiting:
                 for _ in batch:
@@ -180,13 +214,14 @@ class Keeping:
                 self._kept(batch[-1].record.seq)
                 for one in batch:
                     self._hand(one)
-            # Else it has failed, here or at an adoption: none of these counts.
+            # Else it has failed, here or beside it: none of these counts.
             self.look()
 
     def fail(self, first: Exception) -> None:
         """Something could not be kept: nothing is from now on."""
         if self.failure is None:
             self.failure = first
+            self.whole.clear()
             self._waiting = deque()
             self.look()
             self._failed(first)

@@ -1,12 +1,9 @@
-"""Files that hold keys: who may touch them, how they are written, and what stands in them."""
+"""What stands in the files that hold keys."""
 
 from __future__ import annotations
 
 import os
 import re
-import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeVar
 
@@ -15,29 +12,16 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
 from drivers.address import SERIAL_ALLOWED, is_serial
+from drivers.key_disk import KeyProblem, failed, opened
 from firmware_protocol.enums import DeviceClass
 from firmware_protocol.keys import fingerprint, fingerprint_of, fingerprint_text
 
 SUFFIX: Final = ".json"
-_NEW: Final = ".new"
-_OTHERS: Final = 0o077
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
 _MOST: Final = 64 * 1024
 """Bytes of a file that can still be one of ours."""
 
-
-class KeyProblem(Exception):
-    """The keys cannot be used: which file, how it is, how it must be."""
-
-    def __init__(self, where: str, what: str, allowed: str | None) -> None:
-        super().__init__(where, what, allowed)
-        self.where = where
-        self.what = what
-        self.allowed = allowed
-
-    def __str__(self) -> str:
-        text = f"{self.where}: {self.what}"
-        return text if self.allowed is None else f"{text}; allowed: {self.allowed}"
+__all__ = ["SUFFIX", "HostFile", "KeyProblem", "Paired"]
 
 
 class Paired(Struct, frozen=True):
@@ -61,9 +45,6 @@ class Paired(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Paired({self.device_class.name}, {self.serial!r}, {self.fingerprint})"
-
-
-# --- what stands in the files -----------------------------------------------------------------
 
 
 class HostFile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -207,167 +188,3 @@ def _decode(file: Path, kind: type[_F]) -> _F:
         what = "it holds bytes that are no text"
     # Not in the handler: UnicodeDecodeError carries all that was read, the key too.
     raise damaged(file, what)
-
-
-# --- who may touch them -----------------------------------------------------------------------
-
-
-def check_directory(place: Path) -> None:
-    """KeyProblem unless the directory is there, and ours alone."""
-    try:
-        found = place.stat()
-    except FileNotFoundError:
-        raise KeyProblem(
-            str(place), "there is no such directory", "`holecard devices init` makes one"
-        ) from None
-    except OSError as problem:
-        raise failed(place, "cannot be looked at", problem) from None
-    if not stat.S_ISDIR(found.st_mode):
-        raise KeyProblem(str(place), "is no directory", "a directory for keys alone")
-    _check(place, found, "700")
-
-
-@contextmanager
-def opened(file: Path, flags: int) -> Iterator[int]:
-    """A descriptor of this file, made 0600 if it is made; KeyProblem if it is not ours alone."""
-    try:
-        descriptor = os.open(file, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-    except FileNotFoundError:
-        raise KeyProblem(str(file), "is missing", "the file from a backup") from None
-    except OSError as problem:
-        raise failed(file, "cannot be opened", problem) from None
-    try:
-        found = _looked_at(file, descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise KeyProblem(str(file), "is no file", "a file")
-        _check(file, found, "600")
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def exists(place: Path) -> bool:
-    """Whether there is something of this name. KeyProblem where that cannot be told: what only
-    cannot be seen must not be taken as missing."""
-    try:
-        os.lstat(place)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError as problem:
-        raise failed(place, "cannot be looked at", problem) from None
-    return True
-
-
-def listed(place: Path) -> list[Path]:
-    """The files of devices in this directory, by name."""
-    try:
-        names = sorted(os.listdir(place))
-    except OSError as problem:
-        raise failed(place, "cannot be looked into", problem) from None
-    return [place / name for name in names if name.endswith(SUFFIX)]
-
-
-def _looked_at(file: Path, descriptor: int) -> os.stat_result:
-    try:
-        return os.fstat(descriptor)
-    except OSError as problem:
-        raise failed(file, "cannot be looked at", problem) from None
-
-
-def _check(place: Path, found: os.stat_result, mode: str) -> None:
-    if found.st_uid != os.geteuid():
-        raise KeyProblem(
-            str(place),
-            f"belongs to the user with number {found.st_uid}, not to us ({os.geteuid()})",
-            f"to run as that user, or: chown {os.geteuid()} {place}",
-        )
-    if found.st_mode & _OTHERS:
-        raise KeyProblem(
-            str(place),
-            f"others may touch it (mode {stat.S_IMODE(found.st_mode):o})",
-            f"mode {mode}: chmod {mode} {place}",
-        )
-
-
-# --- how they are written ---------------------------------------------------------------------
-
-
-def make_directory(place: Path) -> None:
-    """Make it, durably, unless it is there."""
-    try:
-        place.mkdir(mode=0o700)
-        _sync_directory(place.parent)
-    except FileExistsError:
-        check_directory(place)
-    except OSError as problem:
-        raise failed(place, "cannot be made", problem) from None
-
-
-def write(file: Path, data: bytes, *, once: bool = False) -> None:
-    """Put these bytes into the file, durably: it holds the old ones or the new ones, whenever
-    power goes. With `once`, a file that is there already stays as it is."""
-    new = file.with_name(file.name + _NEW)
-    try:
-        new.unlink(missing_ok=True)  # left by one that was cut short; we hold the lock
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            _write_all(descriptor, data)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        if once:
-            _link(new, file)
-        else:
-            new.replace(file)
-        _sync_directory(file.parent)
-    except OSError as problem:
-        raise failed(file, "cannot be written", problem) from None
-
-
-def append(file: Path, line: bytes) -> None:
-    """Add a line, durably. One that was cut short before it is ended first."""
-    with opened(file, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor:
-        try:
-            size = os.fstat(descriptor).st_size
-            torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-            _write_all(descriptor, b"\n" * torn + line)
-            os.fsync(descriptor)
-            _sync_directory(file.parent)
-        except OSError as problem:
-            raise failed(file, "cannot be written", problem) from None
-
-
-def remove(file: Path) -> None:
-    """Remove the file, durably."""
-    try:
-        file.unlink()
-        _sync_directory(file.parent)
-    except OSError as problem:
-        raise failed(file, "cannot be removed", problem) from None
-
-
-def failed(place: Path, what: str, problem: OSError) -> KeyProblem:
-    reason = (problem.strerror or type(problem).__name__).lower()
-    return KeyProblem(str(place), f"{what}: {reason}", None)
-
-
-def _link(new: Path, file: Path) -> None:
-    try:
-        os.link(new, file)  # unlike a rename it never replaces a key that is there
-    except FileExistsError:
-        pass
-    finally:
-        new.unlink()
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
-
-
-def _sync_directory(place: Path) -> None:
-    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,13 +16,13 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from drivers import key_files
+from drivers import key_disk, key_files
 from drivers.key_files import HostFile, KeyProblem, Paired
 
 PLACE: Final = "HOLECARD_KEYS"
@@ -31,6 +31,8 @@ HOST: Final = "host.json"
 DEVICES: Final = "devices"
 HISTORY: Final = "history.jsonl"
 LOCK: Final = "lock"
+_ROOM: Final = 1024
+"""Bytes that the file of a device has at most, about."""
 LOCK_SECONDS: Final = 5.0
 """Changes take milliseconds. One that takes longer is stuck."""
 
@@ -38,13 +40,17 @@ __all__ = ["PLACE", "KeyProblem", "KeyStore", "Paired", "keys_directory"]
 
 
 def keys_directory(given: Path | None) -> Path:
-    """Where the keys lie: as given, else as the environment says, else beside other settings."""
+    """Where the keys lie: as given, else as the environment says, else beside other settings.
+    KeyProblem where there is none of these."""
     if given is not None:
         return given
     if named := os.environ.get(PLACE):
         return Path(named)
     base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(base).expanduser() / "holecard" / "keys"
+    try:
+        return Path(base).expanduser() / "holecard" / "keys"
+    except RuntimeError:
+        raise KeyProblem(f"${PLACE}", "is not set, and this user has no home", "a path") from None
 
 
 class KeyStore:
@@ -52,29 +58,31 @@ class KeyStore:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        key_files.check_directory(directory)
-        if key_files.exists(self._devices):
-            key_files.check_directory(self._devices)
+        key_disk.check_directory(directory)
+        if key_disk.exists(self._devices):
+            key_disk.check_directory(self._devices)
 
     @classmethod
     def create(cls, directory: Path) -> KeyStore:
-        """Make the directory and the host's key. KeyProblem if there is a key already."""
+        """Make the directory and the host's key. KeyProblem if there is a key already; where the
+        key finds no room, no directory is left that was made for it."""
+        made = _make(directory)
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as problem:
-            raise key_files.failed(directory, "cannot be made", problem) from None
-        store = cls(directory)
-        with store._locked():
-            if key_files.exists(directory / HOST):
-                raise KeyProblem(
-                    str(directory), "the host has its key already", "another directory"
-                )
-            store._make_own()
+            store = cls(directory)
+            with store._locked():
+                if key_disk.exists(directory / HOST):
+                    raise KeyProblem(
+                        str(directory), "the host has its key already", "another directory"
+                    )
+                store._begin(new=bool(made))
+        except KeyProblem:
+            _unmake(made)
+            raise
         return store
 
     def own(self) -> X25519PrivateKey:
         """The host's key. An empty store makes it, once, and may wait for others meanwhile."""
-        if not key_files.exists(self.directory / HOST):
+        if not key_disk.exists(self.directory / HOST):
             with self._locked():
                 self._make_own()
         return self.standing_own()
@@ -90,17 +98,18 @@ class KeyStore:
     def find(self, serial: str) -> Paired | None:
         """The device with this serial number, if it is paired."""
         file = self._file(serial)
-        return key_files.read_device(file) if key_files.exists(file) else None
+        return key_files.read_device(file) if key_disk.exists(file) else None
 
     def add(self, paired: Paired, *, replace: bool = False) -> None:
         """Keep a device's key, durably. KeyProblem if one is kept and `replace` is not said."""
         with self._locked():
             file = self._file(paired.serial)
-            if not replace and key_files.exists(file):
+            if not replace and key_disk.exists(file):
                 raise KeyProblem(str(file), "this device is paired already", "to replace it")
-            key_files.make_directory(self._devices)
-            key_files.append(self.directory / HISTORY, key_files.history_line("paired", paired))
-            key_files.write(file, key_files.device_file(paired))
+            key_disk.make_directory(self._devices)
+            with key_disk.written(file, key_files.device_file(paired)):
+                line = key_files.history_line("paired", paired)
+                key_disk.append(self.directory / HISTORY, line)
 
     def forget(self, serial: str, by: tuple[str, str], at: str) -> None:
         """Let go of a device's key. It must be paired again before it is served."""
@@ -109,30 +118,42 @@ class KeyStore:
             if paired is None:
                 raise KeyProblem(str(self._file(serial)), "no such device is paired", None)
             line = key_files.history_line("forgotten", paired, by=by, at=at)
-            key_files.append(self.directory / HISTORY, line)
-            key_files.remove(self._file(serial))
+            key_disk.append(self.directory / HISTORY, line)
+            key_disk.remove(self._file(serial))
 
     def check_room(self) -> None:
         """Whether a key could be kept now. KeyProblem before a pairing, not after it."""
         with self._locked():
-            key_files.make_directory(self._devices)
-            key_files.write(self._devices / "room", b"room for a device\n" * 64)
-            key_files.remove(self._devices / "room")
+            key_disk.make_directory(self._devices)
+            key_disk.try_room(self._devices / "room", _ROOM)
 
     @property
     def _devices(self) -> Path:
         return self.directory / DEVICES
 
     def _files(self) -> list[Path]:
-        return key_files.listed(self._devices) if key_files.exists(self._devices) else []
+        if not key_disk.exists(self._devices):
+            return []
+        return key_disk.listed(self._devices, key_files.SUFFIX)
 
     def _file(self, serial: str) -> Path:
         key_files.check_serial(serial)
         return self._devices / f"{serial}{key_files.SUFFIX}"
 
+    def _begin(self, *, new: bool) -> None:
+        """Make the host's key in a store that is being made. The lock is held: where the key finds
+        no room, it goes too, and whoever waits for it notices."""
+        try:
+            self._make_own()
+        except KeyProblem:
+            if new:
+                with suppress(OSError):
+                    (self.directory / LOCK).unlink()
+            raise
+
     def _make_own(self) -> None:
         """Make the host's key, unless another process has just done it. The lock is held."""
-        if key_files.exists(self.directory / HOST):
+        if key_disk.exists(self.directory / HOST):
             return
         if self._files():
             # With another key this host would be a stranger to every one of them.
@@ -142,18 +163,42 @@ class KeyStore:
                 "the file from a backup",
             )
         key = HostFile.of(X25519PrivateKey.generate())
-        key_files.write(self.directory / HOST, key.encode(), once=True)
+        key_disk.write(self.directory / HOST, key.encode(), once=True)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         file = self.directory / LOCK
-        with key_files.opened(file, os.O_RDWR | os.O_CREAT) as lock:
+        with key_disk.opened(file, os.O_RDWR | os.O_CREAT) as lock:
             deadline = time.monotonic() + LOCK_SECONDS
             while not _lock(file, lock):
                 if time.monotonic() > deadline:
                     raise KeyProblem(str(file), "another program changes the keys", "one at a time")
                 time.sleep(0.02)
+            if not key_disk.is_still(file, lock):
+                raise KeyProblem(str(file), "was removed while it was waited for", "to try again")
             yield  # closing the file unlocks it
+
+
+def _make(directory: Path) -> list[Path]:
+    """Make it, and what is missing above it. What was made, the innermost first."""
+    missing = []
+    try:
+        for one in (directory, *directory.parents):
+            if key_disk.exists(one):
+                break
+            missing.append(one)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        _unmake(missing)
+        raise key_disk.failed(directory, "cannot be made", problem) from None
+    return missing
+
+
+def _unmake(made: list[Path]) -> None:
+    """Remove these again, as far as nobody has put anything there."""
+    for directory in made:
+        with suppress(OSError):
+            directory.rmdir()
 
 
 def _lock(file: Path, descriptor: int) -> bool:
@@ -162,5 +207,5 @@ def _lock(file: Path, descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as problem:
-        raise key_files.failed(file, "cannot be locked", problem) from None
+        raise key_disk.failed(file, "cannot be locked", problem) from None
     return True

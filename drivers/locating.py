@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from msgspec import Struct
 
 from drivers.address import OWN_BACKEND, Address, Transport
-from drivers.finding import Found, serial_ports, usb_devices
+from drivers.finding import Found, ask, serial_ports, usb_devices
 from drivers.happenings import Identity
 from drivers.port import PortRefused
 from firmware_protocol.enums import DeviceClass
@@ -53,7 +51,7 @@ class Search:
         """Where to look this time, or PortRefused."""
         if wanted.address is not None and wanted.address.transport is not Transport.USB:
             return wanted.address
-        addresses = await asyncio.to_thread(_look, wanted)
+        addresses = await ask(_look, wanted)
         if not addresses:
             raise PortRefused(f"no port has the serial number {wanted.serial}", absent=True)
         visit, self._visits = self._visits, self._visits + 1

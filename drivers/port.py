@@ -32,6 +32,11 @@ class PortRefused(Exception):
         return self.reason
 
 
+def no_thread(name: str, problem: RuntimeError) -> PortRefused:
+    """What the machine says when it can start no more threads. It may later."""
+    return PortRefused(f"{name}: the machine is short of threads ({problem})")
+
+
 class Ears(Protocol):
     """Whoever listens to a port."""
 

@@ -23,6 +23,7 @@ MOST_KNOWN: Final = 64
 _ONCE: Final = frozenset(
     {
         told.AttemptFailed,
+        told.Doubled,
         told.Introduced,
         told.PortDenied,
         told.PortGone,
@@ -178,6 +179,9 @@ class Reports:
     def _held(self, event: said.Held, at: int) -> None:
         self.tell(told.Held, at, event.verdict, event.epoch, event.oldest, event.head, event.chain)
 
+    def _behind(self, event: said.StuckBehind, at: int) -> None:
+        self.tell(told.StuckBehind, at, event.next, event.head)
+
     def _session_ended(self, event: said.SessionEnded, at: int) -> None:
         self.tell(told.SessionEnded, at, event.why)
 
@@ -237,6 +241,7 @@ _REPORTS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {
     said.Informed: Reports._informed,
     said.Resumed: Reports._resumed,
     said.Held: Reports._held,
+    said.StuckBehind: Reports._behind,
     said.SessionEnded: Reports._session_ended,
     said.Beat: Reports._beat,
     said.ClockRead: Reports._clock,

@@ -22,6 +22,8 @@ from drivers.port import WRITE_BOUND, Ears, Port, PortLost, PortRefused
 
 READ_SIZE: Final = 4096
 """More than a tty hands out at once."""
+AGAIN_SECONDS: Final = 1.0
+"""Until closing is tried again where there was no thread for it."""
 
 _GONE: Final = "there is no such port"
 _REFUSALS: Final = {
@@ -135,10 +137,17 @@ class SerialPort:
         if _discard(self._tty):
             self._tty.close()
         else:
-            # The kernel waits up to 30 s for a device that takes nothing. The loop must not.
-            threading.Thread(
-                target=self._tty.close, name=f"closing {self._name}", daemon=True
-            ).start()
+            self._close_elsewhere()
+
+    def _close_elsewhere(self) -> None:
+        """The kernel waits up to 30 s for a device that takes nothing. The loop must not."""
+        closing = threading.Thread(
+            target=self._tty.close, name=f"closing {self._name}", daemon=True
+        )
+        try:
+            closing.start()
+        except RuntimeError:  # the machine is short of threads, and whoever left the port has gone
+            self._loop.call_later(AGAIN_SECONDS, self._close_elsewhere)
 
 
 def _discard(tty: serial.Serial) -> bool:

@@ -30,7 +30,9 @@ class State(Enum):
     READY = "ready"
     """Events flow, commands are taken."""
     UNKEPT = "unkept"
-    """What it tells cannot be kept: nothing is acknowledged, and only what is safe is done."""
+    """What it tells cannot be kept: nothing is acknowledged, and only what is safe is done. Where
+    it is not even known how far the record goes, the port is left, and the device is safe by
+    itself."""
     LOST = "lost"
     """The port has gone or the device has fallen silent; it is looked for again at once."""
     REFUSED = "refused"
@@ -40,7 +42,8 @@ class State(Enum):
 S = State
 
 PORT_OPEN: Final = (S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY, S.UNKEPT)
-"""The states in which a port is open, bytes come, and the link's events change something."""
+"""The states in which a port is open (UNKEPT: may be), bytes come, and the link's events change
+something."""
 WITHOUT_PORT: Final = (S.ABSENT, S.OPENING, S.LOST, S.REFUSED)
 IN_SESSION: Final = (S.RESUMING, S.READY, S.UNKEPT)
 
@@ -64,7 +67,9 @@ class Trigger(StrEnum):
     RESUMED = "resumed"
     HELD = "held"
     SESSION_ENDED = "session_ended"
+    BEHIND = "behind"
     KEEP_FAILED = "keep_failed"
+    RECORD_UNKNOWN = "record_unknown"
     MENDED = "mended"
     ADOPTED_LATE = "adopted_late"
     STOP = "stop"
@@ -122,9 +127,16 @@ ROWS: Final = (
     Row(T.HELD, (S.UNKEPT,), None, "nothing can be kept; that comes first"),
     Row(T.SESSION_ENDED, IN_SESSION, S.LOST, "the session is over"),
     Row(T.SESSION_ENDED, (S.IDENTIFYING, S.HANDSHAKING), None, "there was none to speak of yet"),
+    Row(T.BEHIND, IN_SESSION, S.LOST, "a record does not come; the next session asks for it"),
     # --- keeping ------------------------------------------------------------------------------
     Row(T.KEEP_FAILED, PORT_OPEN, S.UNKEPT, "what came could not be kept"),
     Row(T.KEEP_FAILED, WITHOUT_PORT, None, "said already, or the port has gone with it"),
+    Row(
+        T.RECORD_UNKNOWN,
+        (S.ABSENT, S.OPENING, S.REFUSED),
+        S.UNKEPT,
+        "how far the record goes is not known: without that no session begins",
+    ),
     Row(T.MENDED, (S.UNKEPT,), S.LOST, "it can be kept again: all begins anew from what is kept"),
     Row(T.MENDED, WITHOUT_PORT, None, "the next session begins from what is kept"),
     Row(T.ADOPTED_LATE, PORT_OPEN, S.LOST, "what was adopted has gone: all begins anew"),

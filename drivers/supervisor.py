@@ -3,7 +3,13 @@
     supervisor = Supervisor(wanted, keeper, own=store.standing_own, events=queue, tell=record)
     shoe = Shoe(supervisor)
     task = asyncio.create_task(supervisor.run())
+    async with asyncio.timeout(30):
+        await supervisor.ready()
     await shoe.open_gate()
+
+The first time, the record knows nothing of the device's ring: it is Held as NEW_EPOCH, also where
+the device has just been paired, until two people adopt() it. Where the keeper has kept a record of
+it, the device is ready without anybody.
 
 All happens on one event loop. The link says what happened, the table of `states` what that
 changes; here are the port, the clock and the keeper that both need.
@@ -14,28 +20,32 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from drivers import happenings as told
 from drivers.address import Address, open_port
+from drivers.adopting import Adopting
+from drivers.calls import NotReady
 from drivers.clock import monotonic_us
 from drivers.device_events import DeviceEvent, origin_of
 from drivers.driver import Driver
+from drivers.ears import WireEars
 from drivers.handing import Handing
-from drivers.keeper import Adoption, Keeper
-from drivers.keeping import Come, Keeping, in_words
+from drivers.keeper import Keeper
+from drivers.keeping import Come, Keeping, NotKept, in_words
 from drivers.key_files import KeyProblem
 from drivers.locating import Search, Wanted
-from drivers.people import two_people
 from drivers.port import Ears, Port, PortRefused
 from drivers.reports import Reports, Tell
+from drivers.rests import Rests
 from drivers.shoe import Shoe
 from drivers.shuffler import Shuffler
 from drivers.states import State, Trigger
 from drivers.station import Station
-from drivers.wire import Owner, Wire, WireEars
+from drivers.wire import Owner, Wire
 from firmware_protocol import link_events as said
 from firmware_protocol.codec import Command, Reply
 from firmware_protocol.enums import DeviceClass
@@ -43,22 +53,10 @@ from firmware_protocol.link import Link
 from firmware_protocol.messages_control import DeviceBeat
 from firmware_protocol.plaintext import EventRecord
 
-REST_FIRST: Final = 0.1
-"""Seconds before the first new try; each further one waits twice as long."""
-REST_MOST: Final = 1.0
-REST_REFUSED: Final = 5.0
-"""Someone else is there: the right device may be plugged in at any time, but not ten times a
-second."""
-STEADY_US: Final = 1_000_000
-"""A device that was ready for so long is looked for at once when it is lost."""
 OPEN_WAIT: Final = 10.0
 CLOSE_WAIT: Final = 5.0
 
 Open = Callable[[Address, Ears], Awaitable[Port]]
-
-
-class NothingHeld(Exception):
-    """adopt() where nothing waits for two people, or no longer."""
 
 
 class Supervisor:
@@ -99,10 +97,15 @@ class Supervisor:
             hand=self._handing.hand,
             failed=self._keep_failed,
         )
+        self._adopting = Adopting(
+            self._wire, self._keeping, settled=self._settled, tell=self._tell, clock=clock
+        )
         self._driver: Driver | None = None
+        self._began = self._ended = False
+        self._stood = asyncio.Event()
+        """Set when the device stands otherwise than before; then there is another in its place."""
         self._paused_at: int | None = None
-        self._ready_at: int | None = None
-        self._tries = 0
+        self._rests = Rests()
 
     # --- what others ask ------------------------------------------------------------------
 
@@ -139,6 +142,18 @@ class Supervisor:
         """The device's clock beside the host's, as last read in this session."""
         return self._wire.clock_read
 
+    async def ready(self) -> None:
+        """Returns when the device is ready, at once if it is.
+
+        It waits for run() to begin, and through all that is in the way: a device that is absent,
+        refused, held for two people or not kept can be ready later. How it stands `state`, `why`
+        and `held` say meanwhile; how long that may take is the caller's to say, with a timeout.
+        NotReady when run() has ended, or ends."""
+        while self.state is not State.READY:
+            if self._ended:
+                raise NotReady(self.state, self.why)
+            await self._stood.wait()
+
     def drive(self, driver: Driver) -> None:
         self._driver = driver
 
@@ -153,45 +168,9 @@ class Supervisor:
         """Two people accept the device's ring as it is. That is kept before it is done.
 
         Records come from the oldest that the ring holds, or with `skip` from the next new one.
-        TwoPeopleNeeded, NothingHeld; NotKept where nothing is kept any more, or not that."""
-        people = two_people(by)
-        await self._settled()
-        self._keeping.check()
-        held, link = self._wire.held, self._wire.link
-        if held is None or link is None:
-            raise NothingHeld(f"the device is {self.state.value}: {self.why}")
-        adoption = Adoption(
-            held.verdict,
-            link.cursor,
-            held.epoch,
-            held.oldest,
-            held.head,
-            held.chain,
-            held.head + 1 if skip else held.oldest,
-            people,
-        )
-        try:
-            await self._keeping.adopt(adoption)
-        except asyncio.CancelledError:
-            self._adopted_late("whoever adopted its ring gave up waiting")
-            raise
-        if self._wire.held != held or self._wire.link is not link:
-            why = "the device went away meanwhile; it begins anew from what is kept"
-            self._adopted_late(why)
-            raise NothingHeld(why)
-        now = self._clock()
-        link.adopt(now, skip=skip)
-        ring = (held.verdict, held.epoch, held.oldest, held.head)
-        self._tell(told.Adopted, now, *ring, adoption.by)
-        self._wire.flush()
-
-    def _adopted_late(self, why: str) -> None:
-        """An adoption is kept, or may be, and was not done. The keeper may stand elsewhere than
-        the link by now, so the next link begins where the keeper stands."""
-        self._wire.on(Trigger.ADOPTED_LATE, why)
-        self._wire.part()
-        self._wire.drop_link()
-        self._keeping.drop()
+        TwoPeopleNeeded, NothingHeld; NotKept where nothing is kept any more, or not that. Whoever
+        gives up waiting does not call it off."""
+        await self._adopting.adopt(by, skip=skip)
 
     async def _settled(self) -> None:
         """What has come is kept, or comes again."""
@@ -200,7 +179,8 @@ class Supervisor:
             self._wire.link.again(self._clock())
 
     def mended(self, keeper: Keeper) -> None:
-        """Records can be kept again, by this keeper: all goes on from where it says."""
+        """Records can be kept again, by this keeper: all goes on from where it says. NotKept, and
+        nothing has changed, where it does not say that."""
         if self._keeping.failure is None:
             raise ValueError("mended(): nothing has failed")
         self._keeping.mended(keeper)
@@ -222,7 +202,12 @@ class Supervisor:
     async def run(self) -> None:
         """Supervises until it is cancelled, or until it cannot know any more how the device stands:
         then it ends with the first cause. What was kept and not yet taken from the queue is in the
-        keeper's hands then."""
+        keeper's hands then. Once only: what the keeper was doing at the end it alone knows, so
+        another supervisor asks it."""
+        if self._began:
+            raise ValueError("run(): it has been run already")
+        self._began = True
+        why = "the host has stopped"
         driver = self._driver or _UNDRIVEN[self.device_class](self)
         try:
             async with asyncio.TaskGroup() as group:
@@ -232,14 +217,23 @@ class Supervisor:
                 group.create_task(self._handing.run(), name=f"{name}: handing out")
                 group.create_task(driver.work(), name=f"{name}: driver")
                 group.create_task(self._supervise(), name=name)
+        except ExceptionGroup as ended:
+            why = in_words(ended.exceptions[0])
+            raise
         finally:
-            self._wire.end()
+            self._ended = True
+            with ExitStack() as last:
+                last.callback(self._look_again)
+                last.callback(self._wire.end, why)
+                await self._adopting.end()
 
     async def _supervise(self) -> None:
         while True:
             self._wire.on(Trigger.LOOK, "looked for")
             await self._visit()
-            await asyncio.sleep(self._rest())
+            if self.state is State.UNKEPT:
+                await self._keeping.whole.wait()
+            await asyncio.sleep(self._rests.next(self.state))
 
     async def _visit(self) -> None:
         """From the search for the port to its end."""
@@ -259,10 +253,14 @@ class Supervisor:
             self._denied(f"the port did not open within {OPEN_WAIT:.0f} s", absent=False)
             return
         try:
+            if address.place is not None:
+                self._reports.tell(told.Doubled, self._clock(), str(address))
             # What came before is kept before RESUME says how far the record goes.
             await self._settled()
-            self._serve(own, port, ears)
-            await self._wire.gone.wait()
+            link = self._link(own)
+            if link is not None:
+                self._serve(link, port, ears)
+                await self._wire.gone.wait()
         finally:
             ears.deaf = True
             try:
@@ -287,16 +285,28 @@ class Supervisor:
             self._reports.denied(now, str(self.wanted.address or self.wanted.serial), why)
             self._wire.on(Trigger.PORT_DENIED, why)
 
-    def _rest(self) -> float:
-        """How long until the next try."""
-        if self.state is State.REFUSED:
-            return REST_REFUSED
-        rest = min(REST_FIRST * (1 << self._tries), REST_MOST)
-        self._tries = min(self._tries + 1, _TRIES_MOST)
-        return rest
+    def _link(self, own: X25519PrivateKey) -> Link | None:
+        """A new one begins where the keeper says that the record ends. Without that there is none:
+        the device, which nobody talks to, is in its safe state."""
+        if self._wire.link is not None:
+            return self._wire.link
+        try:
+            cursor, recent = self._keeping.begins()
+        except NotKept as problem:
+            why = f"how far its record goes is not known: {problem}"
+            self._wire.on(Trigger.RECORD_UNKNOWN, why)
+            return None
+        return Link(
+            own,
+            self.wanted.key,
+            device_class=self.wanted.device_class,
+            serial=self.wanted.serial,
+            cursor=cursor,
+            recent=recent,
+            host_boot=secrets.randbits(64) or 1,
+        )
 
-    def _serve(self, own: X25519PrivateKey, port: Port, ears: WireEars) -> None:
-        link = self._wire.link or self._new_link(own)
+    def _serve(self, link: Link, port: Port, ears: WireEars) -> None:
         if self._paused_at is not None:
             link.pause(self._clock())
         self._wire.serve(link, port)
@@ -305,26 +315,17 @@ class Supervisor:
         if ears.why is not None:
             self._wire.lost(ears.why)
 
-    def _new_link(self, own: X25519PrivateKey) -> Link:
-        keeper = self._keeping.keeper
-        return Link(
-            own,
-            self.wanted.key,
-            device_class=self.wanted.device_class,
-            serial=self.wanted.serial,
-            cursor=keeper.cursor(),
-            recent=keeper.recent(),
-            host_boot=secrets.randbits(64) or 1,
-        )
-
     def _stands(self, state: State) -> None:
         """The device stands so from now on."""
-        now = self._clock()
-        if self._ready_at is not None and now - self._ready_at >= STEADY_US:
-            self._tries = 0
-        self._ready_at = now if state is State.READY else None
+        self._rests.stands(state, self._clock())
+        self._look_again()
         if self._driver is not None:
             self._driver.stands(state)
+
+    def _look_again(self) -> None:
+        """Whoever waits for another state."""
+        self._stood.set()
+        self._stood = asyncio.Event()
 
     # --- keeping and handing out ----------------------------------------------------------
 
@@ -372,8 +373,6 @@ class Supervisor:
         if self._wire.link is not None and self._keeping.failure is None:
             self._wire.link.go_on(now)
 
-
-_TRIES_MOST: Final = 10
 
 _UNDRIVEN: Final[dict[DeviceClass, Callable[[Supervisor], Driver]]] = {
     DeviceClass.SHOE: Shoe,

@@ -98,8 +98,9 @@ def present(backend: Any) -> list[Present]:
 
 def find(serial: str, backend: Any, place: Place | None = None) -> Unit:
     """The unit with this serial number, its device open; or PortRefused. With a `place` the one
-    there, else the first on the bus."""
+    there, else the only one: none of several is taken for the first."""
     hidden: list[str] = []
+    matching: list[Unit] = []
     for unit in _units(backend):
         try:
             matches = unit.device.serial_number == serial
@@ -108,8 +109,19 @@ def find(serial: str, backend: Any, place: Place | None = None) -> Unit:
             if _forbidden(problem):
                 hidden.append(str(_place(unit.device)))
         if matches and place in (None, _place(unit.device)):
-            return unit
+            matching.append(unit)
+        else:
+            let_go(unit.device)
+    if len(matching) == 1:
+        return matching[0]
+    for unit in matching:
         let_go(unit.device)
+    if matching:
+        places = ", ".join(str(_place(unit.device)) for unit in matching)
+        raise PortRefused(
+            f"usb:{serial}: {len(matching)} devices have this serial number ({places}); "
+            "all but one have to be unplugged"
+        )
     if hidden:
         raise PortRefused(
             f"usb:{serial}: not among the devices that can be read; {NO_PERMISSION}: "

@@ -21,7 +21,7 @@ import usb.core
 
 from drivers import usb_finding
 from drivers.address import OWN_BACKEND, Address, Place, Transport
-from drivers.port import WRITE_BOUND, Ears, Port, PortLost, PortRefused
+from drivers.port import WRITE_BOUND, Ears, Port, PortLost, PortRefused, no_thread
 from drivers.usb_finding import ODD, Unit
 
 READ_MS: Final = 100
@@ -47,8 +47,16 @@ async def open_usb(
     """The open port, or PortRefused. `place` says which of several with this number is meant."""
     where = Address(Transport.USB, serial, backend, place)
     port = UsbPort(where, ears, asyncio.get_running_loop())
+    port.start()
     await port.opened()
     return port
+
+
+def _start(thread: threading.Thread, serial: str) -> None:
+    try:
+        thread.start()
+    except RuntimeError as problem:
+        raise no_thread(f"usb:{serial}", problem) from None
 
 
 class UsbPort:
@@ -70,11 +78,14 @@ class UsbPort:
         self._to_hear = bytearray()
         """Where there is something in it, the loop has been asked to _drain()."""
         self._owner = threading.Thread(target=self._own, name=f"usb {self._serial}", daemon=True)
-        self._owner.start()
 
     @property
     def name(self) -> str:
         return f"{self._serial}{self._where.where_exactly}"
+
+    def start(self) -> None:
+        """Begin to open it, once; PortRefused if that cannot even be begun."""
+        _start(self._owner, self._serial)
 
     async def opened(self) -> None:
         """Wait until the port is open, or PortRefused."""
@@ -166,7 +177,7 @@ class UsbPort:
         writer = threading.Thread(
             target=self._write_on, args=(unit,), name=f"usb {self._serial} out", daemon=True
         )
-        writer.start()
+        _start(writer, self._serial)
         self._say(self._is_open)
         try:
             self._read_on(unit)

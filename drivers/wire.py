@@ -8,6 +8,7 @@ whichever callback, is the end of the supervisor: half of what happened is not g
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import wraps
@@ -18,7 +19,7 @@ from msgspec import Struct
 from drivers import happenings as told
 from drivers.calls import Calls, NotReady, takes
 from drivers.locating import Wanted, identity_of
-from drivers.port import Port, PortLost
+from drivers.port import Port
 from drivers.reports import Reports
 from drivers.states import PORT_OPEN, Standing, State, Trigger
 from firmware_protocol import link_events as said
@@ -128,9 +129,9 @@ class Wire:
         if self.link is None or self._cause is not None or not takes(self.state, command):
             raise NotReady(self.state, self.why)
         command_id = self.link.call(command, self._clock())
-        future = self._calls.begin(command_id, command)
-        self.flush()
-        return await self._calls.wait(command_id, future)
+        with self._calls.waiting(command_id, command) as reply:
+            self.flush()
+            return await reply
 
     # --- the port -------------------------------------------------------------------------
 
@@ -177,18 +178,27 @@ class Wire:
         if link is not None:
             self._take_in(link.close(self._clock()))
 
-    def end(self) -> None:
-        """The host stops. After a failure nothing is told any more."""
+    @_first_cause
+    def adopted(self) -> None:
+        """Two people have decided; it is the device's turn to answer."""
+        self.held = None
+        if self.state is State.RESUMING:
+            self.why = "adopted by two people; where does the record go on?"
+        self._wait_patiently()
+        self.flush()
+
+    def end(self, why: str) -> None:
+        """Nothing goes on. After a failure in here nothing is told any more."""
         with ExitStack() as last:  # last in, first out; and all of it, whatever one raises
             last.callback(self._cancel)
             last.callback(self._wait_no_more)
             last.callback(self._tell_rest)
             last.callback(self.drop_link)
-            last.callback(self._stop)
+            last.callback(self._stop, why)
             last.callback(self.part)
 
-    def _stop(self) -> None:
-        self.on(Trigger.STOP, self.why if self._cause else "the host has stopped")
+    def _stop(self, why: str) -> None:
+        self.on(Trigger.STOP, self.why if self._cause else why)
 
     def _tell_rest(self) -> None:
         if self._cause is None:
@@ -273,24 +283,28 @@ class Wire:
     # --- what the link says ---------------------------------------------------------------
 
     def _take_in(self, events: list[said.LinkEvent]) -> None:
+        rest = deque(events)
+        try:
+            while rest and self._cause is None:
+                now = self._clock()
+                self._reports.heard(rest[0], now)
+                self._act(rest[0], now)
+                rest.popleft()
+        finally:
+            # Whatever has failed: nobody is to wait for ever.
+            for event in rest:
+                if isinstance(event, (said.Replied, said.Unanswered)):
+                    self._act(event, 0)
         if self._cause is not None:
-            self._end_calls(events)
             return
-        for event in events:
-            now = self._clock()
-            self._reports.heard(event, now)
-            act = _ACTS.get(type(event))
-            if act is not None:
-                act(self, event, now)
         if self._port is not None and self.state not in PORT_OPEN:
             self.part()
         self.flush()
 
-    def _end_calls(self, events: list[said.LinkEvent]) -> None:
-        """Nobody is to wait for ever, whatever else has failed."""
-        for event in events:
-            if isinstance(event, said.Unanswered):
-                self._unanswered(event, 0)
+    def _act(self, event: said.LinkEvent, now: int) -> None:
+        act = _ACTS.get(type(event))
+        if act is not None:
+            act(self, event, now)
 
     def _greeted(self, event: said.Greeted, now: int) -> None:
         found, expected = identity_of(event.answer), self.wanted.identity
@@ -298,7 +312,9 @@ class Wire:
             self._link_on(Trigger.GREETED, "it has introduced itself")
             return
         self._reports.tell(told.Swapped, now, expected, found)
-        self._link_on(Trigger.SWAPPED, f"{found.device_class.name.lower()} {found.serial} is there")
+        also = " with another key" if found.serial == expected.serial else ""
+        name = f"{found.device_class.name.lower()} {found.serial}"
+        self._link_on(Trigger.SWAPPED, f"{name}{also} is there")
 
     def _turned_away(self, event: said.TurnedAway, _: int) -> None:
         hopeless = isinstance(event.error, DISPROVING)
@@ -323,6 +339,10 @@ class Wire:
         if self.state is State.RESUMING:
             self.why = f"{event.verdict.name}: two people decide"
 
+    def _behind(self, event: said.StuckBehind, _: int) -> None:
+        why = f"its ring goes up to {event.head}, and record {event.next} does not come"
+        self._link_on(Trigger.BEHIND, why)
+
     def _session_ended(self, event: said.SessionEnded, _: int) -> None:
         self.held = self.beat = self.clock_read = None
         self._link_on(Trigger.SESSION_ENDED, f"the session is over: {event.why.value}")
@@ -344,31 +364,13 @@ class Wire:
         self.clock_read = event
 
 
-class WireEars:
-    """Hears one opening of a port; deaf once it is left."""
-
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
-        self.deaf = False
-        self.why: str | None = None
-        """Why the port has ended."""
-
-    def heard(self, data: bytes) -> None:
-        if not self.deaf:
-            self._wire.heard(data)
-
-    def lost(self, why: PortLost) -> None:
-        self.why = why.reason
-        if not self.deaf:
-            self._wire.lost(why.reason)
-
-
 _ACTS: Final[dict[type, Callable[[Wire, Any, int], None]]] = {
     said.Greeted: Wire._greeted,
     said.TurnedAway: Wire._turned_away,
     said.SessionBegan: Wire._session_began,
     said.Resumed: Wire._resumed,
     said.Held: Wire._hold,
+    said.StuckBehind: Wire._behind,
     said.SessionEnded: Wire._session_ended,
     said.Arrived: Wire._arrived,
     said.Replied: Wire._replied,

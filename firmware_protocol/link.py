@@ -232,7 +232,11 @@ class Link:
     def _events(self, now: int) -> list[LinkEvent]:
         """The end of every step: send what may go, and hand out what happened."""
         self._talk.pump(now)
-        if self._sessions.running is not None and self._sessions.running.spent:
+        running = self._sessions.running
+        if running is not None and running.stuck is not None:
+            self._tell(running.stuck)
+            self._end(Ending.BEHIND, now)
+        elif running is not None and running.spent:
             self._end(Ending.SPENT, now)
         running = self._sessions.running
         if running is not None and now >= self._renew_at(running):

@@ -29,6 +29,8 @@ class Ending(Enum):
     """The port has gone, or the link was closed."""
     SPENT = "spent"
     """Its counters are used up, and no new handshake came about in time."""
+    BEHIND = "behind"
+    """A record did not come although it was asked for: StuckBehind says which."""
 
 
 # --- how a session comes about, and ends ----------------------------------------------------
@@ -133,6 +135,16 @@ class ClockRead(Struct, frozen=True):
 # --- what should not be ---------------------------------------------------------------------
 
 
+class StuckBehind(Struct, frozen=True):
+    """The device's heartbeats tell of a record that does not come, asked for or not. SessionEnded
+    follows: RESUME is the last way to get it."""
+
+    next: int
+    """The first record that is missing."""
+    head: int
+    """How far the ring goes."""
+
+
 class Alerted(Struct, frozen=True):
     """A hint in clear. Anyone can send one: it is shown, and nothing else follows."""
 
@@ -176,4 +188,5 @@ LinkEvent: TypeAlias = (
     | Damaged
     | Suspicious
     | Defective
+    | StuckBehind
 )

@@ -13,11 +13,12 @@ from firmware_protocol.limits import (
     DEAD_MS,
     HEADER_SIZE,
     HEARTBEAT_MS,
+    RESEND_MOST_MS,
     TAG_SIZE,
     TIME_EVERY_MS,
 )
 from firmware_protocol.link_calls import Call
-from firmware_protocol.link_events import ClockRead
+from firmware_protocol.link_events import ClockRead, StuckBehind
 from firmware_protocol.messages_control import TimeAnswer
 from firmware_protocol.messages_frames import HelloRsp
 from firmware_protocol.noise import Keys
@@ -26,6 +27,12 @@ from firmware_protocol.sealing import Opener, Sealer
 _BEAT: Final = HEARTBEAT_MS * 1000
 _DEAD: Final = DEAD_MS * 1000
 _TIME_EVERY: Final = TIME_EVERY_MS * 1000
+BEHIND_ASK: Final = 2 * RESEND_MOST_MS * 1000
+"""A record that has not come for so long is asked for, and again after each RESEND_MOST: a device
+that sends again by itself has done so twice."""
+BEHIND_END: Final = 5 * RESEND_MOST_MS * 1000
+"""So long after it was missed first, the session is given up."""
+_ASK_AGAIN: Final = RESEND_MOST_MS * 1000
 _TIME_AGAIN: Final = _DEAD
 """An unanswered TIME_ASK is asked again after this."""
 MOST_LOST: Final = 1_000_000
@@ -55,6 +62,10 @@ class Session:
         self._asked: int | None = None
         self.ask_at: int | None = None
         """When TIME_ASK is due; None before RESUME was answered."""
+        self.stuck: StuckBehind | None = None
+        """The record that does not come: the session is to end."""
+        self._missed = (0, 0)  # the record that was missed last, and since when
+        self._ask_missed_at = 0
 
     @property
     def dead_at(self) -> int:
@@ -117,6 +128,24 @@ class Session:
         # took: then it is as far off as that.
         on_the_way = abs((now - t1) - (t3 - t2))
         return ClockRead(((t2 - t1) + (t3 - now)) // 2, (on_the_way + 1) // 2)
+
+    def misses(self, seq: int, head: int, now: int) -> bool:
+        """A heartbeat tells of this record, which may come and has not. Whether to ask for it."""
+        if self._missed[0] != seq:
+            self._missed = seq, now
+            self._ask_missed_at = now + BEHIND_ASK
+        if now >= self._missed[1] + BEHIND_END:
+            self.stuck = StuckBehind(seq, head)
+            return False
+        if now < self._ask_missed_at:
+            return False
+        self._ask_missed_at = now + _ASK_AGAIN
+        return True
+
+    def misses_nothing(self) -> None:
+        """All that may come has come, as far as anybody knows by now."""
+        self._missed = (0, 0)
+        self.stuck = None
 
     def wipe(self) -> None:
         self.sealer.wipe()

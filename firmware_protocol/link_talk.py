@@ -191,8 +191,18 @@ class Talk:
         except ProtocolError as error:
             self._tell(Defective(error))
 
-    def _beat(self, _: Session, beat: DeviceBeat, __: int) -> None:
+    def _beat(self, session: Session, beat: DeviceBeat, now: int) -> None:
         self._tell(Beat(beat))
+        cursor, wanted = self._records.cursor, self._records.next
+        is_there = beat.epoch == cursor.epoch and beat.head >= wanted
+        if not is_there or not self._may_come(wanted):
+            session.misses_nothing()
+        elif session.misses(wanted, beat.head, now):
+            self._say(EvtNak(cursor.epoch, wanted, NakWhy.GAP), now)
+
+    def _may_come(self, seq: int) -> bool:
+        """Whether the device may send this record now."""
+        return self.resuming.taking and seq <= self._records.cursor.seq + self._window
 
     def _clock(self, session: Session, answer: TimeAnswer, now: int) -> None:
         read = session.read_clock(answer, now)
@@ -204,6 +214,8 @@ class Talk:
             self._places[self._records.place(record)](record, now)
 
     def _take(self, record: EventRecord, _: int) -> None:
+        if self._sessions.running is not None:
+            self._sessions.running.misses_nothing()
         self._tell(Arrived(record))
 
     def _repeated(self, _: EventRecord, __: int) -> None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import MappingProxyType
 from typing import Final
 
-import structlog
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from drivers import log_lines
+from drivers.adopting import NothingHeld
 from drivers.device_events import DeviceEvent
 from drivers.driver import Driver
-from drivers.happenings import AnyHappening
+from drivers.happenings import AnyHappening, Held
 from drivers.keeper import Adoption
 from drivers.locating import Wanted
 from drivers.shoe import Shoe
 from drivers.shuffler import Shuffler
-from drivers.states import State
 from drivers.station import Station
 from drivers.supervisor import Supervisor
 from firmware_protocol.enums import DeviceClass, Verdict
@@ -66,13 +66,16 @@ class Host:
         self.keeper = keeper
         self._events: asyncio.Queue[DeviceEvent] = asyncio.Queue(256)
         self._stands = asyncio.Event()
+        self._new = asyncio.Event()
         self.supervisor = Supervisor(
             wanted, self.keeper, own=lambda: OWN, events=self._events, tell=self._tell
         )
         self.driver = _DRIVERS[wanted.device_class](self.supervisor)
 
-    def _tell(self, _: AnyHappening) -> None:
+    def _tell(self, happening: AnyHappening) -> None:
         self._stands.set()
+        if isinstance(happening, Held) and happening.verdict is Verdict.NEW_EPOCH:
+            self._new.set()
 
     async def until(self, good: Callable[[Supervisor], object]) -> None:
         async with asyncio.timeout(_PATIENCE):
@@ -81,12 +84,16 @@ class Host:
                 await self._stands.wait()
 
     async def ready(self) -> None:
+        async with asyncio.timeout(_PATIENCE):
+            await self.supervisor.ready()
+
+    async def adopt(self) -> None:
         """A new device's ring is adopted, as two people would."""
-        await self.until(lambda device: device.held or device.state is State.READY)
-        held = self.supervisor.held
-        if held is not None and held.verdict is Verdict.NEW_EPOCH:
-            await self.supervisor.adopt(("first", "second"))
-        await self.until(lambda device: device.state is State.READY)
+        while True:
+            await self._new.wait()
+            self._new.clear()
+            with suppress(NothingHeld):  # it has gone meanwhile, and is told of when it is back
+                await self.supervisor.adopt(("first", "second"))
 
     async def drain(self) -> None:
         while True:
@@ -95,9 +102,10 @@ class Host:
 
 @asynccontextmanager
 async def hosted(wanted: Wanted, keeper: Memory | None = None) -> AsyncIterator[Host]:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    log_lines.to_stderr(logging.ERROR)
     host = Host(wanted, keeper or Memory())
-    tasks = [asyncio.create_task(host.supervisor.run()), asyncio.create_task(host.drain())]
+    works = (host.supervisor.run(), host.drain(), host.adopt())
+    tasks = [asyncio.create_task(work) for work in works]
     try:
         yield host
     finally:

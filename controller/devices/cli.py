@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from controller.devices import cli_people as people
-from controller.devices.cli_keys import as_json, line, mistakes, show, utc
-from controller.devices.cli_pair import pair
+from controller.devices.cli_keys import as_json, keys_place, line, mistakes, show, utc
+from controller.devices.cli_pair import EXIT_NO, pair
 from controller.rules.problem import UsageProblem
 from drivers import finding
 from drivers.address import OWN_BACKEND
 from drivers.key_store import PLACE as KEYS
-from drivers.key_store import KeyStore, Paired, keys_directory
+from drivers.key_store import KeyStore, Paired
 from drivers.port import PortRefused
 from firmware_protocol.keys import fingerprint_of, fingerprint_text
 
@@ -39,6 +38,17 @@ the device's sealed label is better typed than given as an option, which the she
 {PLACE}
 Exit codes: 0 paired; 1 not paired; 2 wrong arguments, keys or port.
 """
+PORTS_EXAMPLES: Final = f"""\
+examples:
+  holecard devices ports
+  holecard devices ports --json
+  holecard devices ports --usb sim=run/bus
+
+BACKEND is {OWN_BACKEND}, or another pyusb backend that is installed: NAME or NAME=ARGUMENT. What
+stands first in a line is the PORT of `holecard devices pair`.
+{PORTS}
+Exit codes: 0 done; 2 wrong arguments.
+"""
 EXAMPLES: Final = f"""\
 examples:
   holecard devices init
@@ -59,8 +69,16 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = devices.add_subparsers(metavar="COMMAND", required=True)
-    init = _command(commands, "init", "make the directory of keys and this host's key", init_keys)
-    ports = _command(commands, "ports", "list what is plugged in", show_ports, keys=False)
+    init = _command(
+        commands,
+        "init",
+        "make the directory of keys and this host's key",
+        init_keys,
+        _examples("init", "init --keys run/keys", "init --json"),
+    )
+    ports = _command(
+        commands, "ports", "list what is plugged in", show_ports, PORTS_EXAMPLES, keys=False
+    )
     ports.add_argument(
         "--usb", default=OWN_BACKEND, metavar="BACKEND", help="look for USB devices through this"
     )
@@ -73,9 +91,27 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     pairing.add_argument(
         "--replace", action="store_true", help="also if a device of this number is paired already"
     )
-    listing = _command(commands, "list", "list the paired devices", list_devices)
-    showing = _command(commands, "show", "show one of them", show_device)
-    forgetting = _command(commands, "forget", "let go of a device's key", forget)
+    listing = _command(
+        commands,
+        "list",
+        "list the paired devices",
+        list_devices,
+        _examples("list", "list --keys run/keys", "list --json"),
+    )
+    showing = _command(
+        commands,
+        "show",
+        "show one of them",
+        show_device,
+        _examples("show EW-000123", "show EW-000123 --json"),
+    )
+    forgetting = _command(
+        commands,
+        "forget",
+        "let go of a device's key",
+        forget,
+        _examples("forget EW-000123", 'forget EW-000123 --by "Ann Lee" --and "Bo Chan"'),
+    )
     for parser in (showing, forgetting):
         parser.add_argument("serial", metavar="SERIAL", help="the device's serial number")
     for parser in (pairing, forgetting):
@@ -90,7 +126,7 @@ def _command(
     name: str,
     help_: str,
     func: Callable[[argparse.Namespace], int],
-    examples: str | None = None,
+    epilog: str,
     *,
     keys: bool = True,
 ) -> argparse.ArgumentParser:
@@ -98,14 +134,19 @@ def _command(
         name,
         help=help_,
         description=f"{help_[0].upper()}{help_[1:]}.",
-        epilog=examples or (PLACE if keys else PORTS),
+        epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     if keys:
-        parser.add_argument("--keys", type=Path, metavar="DIR", help="directory of the keys")
+        parser.add_argument("--keys", metavar="DIR", help="directory of the keys")
     parser.set_defaults(func=func)
     return parser
+
+
+def _examples(*lines: str) -> str:
+    """For the --help of a command that has to do with keys."""
+    return "\n".join(["examples:", *(f"  holecard devices {line}" for line in lines), "", PLACE])
 
 
 # --- keys -------------------------------------------------------------------------------------
@@ -113,8 +154,8 @@ def _command(
 
 def init_keys(args: argparse.Namespace) -> int:
     """Make the directory and the host's key."""
-    place = keys_directory(args.keys)
     with mistakes():
+        place = keys_place(args)
         own = _own_fingerprint(KeyStore.create(place))
     show(args, {"keys": str(place), "host": own}, f"made {place}\nthis host's key: {own}")
     return 0
@@ -123,7 +164,7 @@ def init_keys(args: argparse.Namespace) -> int:
 def list_devices(args: argparse.Namespace) -> int:
     """Print all paired devices."""
     with mistakes():
-        store = KeyStore(keys_directory(args.keys))
+        store = KeyStore(keys_place(args))
         own, devices = _own_fingerprint(store), store.devices()
     found = {"host": own, "devices": [as_json(one) for one in devices]}
     lines = [f"this host's key: {own}", *map(line, devices)]
@@ -134,7 +175,7 @@ def list_devices(args: argparse.Namespace) -> int:
 def show_device(args: argparse.Namespace) -> int:
     """Print what is known of one device."""
     with mistakes():
-        paired = _find(KeyStore(keys_directory(args.keys)), args.serial)
+        paired = _find(KeyStore(keys_place(args)), args.serial)
     rows = {
         "class": paired.device_class.name.lower(),
         "maker": paired.maker,
@@ -150,9 +191,13 @@ def show_device(args: argparse.Namespace) -> int:
 def forget(args: argparse.Namespace) -> int:
     """Let go of a device's key."""
     with mistakes():
-        store = KeyStore(keys_directory(args.keys))
+        store = KeyStore(keys_place(args))
         paired = _find(store, args.serial)
-        by = people.two(args)
+        try:
+            by = people.two(args)
+        except people.GivenUp:
+            print("\nnot forgotten: the question was not answered", file=sys.stderr)
+            return EXIT_NO
         store.forget(paired.serial, by, utc())
     show(args, as_json(paired), f"forgotten: {line(paired)}")
     return 0
@@ -175,9 +220,14 @@ def _own_fingerprint(store: KeyStore) -> str:
 
 def show_ports(args: argparse.Namespace) -> int:
     """Print what is plugged in."""
+    if not args.usb:
+        raise UsageProblem("--usb", "is empty", "NAME or NAME=ARGUMENT of a USB backend")
     found = finding.serial_ports()
     try:
-        found += finding.usb_devices(args.usb)
+        plugged = finding.usb_devices(args.usb)
+        if not plugged and args.usb != OWN_BACKEND:
+            print(f"no USB devices are found through {args.usb}", file=sys.stderr)
+        found += plugged
     except PortRefused as problem:
         if args.usb != OWN_BACKEND:
             raise UsageProblem("--usb", str(problem)) from None

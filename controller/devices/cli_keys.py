@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 from controller.rules.problem import UsageProblem
 from drivers.address import AddressProblem
-from drivers.key_store import KeyProblem, Paired
+from drivers.key_store import KeyProblem, Paired, keys_directory
 from drivers.port import PortRefused
 
 
@@ -25,6 +26,13 @@ def mistakes() -> Iterator[None]:
         raise UsageProblem("PORT", problem.what, problem.allowed) from None
     except PortRefused as problem:
         raise UsageProblem("PORT", str(problem)) from None
+
+
+def keys_place(args: argparse.Namespace) -> Path:
+    """The directory of the keys."""
+    if args.keys == "":
+        raise UsageProblem("--keys", "is empty", "a directory")
+    return keys_directory(None if args.keys is None else Path(args.keys))
 
 
 def utc() -> str:
@@ -54,5 +62,6 @@ def as_json(paired: Paired) -> dict[str, object]:
 
 
 def show(args: argparse.Namespace, found: object, text: str) -> None:
-    """Print the one or the other."""
-    print(json.dumps(found, indent=2) if args.json else text)
+    """Print the one or the other. The name of a directory need not be UTF-8."""
+    readable = text.encode(errors="surrogateescape").decode(errors="replace")
+    print(json.dumps(found, indent=2) if args.json else readable)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import sys
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.devices import cli_people as people
-from controller.devices.cli_keys import as_json, line, mistakes, show, utc
+from controller.devices.cli_keys import as_json, keys_place, line, mistakes, show, utc
 from controller.rules.problem import UsageProblem
-from drivers.address import Address, Transport, parse
-from drivers.key_store import KeyProblem, KeyStore, Paired, keys_directory
+from drivers import finding
+from drivers.address import Address, Place, Transport, parse
+from drivers.key_store import KeyProblem, KeyStore, Paired
 from drivers.pairing_port import Outcome, hold
 from firmware_protocol.enums import AlertCode, DeviceState
-from firmware_protocol.keys import fingerprint_of, fingerprint_text, label_psk
+from firmware_protocol.keys import fingerprint, fingerprint_of, fingerprint_text, label_psk
 from firmware_protocol.messages_frames import HelloRsp
 from firmware_protocol.pairing import (
     Introduced,
@@ -26,6 +30,10 @@ from firmware_protocol.pairing import (
 )
 
 EXIT_NO: Final = 1
+_PLACED: Final = re.compile(
+    r"(?P<port>usb.*) \(bus (?P<bus>[0-9]{1,3}) address (?P<address>[0-9]{1,3})\)"
+)
+"""As a USB device is listed whose number is not the only one."""
 
 
 def pair(args: argparse.Namespace) -> int:
@@ -34,58 +42,116 @@ def pair(args: argparse.Namespace) -> int:
     code = people.given_code(args.label)
     expected = people.given_fingerprint(args.fingerprint)
     people.check(args)
-    with mistakes():
-        address = parse(args.port)
-        store = KeyStore(keys_directory(args.keys))
-        own = store.own()
-        store.check_room()
-        outcome = asyncio.run(hold(address, Introduction(fingerprint_of(own))))
-        if not isinstance(outcome.end, Introduced):
-            return _failed(outcome, args.port)
-        device = outcome.end.answer
-        _meet(device, address, args, store)
-        if expected not in (None, device.fingerprint):
-            shown = fingerprint_text(device.fingerprint)
-            raise UsageProblem("--fingerprint", "the device's key is another one", shown)
-        if not _agreed(device, asking=expected is None):
-            return EXIT_NO
-        by = people.two(args)
-        psk = label_psk(code or people.ask_code())
-        # The very device that people have just looked at, or none.
-        pairing = Pairing(own, psk, serial=device.serial, fingerprint=device.fingerprint)
-        outcome = asyncio.run(hold(address, pairing))
-        if not isinstance(outcome.end, PairingDone):
-            return _failed(outcome, device.serial)
-        paired = _keep(store, outcome.end, by, replace=args.replace)
+    try:
+        with mistakes():
+            return _pair(args, code, expected)
+    except people.GivenUp:
+        print("\nnot paired: the question was not answered", file=sys.stderr)
+        return EXIT_NO
+
+
+def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) -> int:
+    address = _meant(args.port)
+    store = KeyStore(keys_place(args))
+    own = store.own()
+    store.check_room()
+    outcome = asyncio.run(hold(address, Introduction(fingerprint_of(own))))
+    if not isinstance(outcome.end, Introduced):
+        return _failed(outcome, args.port)
+    device = outcome.end.answer
+    _meet(device, address, args, expected)
+    change = _change(device, args, store, expected)
+    if not _agreed(device, change, asking=expected is None):
+        return EXIT_NO
+    by = people.two(args)
+    psk = label_psk(code or people.ask_code())
+    # The very device that people have just looked at, or none.
+    pairing = Pairing(own, psk, serial=device.serial, fingerprint=device.fingerprint)
+    outcome = asyncio.run(hold(address, pairing))
+    if not isinstance(outcome.end, PairingDone):
+        return _failed(outcome, device.serial)
+    paired = _keep(store, outcome.end, by, anew=args.replace)
     show(args, as_json(paired), f"paired: {line(paired)}")
     return 0
 
 
-def _meet(device: HelloRsp, address: Address, args: argparse.Namespace, store: KeyStore) -> None:
-    """Say who is at the port, and refuse what cannot be meant."""
-    print(
-        f"{device.device_class.name.lower()} {device.serial}, {device.maker} {device.model}\n"
-        f"its key: {fingerprint_text(device.fingerprint)}",
-        file=sys.stderr,
-    )
+def _meant(text: str) -> Address:
+    """The port that is meant. Of several devices with one number none is taken by chance: one of
+    them is not what it says. Which one is meant is said as `holecard devices ports` says it."""
+    placed = _PLACED.fullmatch(text)
+    if placed is not None:
+        place = Place(int(placed["bus"]), int(placed["address"]))
+        return replace(parse(placed["port"]), place=place)
+    address = parse(text)
+    if address.transport is not Transport.USB:
+        return address  # where several adapters have one number, the port is refused
+    found = finding.usb_devices(address.backend)
+    same = [f"{one.address}" for one in found if one.serial == address.where]
+    if len(same) > 1:
+        what = f"{len(same)} devices say that they are {address.where}"
+        listed = " or ".join(f"{one!r}" for one in same)
+        raise UsageProblem("PORT", what, f"{listed}; or pull the others")
+    return address
+
+
+def _meet(
+    device: HelloRsp, address: Address, args: argparse.Namespace, expected: bytes | None
+) -> None:
+    """Say who is at the port, and refuse who cannot be meant."""
+    name = device.device_class.name.lower()
+    print(f"{name} {device.serial}, {device.maker} {device.model}", file=sys.stderr)
     if address.transport is Transport.USB and address.where != device.serial:
         raise UsageProblem("PORT", f"the device there says that it is {device.serial}", args.port)
+    if expected not in (None, device.fingerprint):
+        # Its own key is not shown: it would only be typed in place of the right one.
+        raise UsageProblem(
+            "--fingerprint",
+            "it does not match: the device there has another key, and may not be what it says",
+            f"the key on the label or in the papers of {device.serial}; where that is what was "
+            "typed, do not pair this device",
+        )
+    print(f"its key: {fingerprint_text(device.fingerprint)}", file=sys.stderr)
+
+
+def _change(
+    device: HelloRsp, args: argparse.Namespace, store: KeyStore, expected: bytes | None
+) -> str | None:
+    """What is said of the key that it was paired with, where it has another one now. Refuses what
+    was not asked for."""
     former = store.find(device.serial)
-    if former is not None and not args.replace:
+    if former is None:
+        if DeviceState.PAIRED in device.state:
+            print("it is paired with another host, which will lose it", file=sys.stderr)
+        return None
+    changed = fingerprint(former.key) != device.fingerprint
+    if not args.replace:
+        other = f", with another key: {former.fingerprint}" if changed else ""
         raise UsageProblem(
             "PORT",
-            f"{device.serial} was paired at {former.paired_at} by {' and '.join(former.by)}",
+            f"{device.serial} was paired at {former.paired_at} by {' and '.join(former.by)}{other}",
             "--replace, to pair it again",
         )
-    if former is None and DeviceState.PAIRED in device.state:
-        print("it is paired with another host, which will lose it", file=sys.stderr)
+    if not changed:
+        print("it was paired with the same key", file=sys.stderr)
+        return None
+    print(f"the key that it was paired with: {former.fingerprint}", file=sys.stderr)
+    if expected is None and not people.at_terminal():
+        raise UsageProblem(
+            "--replace",
+            f"{device.serial} has another key than the one that it was paired with, and nobody "
+            "is there to confirm it",
+            "--fingerprint with the key on its label or in its papers",
+        )
+    return "It has another key than the one that it was paired with, which this one replaces."
 
 
-def _agreed(device: HelloRsp, *, asking: bool) -> bool:
+def _agreed(device: HelloRsp, change: str | None, *, asking: bool) -> bool:
     """The service switch is on, and people find that the key is the right one."""
     if DeviceState.SERVICE not in device.state:
         print(f"not paired: the service switch of {device.serial} is off", file=sys.stderr)
         return False
+    if change is not None:
+        print(change, file=sys.stderr)
     if asking and people.at_terminal():
         answer = people.ask("Is this the device, and its key the right one? [yes/no] ")
         if answer.lower() not in ("y", "yes"):
@@ -94,7 +160,7 @@ def _agreed(device: HelloRsp, *, asking: bool) -> bool:
     return True
 
 
-def _keep(store: KeyStore, done: PairingDone, by: tuple[str, str], *, replace: bool) -> Paired:
+def _keep(store: KeyStore, done: PairingDone, by: tuple[str, str], *, anew: bool) -> Paired:
     answer = done.answer
     paired = Paired(
         answer.device_class,
@@ -106,7 +172,7 @@ def _keep(store: KeyStore, done: PairingDone, by: tuple[str, str], *, replace: b
         by,
     )
     try:
-        store.add(paired, replace=replace)
+        store.add(paired, replace=anew)
     except KeyProblem as problem:
         what = f"{problem.what}; {answer.serial} now knows this host: pair it again"
         raise UsageProblem(problem.where, what, problem.allowed) from None

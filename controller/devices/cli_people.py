@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import signal
 import sys
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NoReturn
 
 from controller.rules.problem import UsageProblem
 from drivers.people import ALLOWED, BadName, name_of, same_person
@@ -16,21 +19,36 @@ _SLIPS: Final = 3
 """How often a code may be mistyped. A slip is noticed here; the device never hears of it."""
 _LABEL: Final = "the 36 digits that are printed under the device's seal"
 _NAMES: Final = f"the names of two people, each {ALLOWED}"
+_ENDS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""What ends a program at once, unless it is told otherwise."""
 _BY, _AND = "--by", "--and"
+
+
+class GivenUp(Exception):
+    """Nobody answers the question: the input has ended (Ctrl-D)."""
 
 
 def at_terminal() -> bool:
     """Whether somebody is there to be asked."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return all(one is not None and one.isatty() for one in (sys.stdin, sys.stderr))
 
 
 def ask(question: str) -> str:
-    """What somebody types in answer. Questions are for people, so they go to stderr."""
+    """What somebody types in answer. Questions are for people, so they go to stderr. GivenUp if
+    it is nothing at all."""
     print(question, end="", file=sys.stderr, flush=True)
-    answer = sys.stdin.readline()
+    answer = _line()
     if not answer:
-        raise UsageProblem("input", "it ended before the question was answered")
+        raise GivenUp
     return answer.strip()
+
+
+def _line() -> str:
+    """A line of the input; what is no text is refused like any other text that cannot do."""
+    try:
+        return sys.stdin.readline() if sys.stdin is not None else ""
+    except UnicodeDecodeError:
+        return "\0\n"
 
 
 # --- two people -------------------------------------------------------------------------------
@@ -78,27 +96,46 @@ def _differ(first: str, second: str) -> None:
 
 def given_code(option: str | None) -> bytes | None:
     """The code that --label gives; None where it is to be asked for."""
-    if option is None:
-        if not at_terminal():
-            raise UsageProblem("--label", "is missing", "CODE, or - to read it from standard input")
+    if option is None and not at_terminal():
+        raise UsageProblem("--label", "is missing", "CODE, or - to read it from standard input")
+    if option is None or (option == "-" and at_terminal()):  # typed, so it is not to be shown
         return None
     try:
-        return read_label(sys.stdin.readline() if option == "-" else option)
+        return read_label(_line() if option == "-" else option)
     except BadLabelCode as problem:
         raise UsageProblem("--label", str(problem), _LABEL) from None
 
 
 def ask_code() -> bytes:
-    """The code, typed by somebody who may slip. It is not shown."""
+    """The code, typed by somebody who may slip. It is not shown. GivenUp at the input's end."""
     for _ in range(_SLIPS):
         try:
-            typed = getpass.getpass("Code of the label (not shown): ")
+            with _put_right():
+                typed = getpass.getpass("Code of the label (not shown): ")
             return read_label(typed)
-        except BadLabelCode as problem:
-            print(f"{problem}; try again", file=sys.stderr)
+        except (BadLabelCode, UnicodeDecodeError) as problem:
+            what = problem if isinstance(problem, BadLabelCode) else "that is no text"
+            print(f"{what}; try again", file=sys.stderr)
         except EOFError:
-            break
+            raise GivenUp from None
     raise UsageProblem("label", f"no code in {_SLIPS} tries; the device has not been asked", _LABEL)
+
+
+@contextmanager
+def _put_right() -> Iterator[None]:
+    """A terminal that shows nothing shows again when somebody ends us meanwhile."""
+
+    def end(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)  # as a shell tells it
+
+    ours = [number for number in _ENDS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def given_fingerprint(option: str | None) -> bytes | None:

@@ -12,7 +12,6 @@ import pytest
 from drivers import pairing_port
 from drivers.key_store import KeyStore
 from firmware_protocol.enums import AlertCode
-from firmware_protocol.keys import fingerprint_text
 from firmware_protocol.messages_frames import Alert
 from firmware_protocol.pairing import Hinted, Introduction
 from tests.devices.standing import (
@@ -79,18 +78,6 @@ def test_a_port_that_is_busy(
     assert pair(str(bench.port), *TWO, "--label", bench.label) == 2
     os.close(holder)
     assert "it is in use by another program" in capsys.readouterr().err
-
-
-def test_a_device_that_is_not_the_one_expected(
-    bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = "0" * 32
-    assert pair(str(bench.port), *TWO, "--label", bench.label, "--fingerprint", other) == 2
-    shown = fingerprint_text(bench.identity.fingerprint)
-    assert f"--fingerprint: the device's key is another one; allowed: {shown}" in (
-        capsys.readouterr().err
-    )
-    assert bench.host is None
 
 
 def test_a_pairing_is_replaced_only_with_replace(

@@ -7,6 +7,7 @@ import errno
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from drivers.journal import JournalFailed
 from drivers.journal_entries import ENTRY_SIZE, JournalRefused
 from drivers.keeper import RECENT
-from firmware_protocol.link_cursor import NO_CURSOR, Cursor
+from firmware_protocol.link_cursor import NO_CURSOR
 from tests.drivers.journal_book import Book, adoption, cursor, ring
 
 
@@ -42,7 +43,7 @@ def test_after_an_error_nothing_is_kept_any_more(book: Book) -> None:
     records = ring(4)
     book.do()
 
-    async def main() -> Cursor:
+    async def main() -> None:
         failing = Failing(1)
         journal = book.open(sync=failing)
         await journal.keep(records[:1])
@@ -54,11 +55,13 @@ def test_after_an_error_nothing_is_kept_any_more(book: Book) -> None:
                 await journal.keep(records[1:2])
         with pytest.raises(JournalFailed):
             await journal.adopt(adoption())
-        found = journal.cursor()
+        # It does not even say any more what it keeps: nobody is to begin a session there.
+        for said in (journal.cursor, journal.recent):
+            with pytest.raises(JournalFailed, match="the disk says no"):
+                said()
         await journal.close()
-        return found
 
-    assert asyncio.run(main()) == cursor(records[0])
+    asyncio.run(main())
     # What the disk has taken all the same is known only now.
     assert book.do()[0] == cursor(records[1])
 
@@ -84,6 +87,97 @@ def test_a_short_write_is_an_error(book: Book, monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(OSError, match="100 of 512 bytes"):
             book.do(records[1:])
     assert book.do()[0] == cursor(records[0])
+
+
+NO_ROOM = OSError(errno.ENOSPC, "No space left on device")
+
+
+def full(file: int, data: bytes) -> int:
+    raise NO_ROOM
+
+
+def nearly_full(file: int, data: bytes) -> int:
+    return _write(file, data[:100])
+
+
+_write = os.write
+
+
+@pytest.mark.parametrize("write", [full, nearly_full])
+def test_a_new_file_that_a_full_disk_does_not_take_is_not_left_there(
+    book: Book, monkeypatch: pytest.MonkeyPatch, write: Callable[[int, bytes], int]
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write)
+        with pytest.raises(OSError, match=r"No space left|not written whole") as refused:
+            book.do()
+        assert refused.value.errno == errno.ENOSPC
+    assert [one.name for one in book.path.parent.iterdir()] == [f"{book.path.name}.lock"]
+    records = ring(60 + RECENT)
+    book.do(records[: 40 + RECENT])
+    stood, files = book.path.read_bytes(), set(book.path.parent.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write)
+        with pytest.raises(OSError, match=r"No space left|not written whole"):
+            book.do(records[40 + RECENT :], most=100)
+    assert set(book.path.parent.iterdir()) == files
+    assert book.path.read_bytes() == stood
+    assert book.do(records[40 + RECENT :], most=100)[0] == cursor(records[-1])
+
+
+@pytest.mark.parametrize("what", ["sync", "replace"])
+def test_a_new_file_that_does_not_take_its_place_is_not_left_there(
+    book: Book, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        if what == "replace":
+            patch.setattr(os, "replace", fail)
+        with pytest.raises(OSError, match="Read-only"):
+            book.do(**({"sync": fail} if what == "sync" else {}))
+    assert not book.path.with_name(f"{book.path.name}.new").exists()
+    book.do(ring(1))
+
+
+def test_the_first_cause_stands_where_what_is_left_cannot_be_removed_either(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stays(path: Path, missing_ok: bool = False) -> None:
+        if not missing_ok:
+            raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        patch.setattr(Path, "unlink", stays)
+        with pytest.raises(OSError, match="No space left"):
+            book.do()
+    assert book.path.with_name(f"{book.path.name}.new").exists()
+    book.do(ring(1))
+
+
+def test_the_lock_is_let_go_of_whatever_becomes_of_the_file(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = os.close
+
+    async def main() -> None:
+        journal = book.open()
+
+        def fails(file: int) -> None:
+            close(file)
+            if file == journal_file:
+                raise OSError(errno.EIO, "the disk says no")
+
+        journal_file = journal._file
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "close", fails)
+            with pytest.raises(OSError, match="the disk says no"):
+                await journal.close()
+
+    asyncio.run(main())
+    book.do(ring(1))
 
 
 def test_a_failed_opening_holds_nothing(book: Book) -> None:
@@ -145,7 +239,7 @@ def test_whoever_gives_up_waiting_does_not_tear_it(book: Book, how: str) -> None
     book.do()
     disk = Stalling()
 
-    async def main() -> Cursor:
+    async def main() -> None:
         journal = book.open(sync=disk)
         keeping = asyncio.create_task(journal.keep(records[:2]))
         behind = asyncio.create_task(journal.keep(records[2:3]))
@@ -164,7 +258,8 @@ def test_whoever_gives_up_waiting_does_not_tear_it(book: Book, how: str) -> None
         with pytest.raises(JournalFailed):
             await journal.adopt(adoption())
         await journal.close()
-        return journal.cursor()
+        with pytest.raises(JournalFailed):
+            journal.cursor()
 
     asyncio.run(main())
     assert book.do() == (cursor(records[1]), {1: records[0].chain, 2: records[1].chain})

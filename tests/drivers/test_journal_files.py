@@ -153,6 +153,10 @@ def test_what_was_left_of_a_new_file_is_in_nobodys_way(book: Book, mode: int) ->
     assert book.do(ring(1))[0].seq == 1
     assert book.path.stat().st_mode & 0o777 == 0o600
     assert not left.exists()
+    # It goes when the journal is opened, and not only when the next new file is written.
+    left.write_bytes(b"TJ" * 900)
+    book.do()
+    assert not left.exists()
     left.symlink_to(book.path)
     assert book.do(*[[one] for one in ring(40 + RECENT)[1:]], most=100)[0].seq == 40 + RECENT
     assert not left.is_symlink()

@@ -326,9 +326,9 @@ def test_everything_is_synced_before_it_counts(
     store.add(paired())
     assert steps == [
         "keys",
+        "SH-1.json.new",
         "history.jsonl",
         "keys",
-        "SH-1.json.new",
         "-> SH-1.json",
         "devices",
     ]

@@ -9,7 +9,7 @@ from typing import Final, get_args
 import pytest
 from transitions import MachineError
 
-from drivers import supervisor, wire
+from drivers import adopting, supervisor, wire
 from drivers.states import PORT_OPEN, ROWS, WITHOUT_PORT, Row, Standing, State, Trigger
 from firmware_protocol.link_events import (
     Alerted,
@@ -26,6 +26,7 @@ from firmware_protocol.link_events import (
     Resumed,
     SessionBegan,
     SessionEnded,
+    StuckBehind,
     Suspicious,
     TurnedAway,
     Unanswered,
@@ -40,11 +41,16 @@ TRIGGERS: Final[dict[type, tuple[Trigger, ...]]] = {
     Resumed: (T.RESUMED,),
     Held: (T.HELD,),
     SessionEnded: (T.SESSION_ENDED,),
+    StuckBehind: (T.BEHIND,),
 }
 """The link's events that may change a state, each with the triggers it comes as."""
 
 IMPOSSIBLE: Final = frozenset(
-    {(what, at) for what in (T.RESUMED, T.HELD, T.REKEYED) for at in (S.IDENTIFYING, S.HANDSHAKING)}
+    {
+        (what, at)
+        for what in (T.RESUMED, T.HELD, T.REKEYED, T.BEHIND)
+        for at in (S.IDENTIFYING, S.HANDSHAKING)
+    }
     | {(T.SESSION_BEGAN, at) for at in (S.RESUMING, S.READY)}
 )
 """What no link says there: only a session is resumed or gets new keys, and one that runs does not
@@ -151,5 +157,5 @@ def test_an_unknown_trigger_is_an_error() -> None:
 
 def test_every_trigger_has_its_rows_and_is_brought_by_somebody() -> None:
     assert {row.trigger for row in ROWS} == set(Trigger)
-    sources = "".join(inspect.getsource(one) for one in (supervisor, wire))
+    sources = "".join(inspect.getsource(one) for one in (adopting, supervisor, wire))
     assert [one.name for one in Trigger if f"Trigger.{one.name}" not in sources] == []

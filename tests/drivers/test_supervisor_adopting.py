@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from drivers import happenings as told
+from drivers.adopting import NothingHeld
 from drivers.people import TwoPeopleNeeded
 from drivers.shoe import Shoe
 from drivers.states import State
-from drivers.supervisor import NothingHeld
 from firmware_protocol.enums import Verdict
 from firmware_protocol.link_cursor import NO_CURSOR, Cursor
 from hil.device.hands import CoverHand, Draw, Load, Plug, Ring

@@ -13,11 +13,15 @@ from transitions import MachineError
 
 from drivers import happenings as told
 from drivers.calls import CommandUnanswered, NotReady
+from drivers.driver import RESULT_WAIT, ResultMissing
 from drivers.keeping import NotKept
 from drivers.shoe import Shoe
+from drivers.shuffler import Shuffler
 from drivers.states import State
 from firmware_protocol import link_events as said
+from firmware_protocol.enums import DeviceClass
 from firmware_protocol.link_events import Ending
+from firmware_protocol.messages_all import Info
 from hil.device.hands import Draw, Freeze, Line, Load, Plug, Power
 from tests.drivers.simulated import Plugged, Watched, running, simulate, table, until
 
@@ -41,7 +45,7 @@ async def ending(watched: Watched, device: Plugged) -> AsyncIterator[list[BaseEx
     assert watched.state is S.ABSENT
     assert device.ears is None
     with pytest.raises(NotReady):
-        await Shoe(watched.supervisor).info()
+        await watched.supervisor.call(Info())
 
 
 def telling(watched: Watched, kind: type) -> None:
@@ -190,6 +194,50 @@ def test_a_command_under_way_has_an_end(tmp_path: Path) -> None:
     simulate(main())
 
 
+@pytest.mark.parametrize("kind", [told.SessionEnded, told.CommandOverdue])
+def test_a_command_whose_end_was_not_told_any_more_has_an_end(tmp_path: Path, kind: type) -> None:
+    """That it was not answered comes with the session's end: in one breath with what cannot be
+    told."""
+
+    async def main() -> None:
+        async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
+            async with ending(watched, device):
+                shuffler = Shuffler(watched.supervisor)
+                await watched.ready()
+                device.hand(Freeze(on=True))
+                await asyncio.sleep(0.7 if kind is told.SessionEnded else 0.1)
+                starting = asyncio.create_task(shuffler.start(6))
+                await asyncio.sleep(0.01)
+                telling(watched, kind)
+            # It was sent, so nobody knows; and nobody waits for ever.
+            with pytest.raises(ResultMissing):
+                await asyncio.wait_for(starting, RESULT_WAIT + 1)
+            assert shuffler.in_doubt
+
+    simulate(main())
+
+
+def test_a_command_that_cannot_be_flushed_leaves_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            async with ending(watched, device) as causes:
+                shoe = Shoe(watched.supervisor)
+                await watched.ready()
+
+                def write(_: bytes) -> None:
+                    raise BrokenPipeError("what no port does")
+
+                port = watched.supervisor._wire._port
+                assert port is not None
+                port.write = write
+                with pytest.raises(BrokenPipeError):
+                    await shoe.info()
+                assert not watched.supervisor._wire._calls._waiting
+            assert {type(one) for one in causes} == {BrokenPipeError}
+
+    simulate(main())
+
+
 def test_a_driver_that_fails_ends_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
@@ -208,6 +256,8 @@ def test_a_driver_that_fails_ends_it(tmp_path: Path) -> None:
                 await shoe.open_gate()
                 device.hand(Draw(count=5))
             assert {type(one) for one in causes} == {KeyError}
+            assert watched.supervisor.why == "KeyError: 'a bug'"
+            assert watched.of(told.StateChanged)[-1].why == "KeyError: 'a bug'"
 
     simulate(main())
 

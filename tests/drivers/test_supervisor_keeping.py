@@ -225,7 +225,7 @@ def test_a_keeper_that_takes_too_long_has_failed(tmp_path: Path) -> None:
             watched.keeper.slow = 3600
             device.hand(Draw(count=1))
             await watched.until(S.UNKEPT, within=KEEP_WAIT + 1)
-            assert watched.of(told.KeepFailed)[0].why == "TimeoutError"
+            assert watched.of(told.KeepFailed)[0].why == "it was not kept within 10 s"
             watched.keeper.slow = 0
             watched.supervisor.mended(watched.keeper)
             await watched.until(S.READY)

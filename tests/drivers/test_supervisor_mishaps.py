@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,9 @@ from drivers.device_events import DeviceEvent
 from drivers.shoe import Shoe, ShoeCardRead
 from drivers.states import State
 from firmware_protocol.enums import LockState
+from firmware_protocol.limits import WINDOW
+from firmware_protocol.link_events import Ending
+from firmware_protocol.link_session import BEHIND_ASK, BEHIND_END
 from hil.device.hands import Break, Draw, Freeze, Line, Moment, Plug, Power
 from tests.drivers.dealing import FULL_DISK, dealing, head, same
 from tests.drivers.simulated import (
@@ -190,8 +194,8 @@ def test_what_the_keeper_was_told_stands_when_the_host_is_killed(tmp_path: Path)
 
 @pytest.mark.parametrize("deaf", [False, True], ids=["asked for it", "deaf too"])
 def test_a_device_that_never_sends_again_is_found_out(tmp_path: Path, deaf: bool) -> None:
-    """By the next record, or by the next session. What is missing until then is not made up, and
-    nothing after it is taken."""
+    """By its heartbeats: what is missing is asked for, and if that is in vain, by the next session.
+    What is missing until then is not made up, and nothing after it is taken."""
 
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
@@ -205,18 +209,82 @@ def test_a_device_that_never_sends_again_is_found_out(tmp_path: Path, deaf: bool
             device.hand(Draw(count=1, force=True))
             await asyncio.sleep(0.3)
             device.hand(Line())
-            await asyncio.sleep(8)
+            lost_at = now_us()
+            await asyncio.sleep(1.5)
             assert (head(device), watched.keeper.cursor().seq) == (stood + 1, stood)
-            device.hand(Draw(count=2, force=True))
-            await asyncio.sleep(8)
-            assert watched.state is S.READY
-            assert head(device) == stood + 3
-            assert watched.keeper.cursor().seq == (stood if deaf else stood + 3)
-            device.hand(Plug(connected=False))
-            device.hand(Plug(connected=True))
-            await asyncio.sleep(3)
+            await until(lambda: watched.keeper.cursor().seq == stood + 1, 6)
+            if deaf:
+                assert now_us() - lost_at > BEHIND_END - 500_000
+                stuck, ended = watched.of(told.StuckBehind), watched.of(told.SessionEnded)
+                assert [(one.next, one.head) for one in stuck] == [(stood + 1, stood + 1)]
+                assert [one.why for one in ended] == [Ending.BEHIND]
+                whys = [one.why for one in watched.of(told.StateChanged) if one.state is S.LOST]
+                assert whys == [
+                    f"its ring goes up to {stood + 1}, and record {stood + 1} does not come"
+                ]
+            else:
+                assert now_us() - lost_at < BEHIND_ASK + 500_000
+                assert watched.of(told.StuckBehind) == []
+                assert S.LOST not in watched.states
             await watched.until(S.READY)
+            await asyncio.sleep(3 * BEHIND_END / 1_000_000)
+            assert len(watched.of(told.StuckBehind)) == deaf
             same(watched, device, watched.events())
+
+    simulate(main())
+
+
+def test_while_nothing_is_to_come_nothing_is_missed(tmp_path: Path) -> None:
+    """Because nobody takes the events away, or because nothing can be kept."""
+
+    async def main() -> None:
+        async with table(tmp_path, room=2) as (_, device, watched), running(watched):
+            await dealing(device, watched)
+            device.hand(Draw(count=200))
+            await asyncio.sleep(4 * BEHIND_END / 1_000_000)
+            assert head(device) > len(watched.keeper.records) + WINDOW
+            assert watched.state is S.READY
+            watched.supervisor._keeping.fail(FULL_DISK)
+            await asyncio.sleep(4 * BEHIND_END / 1_000_000)
+            assert watched.states[-1] is S.UNKEPT
+            assert watched.of(told.StuckBehind) == watched.of(told.SessionEnded) == []
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("how", ["ready", "held", "paused", "unkept", "looking"])
+def test_a_clock_that_jumps_harms_nothing(tmp_path: Path, how: str) -> None:
+    """The host stood still for an hour: all that has a time is over at once."""
+
+    async def main() -> None:
+        room = 2 if how == "paused" else 1000
+        async with table(tmp_path, room=room) as (_, device, watched), running(watched):
+            if how == "held":
+                await until(lambda: watched.supervisor.held is not None)
+            else:
+                await dealing(device, watched)
+            if how == "paused":
+                device.hand(Draw(count=30))
+                await asyncio.sleep(3)
+            elif how == "unkept":
+                await asyncio.sleep(1)
+                watched.supervisor._keeping.fail(FULL_DISK)
+            elif how == "looking":
+                device.hand(Plug(connected=False))
+            loop: Any = asyncio.get_running_loop()
+            loop.us += 3600_000_000
+            await asyncio.sleep(3)
+            if how == "unkept":
+                assert watched.states[-1] is S.UNKEPT
+                watched.supervisor.mended(watched.keeper)
+            device.hand(Plug(connected=True))
+            taken: list[DeviceEvent] = []
+            await watched.ready()
+            for _ in range(100):
+                taken += watched.events()
+                await asyncio.sleep(0.1)
+            assert watched.state is S.READY
+            same(watched, device, taken)
 
     simulate(main())
 

@@ -13,7 +13,10 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from drivers import happenings as told
+from drivers import rests
 from drivers.address import Address, parse
 from drivers.calls import CommandUnanswered
 from drivers.device_events import DeviceEvent
@@ -191,6 +194,34 @@ def test_a_replugged_port_under_another_name_is_found_by_its_serial_number(tmp_p
             await until(lambda: host.supervisor.state in (S.LOST, S.ABSENT, S.OPENING), 5)
             live.hand(Plug(connected=True, other_port=True))
             await host.ready()
+
+    asyncio.run(main())
+
+
+def test_of_two_with_one_serial_number_the_key_shows_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy is on the bus first: it is refused, and people are told why, and of both."""
+    monkeypatch.setattr(rests, "REST_REFUSED", 0.2)
+
+    async def main() -> None:
+        house, bus = House(tmp_path), tmp_path / "usb"
+        bus.mkdir()
+        (tmp_path / "elsewhere").mkdir()
+        copy = House(tmp_path / "elsewhere")
+        async with (
+            plugged_in(copy.setup(usb=bus)),
+            plugged_in(house.setup(usb=bus)) as live,
+            hosted(house, None, f"sim={bus}") as host,
+        ):
+            await host.ready()
+            refused = [one for one in host.told if isinstance(one, told.StateChanged)]
+            assert f"shoe {SERIAL} with another key is there" in [one.why for one in refused]
+            doubled = [one.port for one in host.told if isinstance(one, told.Doubled)]
+            assert len(doubled) == 2
+            assert all(f"{SERIAL} (bus 1 address " in port for port in doubled)
+            live.hand(Load(decks=1))
+            await host.has_all(live)
 
     asyncio.run(main())
 

@@ -12,8 +12,8 @@ from drivers import happenings as told
 from drivers.happenings import Identity
 from drivers.key_files import KeyProblem
 from drivers.locating import Search, Wanted
+from drivers.rests import REST_REFUSED
 from drivers.states import State
-from drivers.supervisor import REST_REFUSED
 from firmware_protocol.enums import DeviceClass
 from hil.device import identity
 from hil.device.hands import Break, Plug
@@ -41,7 +41,7 @@ def test_a_copy_with_another_key_is_refused_until_the_right_one_is_back(tmp_path
             device.hand(Plug(connected=False))
             copy = desk.plug(Plugged(tmp_path / "copy", serial="SH-0001"))
             await watched.until(S.REFUSED)
-            assert watched.supervisor.why == "shoe SH-0001 is there"
+            assert watched.supervisor.why == "shoe SH-0001 with another key is there"
             (swapped,) = watched.of(told.Swapped)
             right = device.identity
             assert swapped.expected == Identity(DeviceClass.SHOE, "SH-0001", right.fingerprint)

@@ -45,6 +45,28 @@ def test_a_device_that_is_not_there(device: FakeDevice) -> None:
         assert str(gone) == f"usb:{serial}: no such device is plugged in"
 
 
+def test_none_of_several_is_taken_for_the_first() -> None:
+    device = FakeDevice("SH-1")
+    with plugged("bus", device, FakeDevice("SH-1"), FakeDevice("SH-0")) as bus:
+        why = refusal()
+        assert str(why) == (
+            "usb:SH-1: 2 devices have this serial number (bus 1 address 1, bus 1 address 2); "
+            "all but one have to be unplugged"
+        )
+        assert not why.absent
+        assert [one.did["claim_interface"] for one in bus] == [0, 0, 0]
+        assert [one.did["open_device"] - one.did["close_device"] for one in bus] == [0, 0, 0]
+        assert usb_threads() == []
+        del bus[1]
+
+        async def run() -> None:
+            port = await opened(Listener())
+            await port.close()
+
+        asyncio.run(run())
+        assert device.did["claim_interface"] == 1
+
+
 def test_a_later_plug_in_is_found() -> None:
     with plugged("bus") as bus:
         assert refusal().absent

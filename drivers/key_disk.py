@@ -1,0 +1,247 @@
+"""Files that hold keys, on a disk: who may touch them, and how they are written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+_NEW: Final = ".new"
+_OTHERS: Final = 0o077
+_MENDED: Final = {
+    errno.ENOSPC: "room on that disk",
+    errno.EDQUOT: "room on that disk, or a larger quota",
+    errno.EROFS: "a directory that can be written to",
+    errno.EACCES: "a directory that this user may use",
+    errno.EPERM: "a directory that this user may use",
+}
+"""What would do instead, where that can be said."""
+
+
+class KeyProblem(Exception):
+    """The keys cannot be used: which file, how it is, how it must be."""
+
+    def __init__(self, where: str, what: str, allowed: str | None) -> None:
+        super().__init__(where, what, allowed)
+        self.where = where
+        self.what = what
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}"
+        return text if self.allowed is None else f"{text}; allowed: {self.allowed}"
+
+
+# --- who may touch them -----------------------------------------------------------------------
+
+
+def check_directory(place: Path) -> None:
+    """KeyProblem unless the directory is there, and ours alone."""
+    try:
+        found = place.stat()
+    except FileNotFoundError:
+        raise KeyProblem(
+            str(place), "there is no such directory", "`holecard devices init` makes one"
+        ) from None
+    except OSError as problem:
+        raise failed(place, "cannot be looked at", problem) from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise KeyProblem(str(place), "is no directory", "a directory for keys alone")
+    _check(place, found, "700")
+
+
+@contextmanager
+def opened(file: Path, flags: int) -> Iterator[int]:
+    """A descriptor of this file, made 0600 if it is made; KeyProblem if it is not ours alone."""
+    try:
+        descriptor = os.open(file, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except FileNotFoundError:
+        raise KeyProblem(str(file), "is missing", "the file from a backup") from None
+    except OSError as problem:
+        raise failed(file, "cannot be opened", problem) from None
+    try:
+        found = _looked_at(file, descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise KeyProblem(str(file), "is no file", "a file")
+        _check(file, found, "600")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def exists(place: Path) -> bool:
+    """Whether there is something of this name. KeyProblem where that cannot be told: what only
+    cannot be seen must not be taken as missing."""
+    try:
+        os.lstat(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as problem:
+        raise failed(place, "cannot be looked at", problem) from None
+    return True
+
+
+def is_still(file: Path, descriptor: int) -> bool:
+    """Whether what is open is still the file of this name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(file))
+    except FileNotFoundError:
+        return False
+    except OSError as problem:
+        raise failed(file, "cannot be looked at", problem) from None
+
+
+def listed(place: Path, suffix: str) -> list[Path]:
+    """The files with this suffix in this directory, by name."""
+    try:
+        names = sorted(os.listdir(place))
+    except OSError as problem:
+        raise failed(place, "cannot be looked into", problem) from None
+    return [place / name for name in names if name.endswith(suffix)]
+
+
+def _looked_at(file: Path, descriptor: int) -> os.stat_result:
+    try:
+        return os.fstat(descriptor)
+    except OSError as problem:
+        raise failed(file, "cannot be looked at", problem) from None
+
+
+def _check(place: Path, found: os.stat_result, mode: str) -> None:
+    if found.st_uid != os.geteuid():
+        raise KeyProblem(
+            str(place),
+            f"belongs to the user with number {found.st_uid}, not to us ({os.geteuid()})",
+            f"to run as that user, or: chown {os.geteuid()} {place}",
+        )
+    if found.st_mode & _OTHERS:
+        raise KeyProblem(
+            str(place),
+            f"others may touch it (mode {stat.S_IMODE(found.st_mode):o})",
+            f"mode {mode}: chmod {mode} {place}",
+        )
+
+
+# --- how they are written ---------------------------------------------------------------------
+
+
+def make_directory(place: Path) -> None:
+    """Make it, durably, unless it is there."""
+    try:
+        place.mkdir(mode=0o700)
+        _sync_directory(place.parent)
+    except FileExistsError:
+        check_directory(place)
+    except OSError as problem:
+        raise failed(place, "cannot be made", problem) from None
+
+
+def write(file: Path, data: bytes, *, once: bool = False) -> None:
+    """Put these bytes into the file, durably: it holds the old ones or the new ones, whenever
+    power goes. With `once`, a file that is there already stays as it is."""
+    with written(file, data, once=once):
+        pass
+
+
+@contextmanager
+def written(file: Path, data: bytes, *, once: bool = False) -> Iterator[None]:
+    """The same; what is done inside is done when the bytes have found room, and before they are
+    the file's. Where either cannot be done, nothing is left of them."""
+    new = file.with_name(file.name + _NEW)
+    try:
+        with _failing(file):
+            new.unlink(missing_ok=True)  # left by one that was cut short; we hold the lock
+            _fill(new, data)
+        yield
+        with _failing(file):
+            if once:
+                _link(new, file)
+            else:
+                new.replace(file)
+            _sync_directory(file.parent)
+    finally:
+        with suppress(OSError):  # where nothing can be removed either, the first problem counts
+            new.unlink(missing_ok=True)
+
+
+def append(file: Path, line: bytes) -> None:
+    """Add a line, durably, or none of it. One that power has cut short before it is ended first."""
+    with opened(file, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor, _failing(file):
+        size = os.fstat(descriptor).st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        try:
+            _write_all(descriptor, b"\n" * torn + line)
+            os.fsync(descriptor)
+            _sync_directory(file.parent)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(descriptor, size)
+            raise
+
+
+def remove(file: Path) -> None:
+    """Remove the file, durably."""
+    try:
+        file.unlink()
+        _sync_directory(file.parent)
+    except OSError as problem:
+        raise failed(file, "cannot be removed", problem) from None
+
+
+def try_room(file: Path, size: int) -> None:
+    """Whether a file of this size could be written there. Nothing is left of it."""
+    try:
+        write(file, os.urandom(size))  # nothing that a disk could make smaller
+    except KeyProblem:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+        raise
+    remove(file)
+
+
+def failed(place: Path, what: str, problem: OSError) -> KeyProblem:
+    reason = (problem.strerror or type(problem).__name__).lower()
+    return KeyProblem(str(place), f"{what}: {reason}", _MENDED.get(problem.errno or 0))
+
+
+@contextmanager
+def _failing(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise failed(file, "cannot be written", problem) from None
+
+
+def _fill(new: Path, data: bytes) -> None:
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        _write_all(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _link(new: Path, file: Path) -> None:
+    try:
+        os.link(new, file)  # unlike a rename it never replaces a key that is there
+    except FileExistsError:
+        pass
+    finally:
+        new.unlink()
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _sync_directory(place: Path) -> None:
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
