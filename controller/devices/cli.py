@@ -34,7 +34,12 @@ examples:
 
 Turn the device's service switch on first. At a terminal what is missing is asked for. The code of
 the device's sealed label is better typed than given as an option, which the shell remembers.
-{PORTS}
+Where a device of this number was paired with another key, --replace wants a yes at a terminal, and
+--fingerprint where there is none.
+
+{PORTS}Of several USB devices with one number, the one that is meant is named as
+`holecard devices ports` lists it, with bus and address.
+
 {PLACE}
 Exit codes: 0 paired; 1 not paired; 2 wrong arguments, keys or port.
 """

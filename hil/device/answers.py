@@ -69,7 +69,7 @@ ANSWERS: Final[dict[type[Any], tuple[Told, ...]]] = {
     ),
     hands.Plug: (
         Told("plugged", FLAG, "whether the cable is in"),
-        Told("port_number", NUMBER, "1, and one more for each other port"),
+        Told("port_number", NUMBER, "of the port that it is in or was in last; 1 is the first"),
     ),
     hands.Freeze: (Told("frozen", FLAG, "whether the firmware hangs"),),
     hands.Line: (Told("line", OBJECT, "the fields as they are now"),),
@@ -117,6 +117,8 @@ MECHANISM: Final[dict[Profile, tuple[Told, ...]]] = {
         Told("held", CARDS, "at the gate, until their records are committed"),
         Told("over_reader", CARDS, "being recognised"),
         Told("queued", NUMBER, "pulls that wait"),
+        Told("undrawn", NUMBER, "pulls since the start that were asked for and not made"),
+        Told("undrawn_why", TEXT + OR_NULL, "what ended the last: lock, safe state, cover, jam"),
         Told("lock", TEXT, "open or locked"),
         Told("cover", TEXT, "open or closed"),
         _JAM,

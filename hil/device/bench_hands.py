@@ -34,7 +34,7 @@ from hil.device.hands import (
 )
 from hil.device.kept import Kept
 from hil.device.parts import Answer, CannotDo
-from hil.device.place import write_whole
+from hil.device.place import read_whole, write_whole
 
 if TYPE_CHECKING:
     from hil.device.core import Device
@@ -148,13 +148,13 @@ def _ring(device: Device, hand: Ring, now: int) -> Answer:
 
 
 def _save_ring(device: Device, now: int) -> None:
-    write_whole(device.place.ring_copy, device.place.ring.read_bytes(), sync=False)
+    write_whole(device.place.ring_copy, read_whole(device.place.ring), sync=False)
 
 
 def _restore_ring(device: Device, now: int) -> None:
     if not device.place.ring_copy.exists():
         raise CannotDo("no copy of the ring was kept", "save one first")
-    write_whole(device.place.ring, device.place.ring_copy.read_bytes(), sync=False)
+    write_whole(device.place.ring, read_whole(device.place.ring_copy), sync=False)
     device.start(now, PowerCause.POWER_ON)
 
 

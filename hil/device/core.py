@@ -141,6 +141,7 @@ class Device:
             self.mechanism.capabilities,
             host=lambda: self._host,
             state=self.state,
+            damaged=lambda: FaultCode.MEMORY in self.defects,
             ended=self.safe,
         )
         self.pairing = Pairing(board, self.sessions, store=self._store_host, record=self.record)

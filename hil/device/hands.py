@@ -59,10 +59,12 @@ class Power(_Hand, frozen=True, tag="power"):
 class Plug(_Hand, frozen=True, tag="plug"):
     """Pull the cable, or put it back. `other_port`: it comes back under another name. A serial
     port PORT comes back as PORT-2, then PORT-3; `describe` tells. On USB it is another port of the
-    bus, and the serial number tells who it is."""
+    bus, and the serial number tells who it is. `port_number` puts it into the port of that number:
+    1 is the first one, under its first name. Without both it comes back where it was last."""
 
     connected: bool
     other_port: bool = False
+    port_number: Annotated[int, Meta(ge=1, le=255)] | None = None
 
 
 class Freeze(_Hand, frozen=True, tag="freeze"):
@@ -111,9 +113,13 @@ class Tamper(_Hand, frozen=True, tag="tamper"):
 class Defect(_Hand, frozen=True, tag="defect"):
     """Something stops working, or works again. FAULT is recorded when it begins, and by each
     SELFTEST that finds it. It stays broken over power cuts. A reader that is broken makes READ_FAIL
-    READER; the others are only found."""
+    READER. With `memory` the device finds its keys damaged: HELLO is answered with ALERT DEFECT
+    alone and nobody is paired, until it is whole again; what runs goes on. The others are only
+    found."""
 
-    code: Literal["reader", "motor", "sensor", "gate", "lamps", "clock", "random", "temperature"]
+    code: Literal[
+        "reader", "motor", "sensor", "gate", "lamps", "clock", "random", "temperature", "memory"
+    ]
     on: bool = True
     arg: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
 

@@ -24,7 +24,7 @@ from firmware_protocol import keys
 from firmware_protocol.enums import DeviceClass
 from firmware_protocol.errors import ProtocolError
 from firmware_protocol.limits import RING_LEAST
-from hil.device.place import Place, PlaceProblem, make_folder, read_whole, write_whole
+from hil.device.place import Place, PlaceProblem, make_folder, read_whole, unmake, write_whole
 
 Draw = Callable[[int], bytes]
 """Draws random bytes that are fit for keys."""
@@ -38,6 +38,7 @@ MODELS: Final = {
 }
 _KEY_SIZE: Final = 32
 _SERIAL: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
+SERIALS: Final = "1 to 20 of A-Z a-z 0-9 . _ -"
 _TEXT: Final = re.compile(r"[!-~](?:[ -~]{0,14}[!-~])?")
 
 
@@ -118,12 +119,18 @@ def create(
         capacity=capacity,
     )
     _check(identity, place.identity)
-    make_folder(folder)
-    save(folder, identity)
+    made = make_folder(folder)
+    try:
+        save(folder, identity, once=True)
+    except FileExistsError:  # somebody else has just made one
+        raise PlaceProblem(folder, "holds a device already", "an empty folder is allowed") from None
+    except OSError:
+        unmake(made)
+        raise
     return identity
 
 
-def save(folder: Path, identity: Identity) -> None:
+def save(folder: Path, identity: Identity, *, once: bool = False) -> None:
     fields = {
         "class": identity.device_class.name.lower(),
         "maker": identity.maker,
@@ -136,7 +143,7 @@ def save(folder: Path, identity: Identity) -> None:
     }
     # A TOML string of such characters is written as JSON writes it.
     lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
-    write_whole(Place(folder).identity, lines.encode(), sync=True)
+    write_whole(Place(folder).identity, lines.encode(), sync=True, once=once)
 
 
 def load(folder: Path) -> Identity:
@@ -163,14 +170,17 @@ def load(folder: Path) -> Identity:
     return identity
 
 
+def is_serial(text: str) -> bool:
+    """Whether a device can have this serial number."""
+    return _SERIAL.fullmatch(text) is not None
+
+
 def _check(identity: Identity, path: Path) -> None:
     for name, value in (("maker", identity.maker), ("model", identity.model)):
         if not _TEXT.fullmatch(value):
             raise PlaceProblem(path, f"{name} {value!r}", "1 to 16 printable ASCII characters")
-    if not _SERIAL.fullmatch(identity.serial):
-        raise PlaceProblem(
-            path, f"serial {identity.serial!r}", "1 to 20 of A-Z a-z 0-9 . _ - are allowed"
-        )
+    if not is_serial(identity.serial):
+        raise PlaceProblem(path, f"serial {identity.serial!r}", f"{SERIALS} are allowed")
     if len(identity.key) != _KEY_SIZE:
         raise PlaceProblem(path, f"key of {len(identity.key)} bytes", f"{_KEY_SIZE} are allowed")
     if not RING_LEAST <= identity.capacity <= 0xFFFF:

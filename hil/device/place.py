@@ -1,8 +1,14 @@
-"""The folder in which a simulated device lives: its files are whole or not there, and private."""
+"""The folder in which a simulated device lives: its files are whole or not there, and private.
+
+What the system refuses is an OSError that names the file: a disk that is full says so in a write,
+and a write alone does not know what it was for.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -48,27 +54,88 @@ class Place(Struct, frozen=True):
         return self.folder / "mechanism"
 
 
-def make_folder(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An OSError in here is told as one of this file."""
+    try:
+        yield
+    except OSError as problem:
+        why = problem.strerror or str(problem)
+        raise OSError(problem.errno, why, str(path)) from problem
 
 
-def write_whole(path: Path, data: bytes, *, sync: bool) -> None:
-    """The file holds `data` or what it held before, whenever the power goes."""
-    fresh = path.with_name(f"{path.name}.new")
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
+def make_folder(folder: Path) -> list[Path]:
+    """Make it, and what is missing above it. What was made, the innermost first: all or nothing."""
+    missing = []
+    for one in (folder, *folder.parents):
+        if one.exists():
+            break
+        missing.append(one)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        unmake(missing)
+        raise
+    return missing
+
+
+def unmake(folders: list[Path]) -> None:
+    """Remove what make_folder() has made, as far as it is still empty."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def write_whole(path: Path, data: bytes, *, sync: bool, once: bool = False) -> None:
+    """The file holds `data` or what it held before, whenever the power goes, and also where the
+    disk is full. With `once` it must not be there yet: FileExistsError."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new" if once else f"{path.name}.new")
+    with naming(path):
+        try:
+            _fill(fresh, data, sync=sync)
+            if once:
+                os.link(fresh, path)  # unlike a rename it never takes the place of another's
+                fresh.unlink()
+            else:
+                fresh.replace(path)
+        except OSError:
+            with suppress(OSError):  # where nothing can be removed either, the first error counts
+                fresh.unlink()
+            raise
         if sync:
-            file.flush()
-            os.fsync(file.fileno())
-    fresh.replace(path)
-    if sync:
-        _sync_folder(path.parent)
+            _sync_folder(path.parent)
+
+
+def _fill(path: Path, data: bytes, *, sync: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+        if sync:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_at(path: Path, data: bytes, at: int, *, sync: bool) -> None:
+    """Put `data` into the file at this place, all of it, durably with `sync`."""
+    with naming(path):
+        descriptor = os.open(path, os.O_WRONLY)
+        try:
+            while data:
+                written = os.pwrite(descriptor, data, at)
+                data, at = data[written:], at + written
+            if sync:
+                os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def read_whole(path: Path) -> bytes:
     """What the file holds; nothing if it is not there."""
     try:
-        return path.read_bytes()
+        with naming(path):
+            return path.read_bytes()
     except FileNotFoundError:
         return b""
 

@@ -9,7 +9,6 @@ The file is opened for each commit and closed again: a device that vanishes leav
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Final, Self
 from firmware_protocol.enums import PlaintextType
 from firmware_protocol.framing import crc32c
 from firmware_protocol.plaintext import CHAIN_SIZE, NO_CHAIN, next_chain
-from hil.device.place import PlaceProblem, read_whole, write_whole
+from hil.device.place import PlaceProblem, read_whole, write_at, write_whole
 
 SLOT: Final = 56
 HASHED: Final = SLOT - CHAIN_SIZE
@@ -106,13 +105,8 @@ class Ring:
         self._write(record[:size])
 
     def _write(self, data: bytes) -> None:
-        descriptor = os.open(self.path, os.O_WRONLY)
-        try:
-            os.pwrite(descriptor, data, _START + SLOT * self._slot(self.head + 1))
-            if self._sync:
-                os.fdatasync(descriptor)
-        finally:
-            os.close(descriptor)
+        at = _START + SLOT * self._slot(self.head + 1)
+        write_at(self.path, data, at, sync=self._sync)
 
     def _slot(self, seq: int) -> int:
         return (seq - 1) % self.capacity

@@ -12,7 +12,14 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from firmware_protocol.enums import AlertCode, Capabilities, DeviceState, FrameKind, FrameLimit
+from firmware_protocol.enums import (
+    AlertCode,
+    Capabilities,
+    DeviceState,
+    FaultCode,
+    FrameKind,
+    FrameLimit,
+)
 from firmware_protocol.errors import HandshakeError, ProtocolError
 from firmware_protocol.framing import VERSIONS, Frame
 from firmware_protocol.hello import prologue
@@ -82,8 +89,10 @@ class Sessions:
         *,
         host: Callable[[], bytes | None],
         state: Callable[[], DeviceState],
+        damaged: Callable[[], bool],
         ended: Callable[[int], None],
     ) -> None:
+        """`damaged`: whether the device's keys are found damaged."""
         self.greeting: Greeting | None = None
         self.pending: Session | None = None
         self.running: Session | None = None
@@ -95,6 +104,7 @@ class Sessions:
         self._capabilities = capabilities
         self._host = host
         self._state = state
+        self._damaged = damaged
         self._ended = ended
 
     # --- HELLO and HS1 ---
@@ -105,6 +115,8 @@ class Sessions:
             hello = self._ways.read_hello(frame.payload)
         except ProtocolError:
             self._wire.malformed()
+            return False
+        if self._cannot_work(now):
             return False
         if self._ways.hello_ends_session():
             self.end(now)
@@ -132,6 +144,8 @@ class Sessions:
 
     def greeting_for(self, frame: Frame, now: int) -> Greeting | None:
         """What HS1 or PAIR1 builds on; None if it is to be ignored."""
+        if self._cannot_work(now):
+            return None
         greeting = self.greeting
         if greeting is None or not self._ways.greets(greeting.session, frame.session):
             self._wire.refused += 1
@@ -141,6 +155,14 @@ class Sessions:
             self._wire.alert(AlertCode.NO_VERSION, now)
             return None
         return greeting
+
+    def _cannot_work(self, now: int) -> bool:
+        """Without its keys it shakes no hands. It makes no new ones: it was paired with those."""
+        if not self._damaged():
+            return False
+        self._wire.refused += 1
+        self._wire.alert(AlertCode.DEFECT, now, FaultCode.MEMORY)
+        return True
 
     def hs1(self, frame: Frame, now: int) -> None:
         greeting = self.greeting_for(frame, now)

@@ -80,6 +80,10 @@ class Shoe:
         self._inside = Inside()
         self._written = b""
         self._pulls: deque[Draw] = deque()
+        self._undrawn = 0
+        """How many were not made ..."""
+        self._undrawn_why: str | None = None
+        """... and what ended the last of them."""
         self._next_at = 0
         """When the hand pulls the next card, if pulls wait."""
         self._over: Pulled | None = None
@@ -108,7 +112,7 @@ class Shoe:
     def safe(self, now: int) -> None:
         if self._desk.broken("open-without-host") and not self._desk.full():
             return
-        self._shut()
+        self._shut("safe state")
 
     def state(self) -> DeviceState:
         flags = (
@@ -147,18 +151,25 @@ class Shoe:
         if not self._has_lock:
             raise Refuse(Refusal.UNSUPPORTED)
         if command.state is LockState.LOCKED:
-            self._shut()
+            self._shut("lock")
         elif self._desk.full():
             raise Refuse(Refusal.NOT_NOW)
         else:
             self._locked = False
         return LockReply(command.state)
 
-    def _shut(self) -> None:
+    def _shut(self, why: str) -> None:
         """Lock. What is over the reader comes out; what is behind it stays inside."""
         self._locked = self._has_lock
         if self._locked:
-            self._pulls = deque(pull for pull in self._pulls if pull.force)
+            self._end_pulls(why, deque(pull for pull in self._pulls if pull.force))
+
+    def _end_pulls(self, why: str, left: deque[Draw]) -> None:
+        """The hand stops: only those that are left are still made."""
+        if len(left) < len(self._pulls):
+            self._undrawn += len(self._pulls) - len(left)
+            self._undrawn_why = why
+        self._pulls = left
 
     def _reread(self, command: Reread, now: int) -> RereadReply:
         record = self._desk.reread(command.epoch, command.seq)
@@ -305,7 +316,7 @@ class Shoe:
         self._inside.owed.room_for(1)
         self._inside.cover_open = hand.open
         if hand.open:
-            self._pulls.clear()
+            self._end_pulls("cover", deque())
         self._report(now, Cover(open=hand.open))
         return {"changed": True}
 
@@ -319,7 +330,7 @@ class Shoe:
         elif self._over is not None and code is JamCode.CLEARED:
             self._read_at = now + self._left
         if code is not JamCode.CLEARED:
-            self._pulls.clear()
+            self._end_pulls("jam", deque())
         self._inside.jam = code
         self._report(now, ShoeJam(code))
         return {"changed": True}
@@ -342,6 +353,8 @@ class Shoe:
             "held": cards.names(drawn.card for drawn in inside.held),
             "over_reader": cards.names(over),
             "queued": len(self._pulls),
+            "undrawn": self._undrawn,
+            "undrawn_why": self._undrawn_why,
             "lock": (LockState.LOCKED if self._locked else LockState.OPEN).name.lower(),
             "cover": "open" if inside.cover_open else "closed",
             "jam": JamCode(inside.jam).name.lower(),

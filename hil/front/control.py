@@ -10,6 +10,7 @@ is done, and hands are done one after the other, whoever they come from.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,6 +30,7 @@ LONGEST: Final = 65_536
 """No line is longer."""
 CLIENTS: Final = 16
 """More than these at a time are turned away."""
+_GONE: Final = "the simulated device has gone, and says why where it ran"
 _PATIENCE: Final = 10.0
 """Seconds that a client waits for an answer."""
 
@@ -119,6 +121,15 @@ class ControlServer:
             return _refusal(what, str(hand.__struct_config__.tag), allowed)
 
 
+def _why_not(path: Path, problem: OSError) -> str:
+    """Why nothing was found at the path."""
+    if os.path.isdir(path):  # unlike Path's own it never raises
+        return "is a folder"
+    if isinstance(problem, ConnectionRefusedError):
+        return "nobody listens there any more" if path.is_socket() else "is no socket"
+    return problem.strerror or str(problem)
+
+
 class Control:
     """A client that waits for its answers."""
 
@@ -130,7 +141,7 @@ class Control:
             unix_paths.connect(self._sock, path)
         except OSError as problem:
             self._sock.close()
-            raise ControlLost(f"{path}: {problem.strerror}") from problem
+            raise ControlLost(f"{path}: {_why_not(path, problem)}") from problem
 
     def __enter__(self) -> Control:
         return self
@@ -157,6 +168,10 @@ class Control:
             with suppress(BrokenPipeError):
                 self._sock.sendall(line + b"\n")
             answer = msgspec.json.decode(self._read())
+        except ConnectionError as problem:
+            raise ControlLost(_GONE) from problem
+        except TimeoutError as problem:
+            raise ControlLost("it does not answer") from problem
         except (OSError, msgspec.DecodeError) as problem:
             raise ControlLost(str(problem) or type(problem).__name__) from problem
         if not isinstance(answer, dict) or not isinstance(answer.get("ok"), bool):
@@ -173,7 +188,7 @@ class Control:
         while b"\n" not in self._rest:
             more = self._sock.recv(LONGEST)
             if not more:
-                raise ControlLost("the simulated device has gone")
+                raise ControlLost(_GONE)
             self._rest += more
         line, _, self._rest = self._rest.partition(b"\n")
         return line

@@ -43,10 +43,11 @@ and the answer is one line too:
 `where` is the field that is wrong; `do` when there is no such verb; the verb itself when the line
 is well-formed and the device's state does not allow it. `error` and `allowed` are for people.
 
-`holecard sim do run/shoe/control draw count=2` sends one from a shell. Unknown verbs and fields are
-refused, and what is refused changes nothing; a line has at most 65,536 bytes. The socket is for the
-one who runs the device (mode 0600). Fields without a default must be there. Lines are answered one
-after the other, whoever they come from, and several clients may be there at once.
+`holecard sim do run/shoe/control draw count=2` sends one from a shell. Unknown verbs and fields,
+and a field that is there twice, are refused, and what is refused changes nothing; a line has at
+most 65,536 bytes. The socket is for the one who runs the device (mode 0600). Fields without a
+default must be there. Lines are answered one after the other, whoever they come from, and several
+clients may be there at once.
 
 Without power only `describe`, `plug` and `line` are answered, and while the firmware hangs these,
 `freeze` and `power` now. What hands do is done to the device, not to its firmware: what lies in it,

@@ -7,6 +7,7 @@ allowed with the same words.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, get_args
@@ -140,7 +141,8 @@ def read(line: bytes, verbs: Verbs) -> Hand:
     """The hand that a line of JSON asks for. BadHand if it is none of these verbs."""
     try:
         raw = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:
+        json.loads(line, object_pairs_hook=_each_once)
+    except (msgspec.DecodeError, RecursionError, ValueError) as problem:
         raise BadHand(f"no JSON: {problem}", "line", '{"do": VERB, ...}') from None
     if not isinstance(raw, dict):
         raise BadHand("not an object", "line", '{"do": VERB, ...}')
@@ -150,6 +152,15 @@ def read(line: bytes, verbs: Verbs) -> Hand:
         what = f"{verb!r} cannot be done here" if "do" in raw else "is missing"
         raise BadHand(what, "do", ", ".join(verbs))
     return _convert(raw, hand)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> None:
+    """Of a field that is there twice one would be done, and the other lost in silence."""
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise BadHand("is there twice", name, "each field once")
+        seen.add(name)
 
 
 def _convert(raw: dict[str, Any], hand: type[Hand]) -> Hand:

@@ -16,11 +16,11 @@ import os
 import time
 from typing import Protocol
 
-from hil.device.hands import Hand
-from hil.device.parts import Answer
-from hil.front.pty_port import PtyPort
+from hil.device.hands import Hand, Plug
+from hil.device.parts import Answer, CannotDo
+from hil.front.pty_port import LinkTaken, PtyPort
 from hil.front.stand import Stand
-from hil.front.usb_bus import UsbDevice
+from hil.front.usb_bus import BusFull, UsbDevice
 
 
 def now() -> int:
@@ -98,6 +98,17 @@ class Live:
         self._pump()
 
     def hand(self, hand: Hand) -> Answer:
+        former = self.stand.port_number
+        try:
+            return self._done(hand)
+        except (LinkTaken, BusFull) as taken:
+            if not isinstance(hand, Plug):
+                raise
+            self.stand.stay_out(former)
+            self._pump()
+            raise CannotDo(str(taken), "port_number of a port that is free") from None
+
+    def _done(self, hand: Hand) -> Answer:
         try:
             return self.stand.hand(hand, now())
         finally:

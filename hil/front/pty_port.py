@@ -13,8 +13,10 @@ and all else that it tries gives EIO, as with a USB adapter that is pulled.
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import os
+import re
 import socket
 import tty
 from collections.abc import Callable
@@ -22,9 +24,13 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
+from hil.device.place import naming
 from hil.front.frames import to_the_end
 
 _READ: Final = 4096
+_MAKER: Final = "/dev/ptmx"
+"""What makes pseudo terminals."""
+_TERMINAL: Final = re.compile(r"/dev/pts/[0-9]+")
 
 
 class LinkTaken(Exception):
@@ -35,7 +41,11 @@ class _Pty:
     """The two ends of one pseudo terminal, both ours."""
 
     def __init__(self) -> None:
-        self.master, self.slave = os.openpty()
+        try:
+            self.master, self.slave = os.openpty()
+        except OSError as problem:  # its words would be of a full disk
+            why = f"no pseudo terminal is left ({problem.strerror})"
+            raise OSError(errno.EMFILE, why, _MAKER) from problem
         tty.setraw(self.slave)
         os.set_blocking(self.master, False)
         self.name = os.ttyname(self.slave)
@@ -137,14 +147,29 @@ def _write(pty: _Pty, data: bytes) -> int:
     return len(data) - len(rest)
 
 
+def look(link: Path) -> None:
+    """LinkTaken if something stands there that no device of ours can have left behind."""
+    if link.is_symlink():
+        target = link.readlink()
+        if not _TERMINAL.fullmatch(str(target)):
+            raise LinkTaken(f"{link} is a symlink to {target}, which is no simulated port")
+    elif link.exists():
+        raise LinkTaken(f"{link} is no symlink")
+
+
 def point(link: Path, target: str) -> None:
     """Make `link` point to `target` at once: nobody ever finds it missing or half made."""
-    if link.exists() and not link.is_symlink():
-        raise LinkTaken(f"{link} is no symlink")
+    look(link)
     fresh = link.with_name(f".{link.name}.{os.getpid()}")
-    fresh.unlink(missing_ok=True)
-    fresh.symlink_to(target)
-    fresh.replace(link)
+    with naming(link):
+        try:
+            fresh.unlink(missing_ok=True)
+            fresh.symlink_to(target)
+            fresh.replace(link)
+        except OSError:
+            with suppress(OSError):
+                fresh.unlink()
+            raise
 
 
 def _claim(link: Path) -> socket.socket:
@@ -161,7 +186,8 @@ def _claim(link: Path) -> socket.socket:
 
 
 def unpoint(link: Path, target: str) -> None:
-    """Remove `link`, if it still is the one that was made."""
-    with suppress(FileNotFoundError):
+    """Remove `link`, if it still is the one that was made. Where the disk does not let go of it,
+    it stands in nobody's way: it is nobody's."""
+    with suppress(OSError):
         if link.is_symlink() and link.readlink() == Path(target):
             link.unlink()

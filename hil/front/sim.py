@@ -22,7 +22,7 @@ from hil.device import identity
 from hil.device.hands import Describe
 from hil.device.identity import Identity
 from hil.device.parts import Answer, Mechanism
-from hil.device.place import PlaceProblem
+from hil.device.place import PlaceProblem, naming
 from hil.device.shoe import Shoe
 from hil.device.shuffler import Shuffler
 from hil.device.station import Station
@@ -70,10 +70,12 @@ class Setup(Struct, frozen=True, kw_only=True):
 @contextmanager
 def sole(place: Path) -> Iterator[None]:
     """Nobody else runs the device in this folder meanwhile: PlaceProblem if somebody does."""
-    lock = os.open(place / _LOCK, os.O_WRONLY | os.O_CREAT, 0o600)
+    file = place / _LOCK
+    lock = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with naming(file):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             what = "one device runs from a folder at a time"
             raise PlaceProblem(place, "is in use", what) from None
@@ -121,7 +123,8 @@ def _attach(live: Live, setup: Setup, own: Identity) -> None:
 
 
 async def run(setup: Setup, ready: Callable[[Answer], None]) -> None:
-    """Until SIGTERM or SIGINT, or until the device itself fails: then that is raised."""
+    """Until SIGTERM or SIGINT, or until the device itself fails: then that is raised. Whoever
+    calls is the sole() one in the folder."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
 
@@ -136,7 +139,6 @@ async def run(setup: Setup, ready: Callable[[Answer], None]) -> None:
     loop.set_exception_handler(fail)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    with sole(setup.place):
-        async with plugged_in(setup) as live:
-            ready(live.hand(Describe()))
-            await ended
+    async with plugged_in(setup) as live:
+        ready(live.hand(Describe()))
+        await ended

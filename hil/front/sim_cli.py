@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import json
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from controller.rules.problem import UsageProblem
@@ -15,7 +19,9 @@ from firmware_protocol.enums import DeviceClass
 from firmware_protocol.limits import MAX_SEAT
 from hil.device import identity
 from hil.device.breaks import BREAKS, BY_NAME
+from hil.device.parts import Answer
 from hil.device.place import PlaceProblem
+from hil.front import sim_hand
 from hil.front.usb_words import Status
 
 if TYPE_CHECKING:
@@ -28,6 +34,29 @@ CLASSES: Final = {
 }
 _SERIALS: Final = {"shoe": "SH-0001", "shuffler": "SF-0001", "station": "ST-0001"}
 _GONE: Final = {"ENODEV": Status.NO_DEVICE, "EIO": Status.IO}
+_MEND: Final = {
+    errno.ENOSPC: "make room there",
+    errno.EDQUOT: "make room there, or have the quota raised",
+    errno.EFBIG: "have the limit raised that this user's files have",
+    errno.EIO: "the disk fails: move the folder to another one",
+    errno.EROFS: "have it mounted for writing",
+    errno.EMFILE: "end what holds so many",
+    errno.ENFILE: "end what holds so many",
+}
+"""What is to be done about what the system says."""
+_CHOICE: Final = (
+    errno.EACCES,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EROFS,
+)
+"""What another choice of a folder would mend, as long as nothing runs there."""
+EXIT_DISK: Final = 74
 _EPILOG: Final = """\
 examples:
   holecard sim shoe --dir run/shoe --create
@@ -38,7 +67,17 @@ examples:
   holecard sim breaks --profile station
 
 The verbs of the control socket are in hil/CONTROL.md. Exit codes: 0 done, or stopped by Ctrl-C or
-SIGTERM; 1 the device says no; 2 wrong arguments.
+SIGTERM; 1 the device says no; 2 wrong arguments; 74 the disk fails that the device lives on, or the
+device goes before it has answered.
+"""
+_EXAMPLES: Final = """\
+examples:
+  holecard sim {name} --dir run/{name} --create
+  holecard sim {name} --dir run/{name} --break nak-ignored
+  holecard sim {name} --dir run/other --create --serial {serial} --usb run/bus
+
+What is said when it begins names its port, its control socket and its label. Exit codes: 0 stopped
+by Ctrl-C or SIGTERM; 2 wrong arguments; 74 the disk fails that it lives on.
 """
 
 
@@ -54,24 +93,31 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     commands = parser.add_subparsers(metavar="shoe|shuffler|station|do|breaks")
     for name in CLASSES:
         _add_device(commands, name)
-    _add_do(commands)
+    sim_hand.register(commands)
     _add_breaks(commands)
 
 
 def _add_device(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str) -> None:
-    one = commands.add_parser(name, help=f"run a {name} until Ctrl-C", allow_abbrev=False)
-    one.add_argument("--dir", required=True, type=Path, help="the folder it lives in")
+    one = commands.add_parser(
+        name,
+        help=f"run a {name} until Ctrl-C",
+        description=f"Runs a simulated {name} until Ctrl-C or SIGTERM.",
+        epilog=_EXAMPLES.format(name=name, serial=_SERIALS[name].replace("1", "2")),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    one.add_argument("--dir", required=True, help="the folder it lives in")
     one.add_argument("--create", action="store_true", help="make it, if there is none yet")
     one.add_argument("--serial", help=f"serial number; a new one gets {_SERIALS[name]}")
-    one.add_argument("--port", type=Path, metavar="LINK", help="its serial port; DIR/port")
-    one.add_argument("--usb", type=Path, metavar="BUSDIR", help="plug it into this bus instead")
+    one.add_argument("--port", metavar="LINK", help="its serial port; DIR/port")
+    one.add_argument("--usb", metavar="BUSDIR", help="plug it into this bus instead")
     one.add_argument(
         "--gone",
         choices=tuple(_GONE),
         default="ENODEV",
         help="what a USB read that waits gets when the cable is pulled",
     )
-    one.add_argument("--control", type=Path, metavar="SOCKET", help="DIR/control")
+    one.add_argument("--control", metavar="SOCKET", help="DIR/control")
     one.add_argument(
         "--seed", type=int, metavar="N", help="keys and salts that come again: nothing is secret"
     )
@@ -96,15 +142,6 @@ def _add_device(commands: argparse._SubParsersAction[argparse.ArgumentParser], n
     one.set_defaults(func=_run, device=name, seat=[])
 
 
-def _add_do(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    do = commands.add_parser("do", help="put a hand to a device that runs", allow_abbrev=False)
-    do.add_argument("socket", type=Path, help="its control socket")
-    do.add_argument("hand", help="a verb, or the whole hand as JSON")
-    do.add_argument("fields", nargs="*", metavar="field=value")
-    do.add_argument("--get", metavar="NAME", help="print this field of the answer alone")
-    do.set_defaults(func=_do)
-
-
 def _add_breaks(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     breaks = commands.add_parser("breaks", help="list the breaks", allow_abbrev=False)
     breaks.add_argument("--profile", choices=get_args(Profile))
@@ -121,24 +158,20 @@ def _run(args: argparse.Namespace) -> int:
     from hil.front.unix_paths import PathTaken
     from hil.front.usb_bus import BusFull
 
-    place: Path = args.dir
-    control: Path = args.control or place / "control"
-    setup = sim.Setup(
-        device_class=CLASSES[args.device],
-        place=place,
-        control=control,
-        port=_port(args),
-        usb=args.usb,
-        gone=_GONE[args.gone],
-        breaks=_breaks(args),
-        seats=_seats(args),
-        seed=args.seed,
-        sync=not args.no_sync,
-    )
+    setup = _setup(args)
+    runs = False
+
+    def ready(told: Answer) -> None:
+        nonlocal runs
+        runs = True
+        _say(args, setup, told)
+
     try:
         _look_at_folders(args, setup)
-        own = _identity(args, setup)
-        asyncio.run(sim.run(setup, lambda told: _say(args, own.label_text, control, told)))
+        _settle(args, setup)
+        with sim.sole(setup.place):
+            _own(args, setup)
+            asyncio.run(sim.run(setup, ready))
     except PlaceProblem as problem:
         raise UsageProblem(problem.where, problem.what, problem.allowed) from None
     except LinkTaken as problem:
@@ -147,29 +180,62 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageProblem("--control", str(problem), "a path that is free") from None
     except BusFull as problem:
         raise UsageProblem("--usb", str(problem), "a bus with room") from None
-    except (FileNotFoundError, NotADirectoryError, PermissionError) as problem:
-        where = str(problem.filename or "path")
-        raise UsageProblem(where, str(problem.strerror), "a folder to write to") from None
+    except OSError as problem:
+        if problem.filename is None:  # not of a file of the device: what it says went nowhere
+            raise
+        return _refused(problem, runs=runs)
     return 0
 
 
-def _port(args: argparse.Namespace) -> Path | None:
+def _refused(problem: OSError, *, runs: bool) -> int:
+    """What the system refused: the user's choice, or a disk that fails."""
+    where, why = os.fsdecode(problem.filename), problem.strerror or str(problem)
+    if (problem.errno or errno.ENAMETOOLONG) in _CHOICE and not runs:
+        raise UsageProblem(where, why, "a folder that can be written to") from None
+    mend = _MEND.get(problem.errno or 0, "see to it")
+    print(f"holecard: {where}: {why}; {mend}, then start it again", file=sys.stderr)
+    return EXIT_DISK
+
+
+def _setup(args: argparse.Namespace) -> sim.Setup:
+    from hil.front import sim
+
+    for option in ("dir", "port", "usb", "control"):
+        if getattr(args, option) == "":
+            raise UsageProblem(f"--{option}", "is empty", "a path")
     if args.usb is not None and args.port is not None:
         raise UsageProblem("--usb", "a device has one cable", "--port or --usb")
-    if args.usb is not None:
-        return None
-    port: Path = args.port or args.dir / "port"
-    return port
+    place = Path(args.dir)
+    return sim.Setup(
+        device_class=CLASSES[args.device],
+        place=place,
+        control=Path(args.control or place / "control"),
+        port=None if args.usb is not None else Path(args.port or place / "port"),
+        usb=None if args.usb is None else Path(args.usb),
+        gone=_GONE[args.gone],
+        breaks=_breaks(args),
+        seats=_seats(args),
+        seed=args.seed,
+        sync=not args.no_sync,
+    )
 
 
 def _look_at_folders(args: argparse.Namespace, setup: sim.Setup) -> None:
+    from hil.front import pty_port, unix_paths
+
     for option, folder in (("--dir", setup.place), ("--usb", setup.usb)):
         if folder is not None and folder.exists() and not folder.is_dir():
             raise UsageProblem(option, f"{folder} is no folder", "a folder, or a name that is free")
-    for option, path in (("--port", args.port), ("--control", args.control)):
-        if path is not None and not path.parent.is_dir():
+    for option, path in (("--port", setup.port), ("--control", setup.control)):
+        if path is None:
+            continue
+        if path.parent != setup.place and not path.parent.is_dir():
             what = f"there is no folder {path.parent}"
             raise UsageProblem(option, what, "a name in a folder that is there")
+    # What others have put there stays, and no device is made in vain.
+    unix_paths.look(setup.control)
+    if setup.port is not None:
+        pty_port.look(setup.port)
 
 
 def _breaks(args: argparse.Namespace) -> tuple[str, ...]:
@@ -177,7 +243,7 @@ def _breaks(args: argparse.Namespace) -> tuple[str, ...]:
         broken = BY_NAME.get(name)
         if broken is None or (broken.profiles and args.device not in broken.profiles):
             known = ", ".join(one["name"] for one in _listed(args.device))
-            raise UsageProblem("--break", f"a {args.device} has no break {name}", known)
+            raise UsageProblem("--break", f"a {args.device} has no break {name!r}", known)
     return tuple(args.breaks)
 
 
@@ -191,23 +257,32 @@ def _seats(args: argparse.Namespace) -> tuple[int, ...]:
     return tuple(seats)
 
 
-def _identity(args: argparse.Namespace, setup: sim.Setup) -> identity.Identity:
-    paired = _key(args.paired_with)
-    place: Path = args.dir
-    if not (place / "identity.toml").exists():
-        if not args.create:
-            raise UsageProblem(f"--dir {place}", "no device lives there", "--create makes one")
-        serial = args.serial or _SERIALS[args.device]
-        identity.create(place, setup.device_class, serial, rng=setup.random("maker"))
+def _settle(args: argparse.Namespace, setup: sim.Setup) -> None:
+    """A device lives in the folder, or a new one is made."""
+    place = setup.place
+    if args.serial is not None and not identity.is_serial(args.serial):
+        raise UsageProblem("--serial", f"{args.serial!r} is no serial number", identity.SERIALS)
+    if (place / "identity.toml").exists():
+        return
+    if not args.create:
+        raise UsageProblem(f"--dir {place}", "no device lives there", "--create makes one")
+    _key(args.paired_with)
+    serial = _SERIALS[args.device] if args.serial is None else args.serial
+    identity.create(place, setup.device_class, serial, rng=setup.random("maker"))
+
+
+def _own(args: argparse.Namespace, setup: sim.Setup) -> None:
+    """The device that lives there is the one that is meant. It is not running: we are the sole."""
+    place = setup.place
     own = identity.load(place)
     if own.device_class is not setup.device_class:
         name = own.device_class.name.lower()
         raise UsageProblem(f"--dir {place}", f"a {name} lives there", f"holecard sim {name}")
     if args.serial is not None and args.serial != own.serial:
         raise UsageProblem("--serial", f"the device has {own.serial}", "none, or that one")
+    paired = _key(args.paired_with)
     if paired is not None:
         identity.pair_directly(place, paired)
-    return own
 
 
 def _key(text: str | None) -> bytes | None:
@@ -222,95 +297,43 @@ def _key(text: str | None) -> bytes | None:
     return key
 
 
-def _say(args: argparse.Namespace, label: str, control: Path, told: dict[str, Any]) -> None:
+def _say(args: argparse.Namespace, setup: sim.Setup, told: Answer) -> None:
     if args.json:
-        print(json.dumps({**told, "control": str(control)}), flush=True)
+        print(json.dumps({**told, "control": str(setup.control)}), flush=True)
         return
-    for line in _words(args, label, control, told):
-        print(line, flush=True)
+    # In one piece: a reader that goes after the first line has got it all, and the device runs on.
+    print("".join(f"{line}\n" for line in _words(setup, told)), end="", flush=True)
 
 
-def _words(
-    args: argparse.Namespace, label: str, control: Path, told: dict[str, Any]
-) -> Iterator[str]:
+def shown(path: Path) -> str:
+    """As text that any terminal takes: a folder's name need not be UTF-8."""
+    return os.fsencode(path).decode(errors="replace")
+
+
+def _words(setup: sim.Setup, told: Answer) -> Iterator[str]:
     yield f"{told['class']} {told['serial']} ({told['maker']} {told['model']})"
-    if args.usb is not None:
-        yield f"  usb       {args.usb}, address {told['usb_address']}"
+    control = shown(setup.control)
+    if setup.usb is not None:
+        port = f"usb+sim={shown(setup.usb)}:{told['serial']}"
+        yield f"  usb       {shown(setup.usb)}, address {told['usb_address']}"
     else:
+        port = told["port"] if "/" in told["port"] else f"./{told['port']}"
         yield f"  port      {told['port']}"
     yield f"  control   {control}"
-    yield f"  label     {label}"
+    yield f"  label     {told['label']}"
     yield f"  key       {told['fingerprint']}"
     if told["breaks"]:
         yield f"  breaks    {', '.join(told['breaks'])}"
     if told["host"] is None:
         yield "  host      not paired. Turn the service switch on and pair with the label's code:"
-        yield f"              holecard sim do {control} service on=true"
-        yield "              holecard devices pair"
+        yield f"              holecard sim do {quote(control)} service on=true"
+        yield f"              holecard devices pair {quote(port)}"
     else:
         yield f"  host      paired with {told['host']}"
     yield "runs until Ctrl-C"
 
 
-# --- a hand, and the breaks -----------------------------------------------------------------------
-
-
-def _do(args: argparse.Namespace) -> int:
-    from hil.front.control import Control, ControlLost, HandRefused
-    from hil.front.hand_words import ALL, BadHand, read
-
-    line = _as_line(args.hand, args.fields)
-    try:
-        hand = read(line, ALL)
-    except BadHand as bad:
-        raise UsageProblem(bad.where, bad.what, bad.allowed) from None
-    try:
-        with Control(args.socket) as control:
-            answer = control.do(hand)
-    except ControlLost as lost:
-        raise UsageProblem(
-            str(args.socket), str(lost), "the control socket of a device that runs"
-        ) from None
-    except HandRefused as refused:
-        print(refused)
-        return 1
-    print(json.dumps(answer, indent=2) if args.get is None else _field(answer, args.get))
-    return 0
-
-
-def _field(answer: dict[str, Any], name: str) -> str:
-    if name not in answer:
-        allowed = ", ".join(sorted(answer)) or "none: it is empty"
-        raise UsageProblem("--get", f"it is done, but the answer has no field {name}", allowed)
-    value = answer[name]
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _as_line(hand: str, fields: list[str]) -> bytes:
-    if hand.lstrip().startswith("{"):
-        if fields:
-            raise UsageProblem(fields[0], "the hand is JSON already", "one or the other")
-        return hand.encode()
-    return json.dumps({"do": hand, **dict(_pair(hand, field) for field in fields)}).encode()
-
-
-def _pair(verb: str, field: str) -> tuple[str, object]:
-    """`count=3`, `read=low`, `cards=Ah,Td`: a value is JSON, or else text, or a list of texts."""
-    from hil.front.hand_words import ALL, words
-
-    name, equals, value = field.partition("=")
-    if not equals:
-        raise UsageProblem(field, "no field=value", f"{verb} field=value ...")
-    of_verb = words(ALL[verb]) if verb in ALL else ()
-    word = next((word for word in of_verb if word.name == name), None)
-    if word is not None and word.textual:
-        return name, value
-    if word is not None and word.many and not value.startswith("["):
-        return name, value.split(",") if value else []
-    try:
-        return name, json.loads(value)
-    except json.JSONDecodeError:
-        return name, value
+# --- the breaks -----------------------------------------------------------------------------------
 
 
 def _list(args: argparse.Namespace) -> int:

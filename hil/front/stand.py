@@ -194,16 +194,26 @@ class Stand:
         return {"power": "on", "at": hand.at}
 
     def _plug(self, hand: Plug, now: int) -> Answer:
-        if hand.connected and self.plugged and hand.other_port:
+        named = hand.other_port or hand.port_number is not None
+        if named and not hand.connected:
+            raise CannotDo("a port is for putting it back", "connected true")
+        if named and self.plugged:
             raise CannotDo("the cable is in", "pull it first: connected false")
-        if not hand.connected and hand.other_port:
-            raise CannotDo("other_port is for putting it back", "connected true")
+        if hand.other_port and hand.port_number is not None:
+            raise CannotDo("it goes into one port", "other_port or port_number")
         if not hand.connected:
             self._pull()
-        elif not self.plugged:
+        elif hand.port_number is not None:
+            self.port_number = hand.port_number
+        else:
             self.port_number += hand.other_port
         self.plugged = hand.connected
         return {"plugged": self.plugged, "port_number": self.port_number}
+
+    def stay_out(self, port_number: int) -> None:
+        """The port that the cable was to go into is somebody else's: it is out as before."""
+        self.plugged, self.port_number = False, port_number
+        self._pull()
 
     def _pull(self) -> None:
         self._to_device.clear()

@@ -6,14 +6,20 @@ descriptor of its folder instead.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from hil.device.place import naming
+
 _LONGEST: Final = 107
 _BACKLOG: Final = 16
+_THERE: Final = (errno.EAGAIN, errno.EACCES, errno.EPROTOTYPE)
+"""It is busy, it is another user's, or it is no socket of ours: it is there all the same."""
 
 
 class PathTaken(Exception):
@@ -24,29 +30,42 @@ class Listener:
     """A socket that listens at a path, for its owner only."""
 
     def __init__(self, path: Path, kind: socket.SocketKind) -> None:
-        if path.exists() and not path.is_socket():
-            raise PathTaken(f"{path} is there and is no socket")
+        look(path)
         if alive(path, kind):
             raise PathTaken(f"somebody listens at {path} already")
         self.path = path
         self.sock = socket.socket(socket.AF_UNIX, kind)
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            self.sock.setblocking(False)
-            fresh.unlink(missing_ok=True)
-            _named(self.sock.bind, fresh)
-            fresh.chmod(0o600)
-            self.sock.listen(_BACKLOG)
-            self._inode = fresh.stat().st_ino
-            fresh.replace(path)
+            with naming(path):
+                self._bind(fresh)
         except OSError:
             self.sock.close()
+            with suppress(OSError):
+                fresh.unlink()
             raise
 
+    def _bind(self, fresh: Path) -> None:
+        self.sock.setblocking(False)
+        fresh.unlink(missing_ok=True)
+        _named(self.sock.bind, fresh)
+        fresh.chmod(0o600)
+        self.sock.listen(_BACKLOG)
+        self._inode = fresh.stat().st_ino
+        fresh.replace(self.path)
+
     def close(self) -> None:
-        if self.path.is_socket() and self.path.stat().st_ino == self._inode:
-            self.path.unlink()
+        # Where the disk does not let go of its name, that stands in nobody's way.
+        with suppress(OSError):
+            if self.path.is_socket() and self.path.stat().st_ino == self._inode:
+                self.path.unlink()
         self.sock.close()
+
+
+def look(path: Path) -> None:
+    """PathTaken if something stands there that no socket of ours can have left behind."""
+    if path.is_symlink() or (path.exists() and not path.is_socket()):
+        raise PathTaken(f"{path} is there and is no socket")
 
 
 def connect(sock: socket.socket, path: Path) -> None:
@@ -58,11 +77,13 @@ def alive(path: Path, kind: socket.SocketKind) -> bool:
     with socket.socket(socket.AF_UNIX, kind) as probe:
         probe.setblocking(False)
         try:
-            connect(probe, path)
-        except BlockingIOError:  # it is there, and busy
-            return True
+            with naming(path):
+                connect(probe, path)
         except (ConnectionRefusedError, FileNotFoundError):
             return False
+        except OSError as problem:
+            if problem.errno not in _THERE:
+                raise
     return True
 
 

@@ -22,6 +22,7 @@ from typing import Final
 
 import msgspec
 
+from hil.device.place import naming, read_whole, write_whole
 from hil.front import unix_paths, usb_descriptors
 from hil.front.unix_paths import Listener
 from hil.front.usb_pipes import Done, InPipe, OutPipe
@@ -285,7 +286,8 @@ def _sole(bus: Path) -> Iterator[None]:
     bus.mkdir(parents=True, exist_ok=True)
     folder = os.open(bus, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        with naming(bus):
+            fcntl.flock(folder, fcntl.LOCK_EX)
         yield
     finally:
         os.close(folder)
@@ -300,10 +302,15 @@ def _free_address(bus: Path) -> int:
         else:  # left behind by a device that was killed
             path.unlink(missing_ok=True)
     file = bus / _LAST
-    last = int(file.read_text()) if file.exists() else 0
+    last = _number(read_whole(file))
     for step in range(ADDRESSES):
         address = (last + step) % ADDRESSES + 1
         if address not in taken:
-            file.write_text(f"{address}\n")
+            write_whole(file, b"%d\n" % address, sync=False)
             return address
     raise BusFull(f"{bus}: all {ADDRESSES} addresses are taken")
+
+
+def _number(text: bytes) -> int:
+    """Which address was the last; damaged or empty, any will do: those in use are left out."""
+    return int(text) if text.strip().isdigit() else 0

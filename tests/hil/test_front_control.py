@@ -5,6 +5,7 @@ import json
 import select
 import socket
 import stat
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -100,6 +101,9 @@ BAD = [
     (b'{"do": "draw", "number": 3}', "number", "count, dwell_ms, read"),
     (b'{"do": "describe", "x": 1}', "x", "none"),
     (b'{"do": "service"}', "on", "true or false"),
+    (b'{"do": "service", "on": true, "on": false}', "on", "each field once"),
+    (b'{"do": "service", "on": true, "do": "service"}', "do", "each field once"),
+    (b'{"do": "service", "on": true, "\\u006fn": true}', "on", "each field once"),
     (b'{"do": "service", "on": 1}', "on", "true or false"),
     (b'{"do": "service", "on": "true"}', "on", "true or false"),
     (b'{"do": "service", "on": null}', "on", "true or false"),
@@ -237,6 +241,25 @@ def test_a_hand_in_pieces_is_one_and_two_in_one_are_two(tmp_path: Path) -> None:
                 ]
 
     scene(path, client)
+
+
+def test_a_server_that_goes_without_reading_has_gone(tmp_path: Path) -> None:
+    def served(listener: socket.socket) -> None:
+        one, _ = listener.accept()
+        one.recv(1)
+        one.close()  # with the rest of the line unread: the client's end is reset
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "control"))
+        listener.listen()
+        server = threading.Thread(target=served, args=(listener,))
+        server.start()
+        with (
+            Control(tmp_path / "control") as control,
+            pytest.raises(ControlLost, match="has gone, and says why where it ran"),
+        ):
+            control.do(Describe())
+        server.join(5)
 
 
 def test_clients_that_stay_do_not_hold_the_end_up(tmp_path: Path) -> None:

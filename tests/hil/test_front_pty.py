@@ -233,21 +233,21 @@ def test_the_link_is_never_missing_while_it_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = tmp_path / "shoe"
-    point(link, "first")
+    point(link, "/dev/pts/1")
     replace = Path.replace
 
     def replaced(self: Path, target: Path) -> Path:
-        assert str(link.readlink()) == "first"  # until the very moment
+        assert str(link.readlink()) == "/dev/pts/1"  # until the very moment
         return replace(self, target)
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", replaced)
-        point(link, "second")
-    assert str(link.readlink()) == "second"
-    unpoint(link, "first")
+        point(link, "/dev/pts/2")
+    assert str(link.readlink()) == "/dev/pts/2"
+    unpoint(link, "/dev/pts/1")
     assert link.is_symlink()
-    unpoint(link, "second")
-    unpoint(link, "second")
+    unpoint(link, "/dev/pts/2")
+    unpoint(link, "/dev/pts/2")
     assert not list(tmp_path.iterdir())
 
 

@@ -269,14 +269,14 @@ def test_words_for_people_and_ctrl_c(tmp_path: Path) -> None:
 BAD: list[tuple[tuple[str, ...], str]] = [
     (("shoe", "--dir", "{}/none"), "--dir .*: no device lives there; allowed: --create makes one"),
     (("shoe", "--dir", "{}/a-station"), "a station lives there; allowed: holecard sim station"),
-    (("shoe", "--dir", "{}/n", "--create", "--break", "x"), "--break: a shoe has no break x"),
-    (("shoe", "--dir", "{}/n", "--create", "--break", "bounces"), "a shoe has no break bounces"),
+    (("shoe", "--dir", "{}/n", "--create", "--break", "x"), "--break: a shoe has no break 'x'"),
+    (("shoe", "--dir", "{}/n", "--create", "--break", "bounces"), "a shoe has no break 'bounces'"),
     (("station", "--dir", "{}/n", "--create", "--seat", "0"), "0 is no seat; allowed: 1 to 15"),
     (("station", "--dir", "{}/n", "--create", "--seat", "2", "--seat", "2"), "named twice"),
     (("shoe", "--dir", "{}/n", "--create", "--paired-with", "ab"), "--paired-with: no public key"),
     (("shoe", "--dir", "{}/n", "--create", "--paired-with", "zz"), "64 hexadecimal digits"),
     (("shoe", "--dir", "{}/n", "--create", "--usb", "{}/u", "--port", "{}/p"), "has one cable"),
-    (("shoe", "--dir", "{}/n", "--create", "--serial", "a b"), "serial 'a b'"),
+    (("shoe", "--dir", "{}/n", "--create", "--serial", "a b"), "'a b' is no serial number"),
     (("station", "--dir", "{}/a-station", "--serial", "other"), "--serial: the device has ST-1"),
     (("station", "--dir", "{}/a-station", "--port", "{}/file"), "--port: .* is no symlink"),
     (("station", "--dir", "{}/a-station", "--port", "{}/x/y/p"), "--port: there is no folder"),
@@ -286,7 +286,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("shoe", "--dir", "{}/file/in", "--create"), "/file/in: Not a directory"),
     (("do", "{}/none", "describe"), "none: .*No such file"),
     (("do", "{}/none", "dance"), "do: 'dance' cannot be done here; allowed: describe, service"),
-    (("do", "{}/none", "draw", "count"), "count: no field=value; allowed: draw field=value"),
+    (("do", "{}/none", "draw", "count"), "'count': no field=value; allowed: draw field=value"),
     (("do", "{}/none", "draw", "count=0"), "count: .*; allowed: a whole number from 1 to 10000"),
     (("do", "{}/none", "draw", "number=1"), "number: draw has no such field; allowed: count"),
     (("do", "{}/none", '{"do": "draw"}', "count=1"), "count=1: the hand is JSON already"),
@@ -320,7 +320,9 @@ def test_hands_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert run("do", control, "load", "cards=", "decks=1") == 0
         capsys.readouterr()
         assert run("do", control, "break", "name=nonsense") == 1
-        assert "nonsense" in capsys.readouterr().out
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("holecard: break: 'nonsense' is no break; allowed: ")
         assert sim.control.do(Service(on=False)) == {"service": False}
         sim.control.do(Draw(force=True))
 

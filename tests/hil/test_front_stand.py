@@ -182,6 +182,18 @@ def test_another_port_has_another_number_and_stays(meeting: Meeting) -> None:
     assert meeting.hand(Plug(connected=True))["port_number"] == 2
 
 
+def test_there_is_a_way_back_to_the_first_port(meeting: Meeting) -> None:
+    for _ in range(2):
+        meeting.hand(Plug(connected=False))
+        meeting.hand(Plug(connected=True, other_port=True))
+    meeting.hand(Plug(connected=False))
+    assert meeting.hand(Plug(connected=True, port_number=1))["port_number"] == 1
+    meeting.hand(Plug(connected=False))
+    assert meeting.hand(Plug(connected=True))["port_number"] == 1
+    meeting.hand(Plug(connected=False))
+    assert meeting.hand(Plug(connected=True, other_port=True))["port_number"] == 2
+
+
 def test_the_cable_takes_with_it_what_was_under_way(meeting: Meeting) -> None:
     meeting.hand(Line(delay_ms=100))
     meeting.hand(OPENED)
@@ -259,6 +271,13 @@ def test_describe_says_what_the_noise_has_done(tmp_path: Path) -> None:
         (Power(off_ms=1000), Freeze(on=True), "there is no power"),
         (Plug(connected=True), Plug(connected=True, other_port=True), "the cable is in"),
         (Plug(connected=False), Plug(connected=False, other_port=True), "putting it back"),
+        (Plug(connected=False), Plug(connected=False, port_number=1), "putting it back"),
+        (Plug(connected=True), Plug(connected=True, port_number=1), "the cable is in"),
+        (
+            Plug(connected=False),
+            Plug(connected=True, other_port=True, port_number=2),
+            "into one port",
+        ),
     ],
 )
 def test_what_makes_no_sense_changes_nothing(

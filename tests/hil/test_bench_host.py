@@ -1,0 +1,61 @@
+"""The bench's host: a new device becomes ready by itself, and stdout stays data."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from drivers.calls import NotReady
+from drivers.locating import Wanted
+from drivers.states import State
+from firmware_protocol.enums import DeviceClass
+from hil.bench_host import PUBLIC, hosted
+from hil.device import identity
+from hil.device.hands import Load, Plug
+from hil.front.sim import Setup, plugged_in
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    former = structlog.get_config()
+    yield
+    structlog.configure(**former)
+
+
+def test_a_new_device_is_adopted_and_nothing_is_said_on_stdout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def main() -> None:
+        place, bus = tmp_path / "shoe", tmp_path / "bus"
+        bus.mkdir()
+        own = identity.create(place, DeviceClass.SHOE, "SH-1")
+        identity.pair_directly(place, PUBLIC)
+        setup = Setup(
+            device_class=DeviceClass.SHOE,
+            place=place,
+            control=tmp_path / "control",
+            usb=bus,
+            sync=False,
+        )
+        wanted = Wanted(DeviceClass.SHOE, "SH-1", own.public, backend=f"sim={bus}")
+        async with plugged_in(setup) as live:
+            async with hosted(wanted) as host:
+                await host.ready()
+                assert host.supervisor.state is State.READY
+                live.hand(Load(decks=1))
+                live.hand(Plug(connected=False))
+                await host.until(lambda one: one.state is not State.READY)
+                live.hand(Plug(connected=True))
+                await host.ready()
+                structlog.get_logger("drivers").error("a bug")
+            with pytest.raises(NotReady):
+                await host.ready()
+
+    asyncio.run(main())
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line for line in err.splitlines() if "a bug" in line]
