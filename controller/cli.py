@@ -52,7 +52,7 @@ COMMANDS = (
     Command(
         "procedure", "controller.procedure_cli:register", "a game's dealing procedure in words"
     ),
-    Command("script", "controller.sim.cli:register", "run scripted rounds"),
+    Command("script", "controller.audit.cli_script:register", "run scripted rounds"),
     Command("par", "controller.sim.cli_par:register", "play many rounds and report the figures"),
     Command("devices", "controller.devices.cli:register", "pair devices with this host", True),
     Command("keys", "controller.audit.cli_keys:register", "make the keys of the record"),
@@ -98,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageProblem as problem:
         return _complain(problem, EXIT_USAGE)
     except RecordProblem as problem:
-        return _complain(problem, _exit_of(problem))
+        return _complain_of_record(problem)
     except BrokenCommand as problem:
         return _complain(problem, EXIT_BROKEN)
     except BrokenPipeError:
@@ -217,15 +217,19 @@ def _load(command: Command) -> Callable[..., None]:
     return register
 
 
-def _exit_of(problem: RecordProblem) -> int:
+def _complain_of_record(problem: RecordProblem) -> int:
+    code = EXIT_NO
     if isinstance(problem, NoRecord | OtherTable | InUse | CannotWrite):
-        return EXIT_USAGE
-    return EXIT_OUTPUT if isinstance(problem, Failed | NotNow) else EXIT_NO
+        code = EXIT_USAGE
+    elif isinstance(problem, Failed | NotNow):
+        code = EXIT_OUTPUT
+    words = str(problem).replace("\n", "\\n")  # one line, whatever its directory is called
+    print(f"holecard: {words}", file=sys.stderr)
+    return code
 
 
 def _complain(problem: Exception, code: int) -> int:
-    words = str(problem).replace("\n", "\\n")  # one line, whatever a file is called
-    print(f"holecard: {words}", file=sys.stderr)
+    print(f"holecard: {problem}", file=sys.stderr)
     return code
 
 

@@ -98,12 +98,13 @@ class Driver:
 
     def typed(self, origin: Origin, event: Event) -> DeviceEvent:
         """The record in the driver's words. It is kept already."""
-        made = self._made(origin, event)
+        made = self.read(origin, event)
         for watch in self._watches:
             watch.look(made)
         return made
 
-    def _made(self, origin: Origin, event: Event) -> DeviceEvent:
+    def read(self, origin: Origin, event: Event) -> DeviceEvent:
+        """The same for a keeper, which needs to know what it keeps: nobody is told."""
         return self.EVENTS[type(event)](origin, event)
 
     def stands(self, state: State) -> None:

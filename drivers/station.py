@@ -161,10 +161,10 @@ class Station(Driver):
                 async with asyncio.timeout_at(due):
                     await self._changed.wait()
 
-    def _made(self, origin: Origin, event: Event) -> DeviceEvent:
+    def read(self, origin: Origin, event: Event) -> DeviceEvent:
         if isinstance(event, Button):
             return _button(origin, event, stale=self._tokens.get(event.seat) != event.token)
-        return super()._made(origin, event)
+        return super().read(origin, event)
 
     # --- commands -------------------------------------------------------------------------
 

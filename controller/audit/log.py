@@ -152,7 +152,7 @@ class Log:
             if opening.segment is None:
                 (self.record / DIRECTORY).mkdir(mode=0o750, exist_ok=True)
                 self._disk.sync_directory(self.record)
-                self._next_segment()
+                self._next_segment(self._clock())
             else:
                 set_aside(opening)
                 self._fd = self._disk.open(opening.segment.file)
@@ -244,7 +244,7 @@ class Log:
         if self._at + len(staged.data) > self.size:
             if HEADER_SIZE + len(staged.data) > self.size:
                 raise TooLarge(f"{len(staged.data)} bytes at once; a segment has {self.size}")
-            self._next_segment()
+            self._next_segment(moment)
             staged = self._staged([*told, *entries], moment)
             if self._at + len(staged.data) > self.size:
                 raise TooLarge(f"{len(staged.data)} bytes at once; {self.size - self._at} are free")
@@ -304,20 +304,19 @@ class Log:
         kind: Kind = "clock"
         return [Entry(kind, CONTROLLER, ClockSet(wanted, last.mono), self._round)]
 
-    def _next_segment(self) -> None:
+    def _next_segment(self, moment: Moment) -> None:
         """NoRoom: the record stands as it stood. Failed."""
         file = self._spares.take()
         number = self._number + 1
-        moment = self._clock()
         snapshot = Snapshot(
-            self.origin,
-            number,
-            self._where.chain.hex(),
-            tuple(one.hex() for one in self._grown().hashes),
-            self._cursors,
-            Raw(encode(self._state)),
-            self._opened or UNSET,
-            self._certificate or UNSET,
+            origin=self.origin,
+            segment=number,
+            chain=self._where.chain.hex(),
+            frontier=tuple(one.hex() for one in self._grown().hashes),
+            opened=self._opened or UNSET,
+            certificate=self._certificate or UNSET,
+            cursors=self._cursors,
+            state=Raw(encode(self._state)),
         )
         staged = self._staged([Entry("snapshot", CONTROLLER, snapshot, self._round)], moment)
         if HEADER_SIZE + len(staged.data) > self.size:

@@ -31,8 +31,8 @@ from controller.audit.segments import DIRECTORY, SPARE, numbers
 from controller.audit.tails import Tail, Verdict
 
 LOCK: Final = "lock"
-_OURS: Final = frozenset({LOCK, DIRECTORY, "tails", "cosigned", "index.db"})
-"""What may lie in a record's directory before the first segment does."""
+_OURS: Final = frozenset({LOCK, DIRECTORY, "tails", "cosigned", "index.db", "keys"})
+"""What may lie in a record's directory before the first segment does: demo keys too."""
 
 
 class Opening:

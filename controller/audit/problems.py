@@ -68,3 +68,41 @@ class Failed(RecordProblem):
             "hold the table, mend the cause, start the controller again",
         )
         self.first = first
+
+
+REBUILD = "holecard audit rebuild-index"
+
+
+class IndexProblem(RecordProblem):
+    """The index of a record cannot be used. The record itself is what it was."""
+
+    remake = False
+    """Whether it may be made anew without asking: nobody has to look into it first."""
+
+
+class IndexOutdated(IndexProblem):
+    """Another version made it, or it holds what is no longer in the record."""
+
+    remake = True
+
+
+class IndexDamaged(IndexProblem):
+    """Its bytes are not what was written."""
+
+    remake = True
+
+
+class IndexOfOther(IndexProblem):
+    """It is the index of another record, or no index at all."""
+
+
+class IndexAhead(IndexProblem):
+    """It has seen records that this record does not have."""
+
+
+class IndexPlace(IndexProblem):
+    """Its file cannot be made, read or written where it is."""
+
+
+class IndexBusy(IndexProblem):
+    """Somebody else writes it for too long."""

@@ -203,17 +203,17 @@ class TailSet(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     two: tuple[str, ...] = ()
 
 
-class Snapshot(Struct, frozen=True, forbid_unknown_fields=True):
+class Snapshot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a segment begins with. `state` is that of the procedure, as its bytes."""
 
     origin: str
     segment: int
     chain: str
     frontier: tuple[str, ...]
-    cursors: Mapping[str, DeviceCursor]
-    state: msgspec.Raw
     opened: Opened | UnsetType = UNSET
     certificate: str | UnsetType = UNSET
+    cursors: Mapping[str, DeviceCursor]
+    state: msgspec.Raw
 
 
 class Nothing(Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,6 +10,7 @@ from typing import Any
 
 from transitions import EventData, Machine
 
+from controller.procedure.effects import Effect
 from controller.procedure.engine import GO, MOST_PASSED, Procedure, apply
 from controller.procedure.events import Event
 from controller.procedure.game import Game
@@ -88,6 +89,10 @@ class LiveTable:
             if len(fired) > MOST_PASSED:
                 raise RowFault(f"no end from {s.step.value}: {fired}")
         return Decision(tuple(fired), new, effects + SHOWS[new.step](self.game, new))
+
+    def shows(self, s: State) -> tuple[Effect, ...]:
+        """What a waiting state shows."""
+        return self._procedure.shows(s)
 
 
 def _chosen(row: Row) -> Any:

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -49,12 +49,10 @@ rounds. Exit codes: 0 shown; 2 wrong arguments; 130 interrupted, with the summar
 """
 
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    _register_script(subparsers)
-    _register_demo(subparsers)
-
-
-def _register_script(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def register_script(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> argparse.ArgumentParser:
+    """`holecard script`; what it gives is the parser of `run`, for what rooms above add to it."""
     script = subparsers.add_parser(
         "script",
         help="run scripted rounds",
@@ -79,9 +77,11 @@ def _register_script(subparsers: argparse._SubParsersAction[argparse.ArgumentPar
     form.add_argument("--json", action="store_true", help="print the results as JSON")
     form.add_argument("--verbose", action="store_true", help="print each event and prompt too")
     run.set_defaults(func=run_scripts)
+    return run
 
 
-def _register_demo(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """`holecard demo`."""
     demo = subparsers.add_parser(
         "demo",
         help="play rounds and show them prompt by prompt",
@@ -155,14 +155,24 @@ def _speed(text: str) -> float:
 # --- script run ---------------------------------------------------------------------------------
 
 
+PlaysScript: TypeAlias = Callable[[ScriptRound, Watch | None, Procedure], RoundResult]
+"""What plays a scripted round."""
+
+
 def run_scripts(args: argparse.Namespace) -> int:
     """Play every round of the files; nothing is played when one of them cannot be used."""
-    rounds = _usable(args.files)
+    return run_rounds(args, usable(args.files), play_script)
+
+
+def run_rounds(
+    args: argparse.Namespace, rounds: list[tuple[ScriptRound, Procedure]], play: PlaysScript
+) -> int:
+    """Play these rounds and print what came of them."""
     results = []
     for number, (scripted, procedure) in enumerate(rounds):
         if args.verbose:
             _print(("" if number == 0 else "\n") + f"{_name(scripted)}:")
-        result = play_script(scripted, _watcher() if args.verbose else None, procedure)
+        result = play(scripted, _watcher() if args.verbose else None, procedure)
         results.append(result)
         if not args.json:
             for line in _lines(scripted, result, several=len(args.files) > 1):
@@ -174,7 +184,8 @@ def run_scripts(args: argparse.Namespace) -> int:
     return 0 if all(result.ok for result in results) else EXIT_FAILED
 
 
-def _usable(files: list[str]) -> list[tuple[ScriptRound, Procedure]]:
+def usable(files: list[str]) -> list[tuple[ScriptRound, Procedure]]:
+    """The rounds of all files, each with what plays it; UsageProblem if one cannot be used."""
     known: dict[bytes, Procedure] = {}
     scripts = [scripted for file in files for scripted in read_scripts(Path(file))]
     return [(scripted, procedure_for(scripted, known)) for scripted in scripts]

@@ -1,7 +1,7 @@
 """Rounds without a table: the dealer goes by the book, the players by a strategy.
 
 Every event goes through step(), every effect is made, and the round's record is kept until the
-next one. The hole card lies in here, outside of the procedure.
+next one. The hole card lies in a vault, outside of the procedure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from controller.procedure.events import (
     Actor,
     AllPaid,
     Bet,
-    CardDrawn,
     Cleared,
     Confirmed,
     CutCardSeen,
@@ -25,9 +24,6 @@ from controller.procedure.events import (
     EvenMoney,
     Event,
     Hit,
-    HoleChecked,
-    HoleDealt,
-    HoleRevealed,
     InsuranceClosed,
     Insure,
     Paid,
@@ -41,17 +37,19 @@ from controller.procedure.events import (
     Split,
     Stand,
     Surrender,
+    TableOpened,
     WagerPlaced,
 )
 from controller.procedure.game import Game
 from controller.procedure.row import Decision, Refused
 from controller.procedure.states import State, Step
-from controller.rules.cards import DECK, VALUE, Card
-from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER, is_blackjack
-from controller.sim.games import DEALER, FLOOR, SHOE, player, wagering
+from controller.rules.cards import VALUE, Card
+from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
+from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player, wagering
 from controller.sim.shoes import Shoe, refill
 from controller.sim.stakes import Stakes
 from controller.sim.strategy import Strategy
+from controller.sim.vault import SimulatedVault, Vault
 
 Record: TypeAlias = list[tuple[Event, tuple[str, ...], tuple[Effect, ...]]]
 """A round as the table would keep it: event, rows, effects."""
@@ -67,10 +65,7 @@ _RAN_OUT: Final = ShoeRanOut(SHOE)
 _CALLED: Final = ShuffleCalled(DEALER)
 _STARTED: Final = ShuffleStarted(DEALER)
 _SHUFFLED: Final = ShuffleDone(DEALER)
-_DRAWN: Final = tuple(CardDrawn(SHOE, card) for card in DECK)
-# Nobody checks the commitment of a simulated hole card. It only has to tell nothing of the card.
-_REVEALED: Final = tuple(HoleRevealed(SHOE, card, "simulated") for card in DECK)
-_CHECKED: Final = {found: HoleChecked(SHOE, found) for found in (False, True)}
+_OPENED: Final = TableOpened(FLOOR, 0, SECOND)
 _MOST_EVENTS: Final = 1_000
 
 
@@ -103,11 +98,23 @@ class Play:
     """Plays rounds one after the other."""
 
     def __init__(
-        self, table: Stepper, strategy: Strategy, setup: Setup, random: Callable[[], float]
+        self,
+        table: Stepper,
+        strategy: Strategy,
+        setup: Setup,
+        random: Callable[[], float],
+        *,
+        vault: Vault | None = None,
+        start: State | None = None,
     ) -> None:
+        """`start`: a table without a loaded shoe, which goes on from there by its own rows. Without
+        one the first round meets a loaded shoe, and each one does where none is dealt to the cut
+        card."""
+        if start is not None and (start.shoe.loaded or not setup.cut):
+            raise ValueError("a table goes on by its rows from an empty shoe, to the cut card")
         game = table.game
         self.record: Record = []
-        self.hole: Card = -1
+        self._vault = vault = SimulatedVault() if vault is None else vault
         self._step = table.step
         self._choose = strategy.choose
         self._insures = strategy.insurance
@@ -117,11 +124,11 @@ class Play:
         self._money = game.money
         self._cut = setup.cut
         self._cut_at = game.options.cut_behind if setup.cut else -1
-        self._start = wagering()
+        self._start = wagering() if start is None else start
         self._state = self._start
-        self._rounds = 0
         self._placed = 0
         self._hole_at = 2 * setup.seats + 1
+        self._drawn, self._dealt = vault.drawn, vault.dealt
         numbers = range(1, setup.seats + 1)
         self._wagers_first = _wagers(setup.stakes.first_round, numbers)
         self._wagers_later = _wagers(setup.stakes.later, numbers)
@@ -138,19 +145,26 @@ class Play:
             Step.TURN: self._decide,
             Step.PAYING: pay,
             Step.CLEARING: lambda s: CLEARED,
-            Step.REVEAL: lambda s: _REVEALED[self.hole],
-            Step.CHECK: lambda s: _CHECKED[is_blackjack(s.dealer[0], self.hole)],
+            Step.REVEAL: lambda s: vault.revealed(),
+            Step.CHECK: lambda s: vault.checked(s.dealer[0]),
             Step.DOUBLE_CONFIRM: lambda s: _CONFIRMED,
             Step.SPLIT_CONFIRM: lambda s: _CONFIRMED,
             Step.INSURANCE: self._answer,
             Step.INSURANCE_CONFIRM: lambda s: _CONFIRMED,
             Step.INSURANCE_CLOSE: lambda s: _CLOSED,
             Step.NATURALS: self._take_pay,
+            Step.CLOSED: lambda s: _OPENED,
             Step.SHUFFLE_NEEDED: lambda s: _STARTED,
             Step.SHUFFLING: lambda s: _SHUFFLED,
             Step.LOADING: self._load,
+            Step.BURNING: self._burn,
             Step.REFILL: self._refill,
         }
+
+    @property
+    def hole(self) -> Card:
+        """The hole card of the last round."""
+        return self._vault.hole
 
     def round(self) -> State:
         """Plays a round, and gives the state just before the felt is cleared."""
@@ -158,7 +172,6 @@ class Play:
         record.clear()
         keep = record.append
         self._placed = 0
-        self._rounds += 1
         s = self._state
         for _ in range(_MOST_EVENTS):
             event = acts[s.step](s)
@@ -194,15 +207,17 @@ class Play:
             return _CUT_CARD
         if not self._shoe.left:
             return _RAN_OUT
-        self.hole = self._shoe.draw()
-        return HoleDealt(SHOE, f"simulated-{self._rounds}")
+        return self._dealt(self._shoe.draw())
 
     def _draw(self, s: State) -> Event:
         shoe = self._shoe
         left = shoe.left
         if left <= self._cut_at and s.shoe.rounds_left < 0:
             return _CUT_CARD
-        return _DRAWN[shoe.draw()] if left else _RAN_OUT
+        return self._drawn(shoe.draw()) if left else _RAN_OUT
+
+    def _burn(self, s: State) -> Event:
+        return self._vault.burned(self._shoe.draw())
 
     def _load(self, s: State) -> Event:
         self._shoe.shuffle()
@@ -210,7 +225,7 @@ class Play:
 
     def _refill(self, s: State) -> Event:
         """The shoe ran out within the round, which is finished with the discards."""
-        refill(self._shoe, s, self.hole)
+        refill(self._shoe, s, self._vault.hole)
         return ShoeLoaded(DEALER, self._shoe.left)
 
     # Decisions

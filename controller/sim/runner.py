@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import sha256
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 import msgspec
 
@@ -12,7 +11,6 @@ from controller.procedure.effects import Effect, Prompt, Settled
 from controller.procedure.engine import Procedure
 from controller.procedure.events import (
     Actor,
-    CardDrawn,
     Cleared,
     Confirmed,
     Decline,
@@ -20,9 +18,6 @@ from controller.procedure.events import (
     EvenMoney,
     Event,
     Hit,
-    HoleChecked,
-    HoleDealt,
-    HoleRevealed,
     InsuranceClosed,
     Insure,
     Paid,
@@ -40,15 +35,32 @@ from controller.procedure.row import Decision, Refused
 from controller.procedure.states import State, Step
 from controller.procedure.words import Currency, say
 from controller.rules.cards import NAMES, Card
-from controller.rules.hands import is_blackjack
-from controller.sim.games import DEALER, FLOOR, SHOE, player, unburned_game, wagering
+from controller.sim.games import DEALER, FLOOR, player, unburned_game, wagering
 from controller.sim.results import RejectedBet, RoundResult, differences, result_of
 from controller.sim.scripts import Action, ScriptRound, check_copies
+from controller.sim.vault import ScriptVault, Vault
 
 Watch = Callable[[Event, Decision | Refused], None]
 
 _OVER: Final = frozenset({Step.WAGERING, Step.SHUFFLE_NEEDED, Step.CLOSED})
 _MOST_EVENTS: Final = 10_000
+
+
+class Table(Protocol):
+    """What decides over the events of a round."""
+
+    @property
+    def game(self) -> Game: ...
+    def step(self, s: State, e: Event, /) -> Decision | Refused: ...
+    def shows(self, s: State, /) -> tuple[Effect, ...]: ...
+
+
+class Standing(NamedTuple):
+    """A table where a scripted round begins: the shoe loaded, the felt empty."""
+
+    table: Table
+    state: State
+    vault: Vault
 
 
 class _Stopped(Exception):
@@ -78,18 +90,18 @@ def decision_for(action: Action, actor: Actor) -> Event:
 
 
 class _Round:
-    """One round in the playing. The hole card's value lives here, outside the procedure."""
+    """One round in the playing. The hole card's value lies in the vault, not in the procedure."""
 
-    def __init__(self, procedure: Procedure, scripted: ScriptRound, watch: Watch | None) -> None:
-        self.procedure = procedure
-        self.game: Game = procedure.game
+    def __init__(self, standing: Standing, scripted: ScriptRound, watch: Watch | None) -> None:
+        self.table = standing.table
+        self.game: Game = standing.table.game
         self.script = scripted.script
         self.cards = scripted.cards
         self.watch = watch
-        self.state = wagering(0 if self.script.first_round_of_shuffle else 1)
+        self.state = standing.state
+        self.vault = standing.vault
         self.over: State = self.state
         self.drawn = 0
-        self.hole: Card = -1
         self.next = 0
         self.settled: list[Settled] = []
         self.failures: list[str] = []
@@ -104,7 +116,7 @@ class _Round:
     # Handing in
 
     def hand_in(self, event: Event) -> Decision | Refused:
-        answer = self.procedure.step(self.state, event)
+        answer = self.table.step(self.state, event)
         if self.watch is not None:
             self.watch(event, answer)
         if isinstance(answer, Decision):
@@ -153,16 +165,15 @@ class _Round:
 
     def _wanted(self) -> str:
         """What the missing card was for."""
-        prompts = [e for e in self.procedure.shows(self.state) if type(e) is Prompt]
+        prompts = [e for e in self.table.shows(self.state) if type(e) is Prompt]
         return say(prompts[0], Currency()) if prompts else self.state.step.value
 
     def deal(self) -> None:
         s = self.state
         if s.step is Step.DEALING and s.places[s.dealt].kind == "hole":
-            self.hole = self.draw()
-            self.must(HoleDealt(SHOE, commitment_of(self.hole)))
+            self.must(self.vault.dealt(self.draw()))
         else:
-            self.must(CardDrawn(SHOE, self.draw()))
+            self.must(self.vault.drawn(self.draw()))
 
     # Actions
 
@@ -283,10 +294,9 @@ class _Round:
             case Step.PAYING:
                 self.pay()
             case Step.CHECK:
-                blackjack = is_blackjack(self.state.dealer[0], self.hole)
-                self.must(HoleChecked(SHOE, blackjack))
+                self.must(self.vault.checked(self.state.dealer[0]))
             case Step.REVEAL:
-                self.must(HoleRevealed(SHOE, self.hole, commitment_of(self.hole)))
+                self.must(self.vault.revealed())
             case Step.INSURANCE_CONFIRM | Step.DOUBLE_CONFIRM | Step.SPLIT_CONFIRM:
                 self.must(Confirmed(DEALER))
             case Step.INSURANCE_CLOSE:
@@ -338,11 +348,6 @@ class _Round:
         return msgspec.structs.replace(made, ok=not failures, failures=failures)
 
 
-def commitment_of(card: Card) -> str:
-    """Binds a scripted hole card. A script's cards are no secret: it needs no nonce."""
-    return sha256(b"script" + bytes([card])).hexdigest()
-
-
 def procedure_for(scripted: ScriptRound, known: dict[bytes, Procedure] | None = None) -> Procedure:
     """The procedure that plays the round; those in `known` are not made again.
 
@@ -364,4 +369,11 @@ def play_script(
     scripted: ScriptRound, watch: Watch | None = None, procedure: Procedure | None = None
 ) -> RoundResult:
     """Plays one scripted round, with the procedure that `procedure_for` gives where none is."""
-    return _Round(procedure or procedure_for(scripted), scripted, watch).play()
+    begun = wagering(0 if scripted.script.first_round_of_shuffle else 1)
+    standing = Standing(procedure or procedure_for(scripted), begun, ScriptVault())
+    return play_at(standing, scripted, watch)
+
+
+def play_at(standing: Standing, scripted: ScriptRound, watch: Watch | None = None) -> RoundResult:
+    """Plays one scripted round where a table stands; the cards are those of the script."""
+    return _Round(standing, scripted, watch).play()

@@ -341,3 +341,13 @@ def test_a_closed_log_takes_nothing(place: Path) -> None:
     log.close()
     with pytest.raises(Failed, match="it is closed"):
         log.write([note("late")])
+
+
+def test_the_clock_of_a_rotation_is_that_of_what_caused_it(place: Path) -> None:
+    log = begun(place)
+    for at in range(60):
+        log.write([note(f"{at}", 400)])
+    log.close()
+    found = everything(place)
+    assert kinds(found).count("snapshot") > 2
+    assert [one.mono for one in found] == sorted(one.mono for one in found)
