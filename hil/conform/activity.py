@@ -11,10 +11,16 @@ from firmware_protocol.limits import DEBOUNCE_MS, MAX_SEAT
 from firmware_protocol.messages import Arm, ArmReply, Loaded, Lock, LockReply
 from hil.conform.bench import Bench
 from hil.conform.session import Session
-from hil.device.hands import DoorHand, Draw, Load, Press
+from hil.device.hands import Defect, DoorHand, Draw, Load, Press
 
 EVERY_BUTTON: Final = ButtonMask(sum(ButtonMask))
 TOKEN: Final = 0x5A17
+AILING: Final[dict[Profile, Defect]] = {
+    "shoe": Defect(code="reader"),
+    "shuffler": Defect(code="sensor"),
+    "station": Defect(code="sensor"),
+}
+"""What a hand breaks for SELFTEST to find."""
 _DECKS: Final = 6
 _LOAD_MS: Final = 10_000
 _HELD_MS: Final = 60

@@ -19,7 +19,7 @@ from firmware_protocol.limits import DEAD_MS, HANDSHAKE_WAIT_MS, HELLO_WAIT_MS, 
 from firmware_protocol.messages import Hello, HelloRsp, InfoReply
 from firmware_protocol.noise import Handshake
 from hil.conform import words
-from hil.conform.findings import Finding, HandRefused, Lacking
+from hil.conform.findings import Finding, HandRefused, Lacking, Prevented
 from hil.conform.heard import Cursor
 from hil.conform.noisy import Noise
 from hil.conform.operators import Operator
@@ -75,6 +75,8 @@ class Bench:
         self.operator = operator
         self.own = own
         self.device_key = device_key
+        self.unpaired = ""
+        """Why there can be no session; empty where there can."""
         self.rng = random.Random(seed)
         self.late_ms = 20 if wire.simulated else 150
         """How much later than the page says something may come: the line and this machine."""
@@ -90,6 +92,8 @@ class Bench:
         """Cards that lie in the shoe for sure."""
         self.seat = 0
         """A seat that the station has; 0 not known yet."""
+        self.handled = False
+        """Whether a hand has done something in this item."""
         self._deframer = Deframer()
         self._sessions: dict[int, Session] = {}
         self._former: set[int] = set()
@@ -261,6 +265,8 @@ class Bench:
         text: str = "",
     ) -> tuple[Handshake, Frame]:
         """Send HS1. `own`: a strange host's key; `seen`: another prologue."""
+        if self.unpaired:
+            raise Prevented(self.unpaired)
         before = greeting.prologue if seen is None else seen
         shake = Handshake.kk("host", before, own or self.own, self.device_key)
         frame = Frame(FrameKind.HS1, greeting.session, 0, shake.write())
@@ -328,6 +334,7 @@ class Bench:
         self.damage.clear()
         self._came.clear()
         self._sent = "nothing"
+        self.handled = False
         self.wire.send(b"\0")
         await self.pause(1)
 
@@ -335,19 +342,17 @@ class Bench:
 
     async def hand(self, hand: Hand) -> Answer:
         """Have it done at the device; heartbeats go on."""
+        self.handled = True
         try:
             return await self.beside(self.operator.do(hand))
         except CannotDo as problem:
-            name = type(hand).__struct_config__.tag
-            raise HandRefused(
-                self._sent, f"that a hand can do '{name}' now", str(problem)
-            ) from None
+            raise HandRefused(str(hand.__struct_config__.tag), str(problem.args[0])) from None
 
     async def try_hand(self, hand: Hand) -> bool:
         """Have it done if the device lets it, and if it can be done there at all."""
         try:
-            await self.beside(self.operator.do(hand))
-        except (CannotDo, Lacking):
+            await self.hand(hand)
+        except (HandRefused, Lacking):
             return False
         return True
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import json
+import os
 import secrets
+import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,12 +35,30 @@ acknowledges what the device has recorded, moves it as the items say, and pairs 
 is at the service switch: not a device that a table counts on.
 
 Items that need more than the cable are skipped unless somebody sees to it: a person (--ask), or the
-control socket of a simulated device, which is then also paired where it has to be.
+control socket of a simulated device. That one is then also paired where it has to be, and brought
+to rest first, whatever an earlier run has left: its power is cut, its service switch turned off,
+a button let go, a shuffle ended, a full ring acknowledged.
+
+While a device is not paired, the items of frames and of HELLO (FR, HE) and PA-1 are tried, and no
+keys are needed for them; HE-3 ends where it would need some. The others are not tried.
+
+TAP-1 compares lengths, not timing: at a port the line and this machine blur it. A card that shows
+in less than 40 ms of timing is not found by this command, whatever it is run on.
 
 Keys lie in the directory of --keys, else of $HOLECARD_KEYS, else in ~/.config/holecard/keys, as for
 `holecard devices`.
 
-Exit codes: 0 all items that were tried pass; 1 some fail; 2 wrong arguments, or not paired.
+Each item ends with PASS, FAIL, SKIP (nobody is there to do what it needs) or UNTRIED (something
+stood in its way: the device is not paired, a hand could not do it, the cable was pulled).
+
+Exit codes:
+  0    all passed
+  1    some failed
+  2    wrong arguments, and nothing was tried; or the report cannot be written
+  3    incomplete: none failed, but some were skipped or not tried, or all were
+  130  interrupted
+A rule about something that the model does not have (SH-5 without GATE) is skipped and leaves
+nothing incomplete. Where nobody can see to all of it, --only names the items that are to pass.
 """
 
 
@@ -73,13 +95,16 @@ def conform(args: argparse.Namespace) -> int:
     plan = _plan(args)
     with _operator(args) as operator:
         ran = asyncio.run(run.run(plan, operator, None if args.json else _tell))
-    if args.junit is not None:
-        _write(args.junit, report.as_junit(ran.setting, ran.outcomes))
     if args.json:
-        print(json.dumps(report.as_json(ran.setting, ran.outcomes), indent=2))
+        print(json.dumps(report.as_json(ran.setting, ran.course, ran.notices), indent=2))
     else:
-        print(report.summary(ran.outcomes))
-    return 1 if any(outcome.result == "FAIL" for outcome in ran.outcomes) else 0
+        print(report.summary(ran.course))
+    sys.stdout.flush()
+    for notice in ran.notices:
+        print(f"holecard: {notice}", file=sys.stderr)
+    if args.junit is not None:
+        _write(args.junit, report.as_junit(ran.setting, ran.course))
+    return report.exit_code(ran.course)
 
 
 def _plan(args: argparse.Namespace) -> Plan:
@@ -88,9 +113,8 @@ def _plan(args: argparse.Namespace) -> Plan:
     from hil.conform.run import Plan
 
     items = chosen(args.profile, args.only)
-    if args.junit is not None and not args.junit.parent.is_dir():
-        what = f"there is no folder {args.junit.parent}"
-        raise UsageProblem("--junit", what, "a file in a folder that is there")
+    if args.junit is not None:
+        _check_target(args.junit, args)
     try:
         # A path may be said as it is, also one that is not absolute.
         path = Path(args.port)
@@ -141,8 +165,53 @@ def _tell(outcome: Outcome) -> None:
         print(flush=True)
 
 
+# --- the file of the report -------------------------------------------------------------------
+
+
+def _check_target(file: Path, args: argparse.Namespace) -> None:
+    """A run takes minutes: what can be known of its report's file is known before it."""
+    from drivers.key_store import keys_directory
+
+    for option in ("port", "host_key", "control"):
+        other = getattr(args, option)
+        if other is not None and _same(file, Path(other)):
+            name = "--" + option.replace("_", "-")
+            raise UsageProblem("--junit", f"{file} is what {name} names", "another file")
+    if keys_directory(args.keys).resolve() in file.resolve().parents:
+        raise UsageProblem("--junit", f"{file} lies among the keys", "another folder")
+    if not file.parent.is_dir():
+        what = f"there is no folder {file.parent}"
+        raise UsageProblem("--junit", what, "a file in a folder that is there")
+    try:
+        _try_to_write(file)
+    except OSError as problem:
+        raise _unwritable(file, problem) from None
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them is not there
+        return False
+
+
+def _try_to_write(file: Path) -> None:
+    """Open it as the report will be, and leave it as it was."""
+    there = os.path.lexists(file)
+    if there and not stat.S_ISREG(file.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is a directory" if file.is_dir() else "it is no file")
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666))
+    if not there:
+        file.unlink()
+
+
 def _write(file: Path, data: bytes) -> None:
     try:
         file.write_bytes(data)
     except OSError as problem:
-        raise UsageProblem("--junit", f"{file}: {problem.strerror}", "a file to write") from None
+        raise _unwritable(file, problem) from None
+
+
+def _unwritable(file: Path, problem: OSError) -> UsageProblem:
+    allowed = "a file that can be written, in a folder that is there"
+    return UsageProblem("--junit", f"{file}: {problem.strerror}", allowed)

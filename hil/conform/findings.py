@@ -13,13 +13,36 @@ class Finding(Exception):
         self.came = came
 
 
-class HandRefused(Finding):
-    """The simulated device does not let a hand do what the item needs."""
-
-
 class Lacking(Exception):
     """The item cannot be tried here: what it needs."""
 
     def __init__(self, needs: str) -> None:
         super().__init__(needs)
         self.needs = needs
+
+
+class Pointless(Lacking):
+    """The rule is about something that this model does not have: nothing is left untried."""
+
+
+class Prevented(Exception):
+    """Something stands in the way of the item, and says nothing about its rule."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class HandRefused(Prevented):
+    """The device's state does not let a hand do what the item needs."""
+
+    def __init__(self, verb: str, why: str) -> None:
+        super().__init__(f"a hand could not '{verb}': {why}")
+
+
+class BrokenOff(Exception):
+    """The run cannot go on: why."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from firmware_protocol.codec import Command, Reply
 from firmware_protocol.conformance import Profile
 from firmware_protocol.enums import (
@@ -38,6 +40,7 @@ from firmware_protocol.messages import (
 )
 from firmware_protocol.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
 from hil.conform import words
+from hil.conform.activity import AILING
 from hil.conform.bench import Bench, flipped
 from hil.conform.described import described
 from hil.conform.findings import Lacking
@@ -152,7 +155,7 @@ async def _ail(bench: Bench) -> Defect | None:
     gives another reply. With all well its reply shows nothing."""
     if not bench.operator.exact:
         return None
-    defect = Defect(code="reader" if bench.profile == "shoe" else "sensor", on=True)
+    defect = AILING[bench.profile]
     done = await bench.try_hand(defect)
     await bench.pause(100)
     return defect if done else None
@@ -160,7 +163,7 @@ async def _ail(bench: Bench) -> Defect | None:
 
 async def _heal(bench: Bench, defect: Defect | None) -> None:
     if defect is not None:
-        await bench.hand(Defect(code=defect.code, on=False))
+        await bench.hand(replace(defect, on=False))
         await bench.pause(100)
 
 

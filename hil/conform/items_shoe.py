@@ -20,7 +20,7 @@ from hil.conform import words
 from hil.conform.activity import load, make, ready, settle_ms, some, unlock
 from hil.conform.bench import Bench
 from hil.conform.described import described
-from hil.conform.findings import Lacking
+from hil.conform.findings import Pointless
 from hil.conform.items_ring import cut_during
 from hil.conform.session import Session
 from hil.conform.trial import Trial
@@ -187,7 +187,7 @@ async def gate(bench: Bench) -> None:
     """With GATE, no card is out whose record is not there after a power cut."""
     says = (await bench.greet()).says
     if Capabilities.GATE not in says.capabilities:
-        raise Lacking("GATE, which this shoe does not have")
+        raise Pointless("GATE, which this shoe does not have")
     bench.need_exact("to count the cards that are out")
     session = await bench.session()
     await load(bench, session, Load(decks=6))

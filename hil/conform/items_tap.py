@@ -26,7 +26,7 @@ _DRAWN: Final = 8
 _QUIET_US: Final = 3_000_000
 _WATCHED_US: Final = 3_000_000
 _REAL_GAP_US: Final = 40_000
-"""On a real line a gap is what the machine and the port make of it."""
+"""At a port a gap is what the machine and the line make of it: only what is far beyond is found."""
 
 
 class _Run(Struct, frozen=True):
@@ -64,7 +64,10 @@ async def same_timing(bench: Bench) -> str | None:
             f"by {off / 1000:.1f} ms",
             "two orders of cards",
         )
-    return f"on a real port lengths are compared; gaps differed by {off / 1000:.1f} ms at most"
+    return (
+        "lengths only, not timing: at a port less than "
+        f"{_REAL_GAP_US // 1000} ms of it cannot be told (gaps differed by {off / 1000:.1f} ms)"
+    )
 
 
 async def _tap(bench: Bench, cards: tuple[str, ...]) -> _Run:

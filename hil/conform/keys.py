@@ -20,6 +20,8 @@ class Keyring:
     """The host's key, and the device's where it is known."""
 
     def __init__(self, args: argparse.Namespace) -> None:
+        self.absent = ""
+        """Why a device's key is not known, if it is not; empty: it is not in the store."""
         self._store: KeyStore | None = None
         self._device = _device_key(args.device_key)
         if args.keys is not None and (args.host_key is not None or self._device):
@@ -28,8 +30,15 @@ class Keyring:
             raise UsageProblem("--device-key", "it belongs to a host key", "--host-key FILE too")
         if args.host_key is not None:
             self.own = _host_key(args.host_key)
+            self.absent = "--device-key does not say what the device's public key is"
         elif args.control is not None and args.keys is None:
             self.own = X25519PrivateKey.generate()  # the simulated device is paired with it
+        elif args.keys is None and _missing(keys_directory(None)):
+            # A maker begins with a device that cannot be paired yet.
+            self.own = X25519PrivateKey.generate()
+            self.absent = (
+                f"there is no key store {keys_directory(None)}; `holecard devices init` makes one"
+            )
         else:
             self._store, self.own = _opened(keys_directory(args.keys))
 
@@ -42,6 +51,16 @@ class Keyring:
         except KeyProblem as problem:
             raise UsageProblem(problem.where, problem.what, problem.allowed) from None
         return None if found is None else found.key
+
+
+def _missing(directory: Path) -> bool:
+    try:
+        directory.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        pass  # it is there, or may be: the store says what is wrong with it
+    return False
 
 
 def _opened(directory: Path) -> tuple[KeyStore, X25519PrivateKey]:

@@ -97,6 +97,7 @@ async def switch(bench: Bench, on: bool) -> None:
 async def pair_for_run(bench: Bench) -> bytes:
     """Pair the run's host with a device whose label and switch are at hand; the device's key."""
     code = await label_code(bench)
+    await switch(bench, False)  # wrong codes are counted from the next turn on
     await switch(bench, True)
     done = await pair(bench, bench.own, code)
     await switch(bench, False)

@@ -6,14 +6,20 @@ import platform
 from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 from xml.etree import ElementTree
 
 from msgspec import Struct
 
 from firmware_protocol.conformance import Profile
 from firmware_protocol.limits import SCHEMA_HASHES, VERSION
-from hil.conform.runner import Outcome
+from hil.conform.runner import INTERRUPTED, Course, Outcome
+
+ALL_PASSED: Final = 0
+SOME_FAILED: Final = 1
+INCOMPLETE: Final = 3
+STOPPED: Final = 130
+"""Exit codes. 2 is a user's mistake; 130 is what a shell reports of Ctrl-C."""
 
 
 class Setting(Struct, frozen=True):
@@ -35,9 +41,7 @@ def lines(outcome: Outcome) -> list[str]:
     """One line for the item; for FAIL what it takes to see why."""
     item = outcome.item
     head = f"{item.id:<6} {outcome.result}"
-    if outcome.result == "SKIP":
-        return [f"{head}  {outcome.remark}"]
-    if outcome.result == "PASS":
+    if outcome.result != "FAIL":
         return [f"{head}  {outcome.remark}".rstrip()]
     return [
         head,
@@ -49,13 +53,24 @@ def lines(outcome: Outcome) -> list[str]:
     ]
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
-    counts = Counter(outcome.result for outcome in outcomes)
-    seconds = sum(outcome.seconds for outcome in outcomes)
+def summary(course: Course) -> str:
+    counts = Counter(outcome.result for outcome in course.outcomes)
+    seconds = sum(outcome.seconds for outcome in course.outcomes)
+    incomplete = ": the run is incomplete" if exit_code(course) == INCOMPLETE else ""
     return (
-        f"{counts['PASS']} passed, {counts['FAIL']} failed, {counts['SKIP']} skipped "
-        f"in {seconds:.1f} s"
+        f"{counts['PASS']} passed, {counts['FAIL']} failed, {counts['SKIP']} skipped, "
+        f"{counts['UNTRIED']} not tried in {seconds:.1f} s{incomplete}"
     )
+
+
+def exit_code(course: Course) -> int:
+    """What has not been tried has not passed, and a run that tried nothing shows nothing."""
+    if course.broken_off == INTERRUPTED:
+        return STOPPED
+    results = {outcome.result for outcome in course.outcomes if not outcome.pointless}
+    if "FAIL" in results:
+        return SOME_FAILED
+    return ALL_PASSED if results == {"PASS"} else INCOMPLETE
 
 
 def versions() -> dict[str, str]:
@@ -67,7 +82,8 @@ def versions() -> dict[str, str]:
     }
 
 
-def as_json(setting: Setting, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def as_json(setting: Setting, course: Course, notices: Sequence[str] = ()) -> dict[str, Any]:
+    outcomes = course.outcomes
     counts = Counter(outcome.result for outcome in outcomes)
     return {
         "profile": setting.profile,
@@ -81,6 +97,10 @@ def as_json(setting: Setting, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "passed": counts["PASS"],
         "failed": counts["FAIL"],
         "skipped": counts["SKIP"],
+        "not_tried": counts["UNTRIED"],
+        "exit_code": exit_code(course),
+        "broken_off": course.broken_off,
+        "notices": list(notices),
         "items": [_item(outcome) for outcome in outcomes],
     }
 
@@ -101,14 +121,15 @@ def _item(outcome: Outcome) -> dict[str, Any]:
     return out
 
 
-def as_junit(setting: Setting, outcomes: Sequence[Outcome]) -> bytes:
+def as_junit(setting: Setting, course: Course) -> bytes:
+    outcomes = course.outcomes
     counts = Counter(outcome.result for outcome in outcomes)
     suite = ElementTree.Element(
         "testsuite",
         name=f"holecard conform {setting.profile}",
         tests=str(len(outcomes)),
         failures=str(counts["FAIL"]),
-        errors="0",
+        errors=str(counts["UNTRIED"]),
         skipped=str(counts["SKIP"]),
         time=f"{sum(outcome.seconds for outcome in outcomes):.3f}",
         timestamp=setting.began,
@@ -119,6 +140,7 @@ def as_junit(setting: Setting, outcomes: Sequence[Outcome]) -> bytes:
         "operator": setting.operator,
         "seed": str(setting.seed),
         "simulated_time": str(setting.simulated_time).lower(),
+        "broken_off": course.broken_off,
         **{f"device.{name}": value for name, value in setting.device.items()},
         **{f"version.{name}": value for name, value in versions().items()},
     }
@@ -142,6 +164,10 @@ def _case(setting: Setting, outcome: Outcome) -> ElementTree.Element:
     )
     if outcome.result == "SKIP":
         ElementTree.SubElement(case, "skipped", message=_plain(outcome.remark))
+    elif outcome.result == "UNTRIED":
+        # Green would be wrong: nothing is known about it, and something is to be mended.
+        message = f"not tried: {_plain(outcome.remark)}"
+        ElementTree.SubElement(case, "error", message=message, type="not tried")
     elif outcome.result == "FAIL":
         failure = ElementTree.SubElement(case, "failure", message=_plain(outcome.expected))
         failure.text = _plain("\n".join(lines(outcome)))

@@ -1,8 +1,8 @@
-"""A whole run: the port, the keys, pairing where that can be, and the items."""
+"""A whole run: the port, who is there, the keys, pairing where that can be, and the items."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -13,19 +13,19 @@ from drivers.address import Address
 from drivers.port import PortRefused
 from firmware_protocol import conformance
 from firmware_protocol.conformance import Item, Profile
-from firmware_protocol.enums import DeviceState
-from hil.conform import pairing
 from hil.conform.bench import Bench
-from hil.conform.findings import Finding, Lacking
+from hil.conform.findings import Finding
 from hil.conform.keys import Keyring
+from hil.conform.meeting import meet, why_unpaired
 from hil.conform.operators import Operator
 from hil.conform.report import Setting
-from hil.conform.runner import Outcome, attempt
-from hil.conform.trials import TRIALS
+from hil.conform.rest import drain, undo
+from hil.conform.runner import Course, Outcome, course, untried
 from hil.conform.wire import PortWire, WireLost
 
 _NO_KEY: Final = bytes(32)
 _GREETINGS: Final = 3
+_NO_ANSWER: Final = "the device does not answer HELLO"
 
 
 class Plan(Struct, frozen=True):
@@ -39,7 +39,9 @@ class Plan(Struct, frozen=True):
 
 class Ran(Struct, frozen=True):
     setting: Setting
-    outcomes: Sequence[Outcome]
+    course: Course
+    notices: tuple[str, ...]
+    """What is to be known about the run as a whole."""
 
 
 async def run(plan: Plan, operator: Operator, tell: Callable[[Outcome], None] | None) -> Ran:
@@ -57,42 +59,54 @@ async def run(plan: Plan, operator: Operator, tell: Callable[[Outcome], None] | 
         seed=plan.seed,
     )
     began = datetime.now(UTC).isoformat(timespec="seconds")
+    notices: list[str] = []
     try:
-        outcomes = await _outcomes(bench, plan, tell)
-        setting = Setting(
-            profile=plan.profile,
-            port=plan.port,
-            operator=type(operator).__name__.lower(),
-            seed=plan.seed,
-            simulated_time=wire.simulated,
-            began=began,
-            device=_device(bench),
-        )
+        done = await tried(bench, plan, notices, tell)
     except WireLost as lost:  # outside of the items, which find that themselves
         raise UsageProblem("--port", f"{plan.port}: {lost}", "a port that stays") from None
     finally:
         await wire.close()
-    return Ran(setting, outcomes)
+    setting = Setting(
+        profile=plan.profile,
+        port=plan.port,
+        operator=type(operator).__name__.lower(),
+        seed=plan.seed,
+        simulated_time=wire.simulated,
+        began=began,
+        device=_device(bench),
+    )
+    return Ran(setting, done, tuple(notices))
 
 
-async def _outcomes(
-    bench: Bench, plan: Plan, tell: Callable[[Outcome], None] | None
-) -> list[Outcome]:
-    out: list[Outcome] = []
-    if not await _answers(bench):
-        return [_told(tell, outcome) for outcome in await _silent(bench, plan)]
-    await _make_sure_of_keys(bench, plan)
-    for item in plan.items:
-        outcome = await attempt(bench, item, TRIALS[item.id])
-        out.append(_told(tell, outcome))
+async def tried(
+    bench: Bench, plan: Plan, notices: list[str], tell: Callable[[Outcome], None] | None
+) -> Course:
+    answers = await _answers(bench)
+    if answers:
+        notices += await meet(bench)
+        answers = await _undone(bench)
+    if answers:
+        done = await _all(bench, plan, notices, tell)
+    else:
+        done = await _silent(bench, plan, tell)
+        notices.append(f"{_NO_ANSWER}: is {plan.port} the right port, and has it power?")
+    if done.broken_off:
+        notices.append(f"the run was broken off: {done.broken_off}")
+    return done
+
+
+async def _all(
+    bench: Bench, plan: Plan, notices: list[str], tell: Callable[[Outcome], None] | None
+) -> Course:
+    bench.unpaired, notice = await why_unpaired(bench, plan.keys)
+    if bench.unpaired:
+        notices.append(notice)
+    else:
+        await bench.fresh()
+        await drain(bench)
+    done = await course(bench, plan.items, tell)
     bench.end_sessions()
-    return out
-
-
-def _told(tell: Callable[[Outcome], None] | None, outcome: Outcome) -> Outcome:
-    if tell is not None:
-        tell(outcome)
-    return outcome
+    return done
 
 
 async def _answers(bench: Bench) -> bool:
@@ -106,62 +120,24 @@ async def _answers(bench: Bench) -> bool:
     return False
 
 
-async def _silent(bench: Bench, plan: Plan) -> list[Outcome]:
-    """Nothing can be found out about a device that does not answer HELLO, but that."""
-    item = next(iter(conformance.load()))
-    first = await attempt(bench, item, TRIALS[item.id])
-    rest = [
-        Outcome(item, "SKIP", 0.0, 0.0, remark="needs an answer to HELLO")
-        for item in plan.items
-        if item != first.item
-    ]
-    return [first, *rest]
-
-
-async def _make_sure_of_keys(bench: Bench, plan: Plan) -> None:
-    assert bench.says is not None
-    serial = bench.says.serial
-    key = plan.keys.device(serial)
-    if key is not None:
-        bench.device_key = key
-        if await _served(bench):
-            return
-    if bench.operator.exact:
-        await _pair(bench)
-        return
-    what = f"{serial} is not paired with this host"
-    if key is not None and DeviceState.PAIRED in bench.says.state:
-        what = f"{serial} does not answer this host's HS1: it is paired with another one"
-    raise UsageProblem(
-        "conform",
-        what,
-        "`holecard devices pair` pairs it, with its service switch on and the code of its label",
-    )
-
-
-async def _served(bench: Bench) -> bool:
+async def _undone(bench: Bench) -> bool:
+    """What a run that was broken off has left is taken back; False: the device went with it."""
     try:
-        await bench.shake()
+        await undo(bench)
     except Finding:
         return False
     return True
 
 
-async def _pair(bench: Bench) -> None:
-    try:
-        bench.device_key = await pairing.pair_for_run(bench)
-    except Finding as finding:
-        raise UsageProblem(
-            "--control",
-            f"the device cannot be paired: {finding.expected} was expected, {finding.came} came",
-            "a device that pairs, or --keys",
-        ) from None
-    except Lacking as lacking:
-        raise UsageProblem(
-            "--control",
-            f"the device cannot be paired: that needs {lacking.needs}",
-            "a device that pairs, or --keys",
-        ) from None
+async def _silent(bench: Bench, plan: Plan, tell: Callable[[Outcome], None] | None) -> Course:
+    """Nothing can be found out about a device that does not answer HELLO, but that."""
+    first = next(iter(conformance.load()))
+    done = await course(bench, (first,), tell)
+    rest = [untried(item, _NO_ANSWER) for item in plan.items if item != first]
+    if tell is not None:
+        for outcome in rest:
+            tell(outcome)
+    return Course((*done.outcomes, *rest), done.broken_off)
 
 
 def _device(bench: Bench) -> dict[str, str]:

@@ -37,3 +37,5 @@ _MODULES: Final = (
 TRIALS: Final[dict[str, Trial]] = {
     name: trial for module in _MODULES for name, trial in module.TRIALS.items()
 }
+WITHOUT_SESSION: Final[frozenset[str]] = frozenset((*items_frame.TRIALS, "PA-1"))
+"""Tried also while the device is not paired. HE-3 then ends where it would need keys."""

@@ -34,6 +34,12 @@ def _announced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOLECARD_KEYS", str(tmp_path / "no-keys"))
 
 
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Everything under it, and what the files hold."""
+    found = (one for one in folder.rglob("*"))
+    return {str(one): one.read_bytes() if one.is_file() else None for one in found}
+
+
 def run(*arguments: str | Path) -> int:
     parser = argparse.ArgumentParser()
     cli.register(parser.add_subparsers())
@@ -57,7 +63,7 @@ def test_a_shoe_at_a_serial_port(tmp_path: Path, capsys: pytest.CaptureFixture[s
     said = capsys.readouterr().out
     assert code == 0, said
     assert [line.split()[:2] for line in said.splitlines()[:-1]] == [[one, "PASS"] for one in only]
-    assert said.splitlines()[-1].startswith("5 passed, 0 failed, 0 skipped in ")
+    assert said.splitlines()[-1].startswith("5 passed, 0 failed, 0 skipped, 0 not tried in ")
     suite = ElementTree.fromstring(junit.read_bytes()).find("testsuite")
     assert suite is not None
     assert suite.attrib["tests"] == "5"
@@ -96,7 +102,7 @@ def test_keys_by_hand_and_the_cable_alone(
             *("--only", "HS-1", "EV-2", "CO-3"),
         )
     said = capsys.readouterr().out.splitlines()
-    assert code == 0
+    assert code == 3
     assert said[:3] == [
         "HS-1   PASS",
         "EV-2   SKIP  needs activity: --control or --ask",
@@ -119,18 +125,47 @@ def test_a_broken_device_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert said.splitlines()[-1].startswith("1 passed, 1 failed")
 
 
-def test_a_device_of_another_host_is_not_tried(tmp_path: Path) -> None:
-    keys = tmp_path / "keys"
-    KeyStore.create(keys)
+@pytest.mark.parametrize("known", [False, True])
+def test_of_a_device_that_is_not_paired_only_what_needs_no_session_is_tried(
+    known: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items = ("FR-1", "FR-5", "HE-1", "HE-2", "HE-3", "HE-4", "PA-1", "HS-1", "EV-2")
     with running("shoe", tmp_path / "shoe") as sim:
-        arguments = ("--profile", "shoe", "--port", str(sim.port), "--keys", keys)
-        with pytest.raises(UsageProblem, match="SH-0001 is not paired") as problem:
-            run(*arguments)
-        assert "holecard devices pair" in str(problem.value)
-        private(tmp_path / "host", bytes(range(32)).hex())
-        by_hand = ("--host-key", tmp_path / "host", "--device-key", sim.key.hex())
-        with pytest.raises(UsageProblem, match="not paired with this host"):
-            run(*arguments[:4], *by_hand)
+        arguments = ["--profile", "shoe", "--port", str(sim.port), "--only", *items]
+        if known:
+            private(tmp_path / "host", bytes(range(32)).hex())
+            arguments += ["--host-key", str(tmp_path / "host"), "--device-key", sim.key.hex()]
+        else:
+            KeyStore.create(tmp_path / "keys")
+            arguments += ["--keys", str(tmp_path / "keys")]
+        code = run(*arguments)
+    said = capsys.readouterr()
+    assert code == 3
+    results = dict(line.split()[:2] for line in said.out.splitlines()[:-1])
+    open_ones = [name for name, result in results.items() if result != "PASS"]
+    assert open_ones == ["HE-3", "HS-1", "EV-2"]
+    assert "HS-1   UNTRIED  not paired; pair with `holecard devices pair`" in said.out
+    assert "not paired: SH-0001" in said.err
+    assert "holecard devices pair" in said.err
+
+
+def test_a_maker_needs_no_keys_to_begin_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running("station", tmp_path / "station") as sim:
+        given = ("--profile", "station", "--port", str(sim.port), "--only")
+        assert run(*given, "FR-1", "HE-2") == 0
+        assert run(*given, "FR-1", "HS-1") == 3
+    assert "there is no key store" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("breaks", [("hello-random-fixed",), ("schema-wrong",)])
+def test_what_is_wrong_before_pairing_fails(
+    breaks: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running("shoe", tmp_path / "shoe", breaks=breaks) as sim:
+        assert run("--profile", "shoe", "--port", str(sim.port), "--only", "HE-1", "HE-2") == 1
+    assert "FAIL" in capsys.readouterr().out
 
 
 def test_what_answers_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,10 +177,11 @@ def test_what_answers_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixtur
             *("--profile", "shoe", "--port", str(sim.port), "--control", place / SOCKET),
             *("--only", "FR-1", "FR-2"),
         )
-    said = capsys.readouterr().out
+    said = capsys.readouterr()
     assert code == 1
-    assert "FR-1   FAIL" in said
-    assert "FR-2   SKIP  needs an answer to HELLO" in said
+    assert "FR-1   FAIL" in said.out
+    assert "FR-2   UNTRIED  the device does not answer HELLO" in said.out
+    assert "the right port" in said.err
 
 
 # --- wrong arguments --------------------------------------------------------------------------
@@ -167,9 +203,17 @@ def test_what_answers_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixtur
         (("--host-key", "{place}/hex", "--keys", "{place}"), "--keys", "from one place"),
         (("--keys", "{place}/absent"), "absent", "no such directory"),
         (("--junit", "{place}/absent/x.xml"), "--junit", "there is no folder"),
+        (("--junit", "{place}"), "--junit", "it is a directory"),
+        (("--junit", "{place}/words/x.xml"), "--junit", "there is no folder"),
+        (("--junit", "/proc/x.xml"), "--junit", "x.xml: "),
+        (("--junit", "/dev/full"), "--junit", "it is no file"),
+        (("--junit", "{place}/" + 300 * "x"), "--junit", "too long"),
+        (("--junit", "{place}/dangling"), "--junit", "No such file"),
+        (("--junit", "{place}/hex", "--host-key", "{place}/hex"), "--junit", "--host-key names"),
+        (("--junit", "{place}/keys/host.json", "--keys", "{place}/keys"), "--junit", "the keys"),
         (("--control", "{place}/absent"), "--control", "a simulated device that runs"),
         (("--control", "{place}/absent", "--ask"), "--ask", "--control or --ask"),
-        ((), "no-keys", "no such directory"),
+        ((), "--port", "there is no such port"),
     ],
 )
 def test_wrong_arguments(
@@ -179,6 +223,9 @@ def test_wrong_arguments(
     private(tmp_path / "hex", "11" * 32)
     (tmp_path / "open").write_text("11" * 32)
     (tmp_path / "open").chmod(0o644)
+    (tmp_path / "keys").mkdir(mode=0o700)
+    (tmp_path / "dangling").symlink_to("absent")
+    before = contents(tmp_path)
     given = [one.format(place=tmp_path) for one in arguments]
     if "/dev/not-there" in given:
         given += ["--host-key", str(tmp_path / "hex")]
@@ -186,6 +233,7 @@ def test_wrong_arguments(
         run("--profile", "shoe", "--port", "/dev/null-port", *given)
     assert where in problem.value.where
     assert words in str(problem.value)
+    assert contents(tmp_path) == before
 
 
 def test_a_profile_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from hil.conform import report
 from hil.conform.findings import Lacking
 from hil.conform.operators import Nobody, Person
 from hil.conform.report import Setting
-from hil.conform.runner import Outcome
+from hil.conform.runner import INTERRUPTED, Course, Outcome, Result, untried
 from hil.device import hands
 from hil.device.hands import Hand
 from tests.hil.conform_rig import ITEMS, Rig, of
@@ -42,7 +42,9 @@ OUTCOMES = [
     ),
     Outcome(ITEMS["EV-2"], "SKIP", 0.0, 0.0, remark="needs activity: --control or --ask"),
     Outcome(ITEMS["TAP-1"], "PASS", 3.0, 9.0, remark="lengths only"),
+    untried(ITEMS["HS-1"], "not paired"),
 ]
+COURSE = Course(OUTCOMES)
 
 
 def test_a_line_for_each_item_and_the_way_to_the_page() -> None:
@@ -55,24 +57,57 @@ def test_a_line_for_each_item_and_the_way_to_the_page() -> None:
     for words in ("HELLO <&>", "nothing", "HELLO_RSP, session 0x0001", ITEMS["FR-2"].text):
         assert words in failed
     assert lines[1][-1].endswith("firmware_protocol/PROTOCOL.md#frame")
-    assert report.summary(OUTCOMES) == "2 passed, 1 failed, 1 skipped in 3.6 s"
+    assert lines[4] == ["HS-1   UNTRIED  not paired"]
+    assert report.summary(COURSE) == "2 passed, 1 failed, 1 skipped, 1 not tried in 3.6 s"
+    green = Course([OUTCOMES[0], OUTCOMES[4]])
+    assert report.summary(green).endswith("1 not tried in 0.1 s: the run is incomplete")
+
+
+@pytest.mark.parametrize(
+    ("results", "code"),
+    [
+        (["PASS", "PASS"], 0),
+        (["PASS", "FAIL"], 1),
+        (["FAIL", "SKIP", "UNTRIED"], 1),
+        (["PASS", "SKIP"], 3),
+        (["PASS", "UNTRIED"], 3),
+        (["SKIP", "SKIP"], 3),
+        (["UNTRIED"], 3),
+        ([], 3),
+    ],
+)
+def test_what_was_not_tried_has_not_passed(results: list[Result], code: int) -> None:
+    outcomes = [Outcome(ITEMS["FR-1"], one, 0.0, 0.0) for one in results]
+    assert report.exit_code(Course(outcomes)) == code
+    assert report.as_json(SETTING, Course(outcomes))["exit_code"] == code
+    assert report.exit_code(Course(outcomes, INTERRUPTED)) == 130
+
+
+def test_what_the_model_does_not_have_leaves_nothing_open() -> None:
+    pointless = Outcome(ITEMS["SH-5"], "SKIP", 0.0, 0.0, pointless=True)
+    assert report.exit_code(Course([OUTCOMES[0], pointless])) == 0
+    assert report.exit_code(Course([pointless])) == 3
 
 
 def test_json_has_configuration_versions_and_seed() -> None:
-    found = report.as_json(SETTING, OUTCOMES)
-    assert (found["passed"], found["failed"], found["skipped"]) == (2, 1, 1)
+    found = report.as_json(SETTING, COURSE, ["not paired: why"])
+    counted = ("passed", "failed", "skipped", "not_tried")
+    assert [found[name] for name in counted] == [2, 1, 1, 1]
+    assert found["notices"] == ["not paired: why"]
+    assert found["broken_off"] == ""
     assert found["seed"] == 7
     assert found["versions"]["schema"] == SCHEMA_HASHES[1].hex()
-    assert [one["id"] for one in found["items"]] == ["FR-1", "FR-2", "EV-2", "TAP-1"]
+    assert [one["id"] for one in found["items"]] == ["FR-1", "FR-2", "EV-2", "TAP-1", "HS-1"]
     assert found["items"][1]["came"] == "HELLO_RSP, session 0x0001"
     assert "came" not in found["items"][0]
 
 
 def test_junit_is_well_formed() -> None:
-    root = ElementTree.fromstring(report.as_junit(SETTING, OUTCOMES))
+    root = ElementTree.fromstring(report.as_junit(SETTING, COURSE))
     suite = root.find("testsuite")
     assert suite is not None
-    assert suite.attrib["tests"] == "4"
+    assert suite.attrib["tests"] == "5"
+    assert suite.attrib["errors"] == "1"
     assert suite.attrib["failures"] == "1"
     assert suite.attrib["skipped"] == "1"
     facts = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
@@ -80,18 +115,21 @@ def test_junit_is_well_formed() -> None:
     assert facts["device.model"] == 'a "model" <1>'
     assert facts["version.protocol"] == "TableLink/1"
     cases = {one.attrib["name"]: one for one in suite.iter("testcase")}
-    assert list(cases) == ["FR-1", "FR-2", "EV-2", "TAP-1"]
+    assert list(cases) == ["FR-1", "FR-2", "EV-2", "TAP-1", "HS-1"]
     failure = cases["FR-2"].find("failure")
     assert failure is not None
     assert ITEMS["FR-2"].link in str(failure.text)
     skipped = cases["EV-2"].find("skipped")
     assert skipped is not None
     assert skipped.attrib["message"] == "needs activity: --control or --ask"
+    error = cases["HS-1"].find("error")
+    assert error is not None
+    assert error.attrib["message"] == "not tried: not paired"
 
 
 def test_a_whole_run_in_memory_as_junit(tmp_path: Path) -> None:
     outcomes = Rig(tmp_path, "station").run([item.id for item in of("station")])
-    root = ElementTree.fromstring(report.as_junit(SETTING, outcomes))
+    root = ElementTree.fromstring(report.as_junit(SETTING, Course(outcomes)))
     assert len(list(root.iter("testcase"))) == len(of("station"))
     assert not list(root.iter("failure"))
 
