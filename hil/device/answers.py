@@ -162,6 +162,10 @@ LAMPS: Final = (
 )
 READ_BY_CONFORM: Final = (
     "label",
+    "serial",
+    "fingerprint",
+    "powered",
+    "frozen",
     "mechanism.out",
     "mechanism.buzzes",
     "mechanism.seats.N.lamps.lit",

@@ -86,7 +86,12 @@ BREAKS: Final = (
     Broken("open-without-host", ("SH-4",), "the shoe stays open when the session ends", ("shoe",)),
     Broken("gate-early", ("SH-5",), "the gate lets the card go before it is recorded", ("shoe",)),
     Broken("full-forgets", ("EV-11",), "what happens at a full ring is lost", ("shoe", "shuffler")),
-    Broken("pictures-slow", ("TAP-1",), "jacks, queens and kings take 3 ms longer", ("shoe",)),
+    Broken(
+        "pictures-slow",
+        ("TAP-1",),
+        "jacks, queens and kings take 3 ms longer; in simulated time",
+        ("shoe",),
+    ),
     Broken("card-in-clear", ("TAP-2",), "ALERT's arg names the card that was read", ("shoe",)),
     Broken("done-twice", ("SF-1",), "DONE comes twice", ("shuffler",)),
     Broken("starts-twice", ("SF-2",), "START is taken while a shuffle runs", ("shuffler",)),
