@@ -306,7 +306,11 @@ class Log:
 
     def _next_segment(self, moment: Moment) -> None:
         """NoRoom: the record stands as it stood. Failed."""
-        file = self._spares.take()
+        try:
+            file = self._spares.take()
+        except Failed as failed:
+            self._failed = self._failed or failed.first
+            raise
         number = self._number + 1
         snapshot = Snapshot(
             origin=self.origin,
