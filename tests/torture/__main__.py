@@ -17,6 +17,7 @@ from typing import Final
 
 from tests.audit.power_runs import states
 from tests.torture.kills import KILL, all_injected, killed_under_load
+from tests.torture.stalls import stalled
 
 STATES: Final = 10_000
 KILLS: Final = 200
@@ -42,10 +43,17 @@ def calls(scratch: Path, share: int, seed: int) -> Counted:
     return dict(counted)
 
 
+def stalls(scratch: Path, share: int, seed: int) -> Counted:
+    """A disk that stands still for 3 s and for 30 s while entries wait: none is lost."""
+    counted = [stalled(scratch / str(seconds), seconds) for seconds in (3, 30)]
+    return {"stalls": len(counted), "records acknowledged": sum(counted)}
+
+
 PARTS: Final[dict[str, Callable[[Path, int, int], Counted]]] = {
     "power": power,
     "kills": kills,
     "calls": calls,
+    "stalls": stalls,
 }
 
 
