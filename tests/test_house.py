@@ -17,6 +17,9 @@ from tests.conftest import held, leaked, require
 ROOT = Path(__file__).parent.parent
 ROOMS = ("configs", "controller", "drivers", "firmware_protocol", "hil", "tests")
 MAX_LINES = 400
+# One file on purpose: whoever is handed a record is handed the whole verifier with it, and reads
+# it from top to bottom.
+LONGER = {"controller/audit/verify_record.py": 1000}
 
 PURE_ROOMS = ("controller/procedure", "controller/rules")
 # What a pure room may import besides itself. import-linter names what is forbidden and follows
@@ -114,7 +117,10 @@ def _imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def test_modules_are_short() -> None:
     lengths = {name: len((ROOT / name).read_text("utf-8").splitlines()) for name in _modules()}
-    assert not {name: lines for name, lines in lengths.items() if lines >= MAX_LINES}
+    assert not {
+        name: lines for name, lines in lengths.items() if lines >= LONGER.get(name, MAX_LINES)
+    }
+    assert LONGER.keys() <= lengths.keys()
 
 
 def test_each_room_is_typed_and_says_what_it_is() -> None:

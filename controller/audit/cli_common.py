@@ -1,0 +1,146 @@
+"""What the commands about records have in common: arguments, exit codes, how they speak."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from controller.audit.forms import NoteProblem
+from controller.audit.notes import KeyKind, VerifierKey
+from controller.audit.proof_files import MOST_BYTES
+from controller.audit.proving import untold
+from controller.config.problems import printable
+from controller.rules.problem import UsageProblem
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+CODES: Final = """\
+Exit codes: 0 done, or yes; 1 the answer is no, or a record is not as it must be; 2 wrong
+arguments, a file that cannot be used, or a place without a record; 74 the output cannot be
+written.
+"""
+_ROUNDS: Final = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?")
+_MOST_WORDS: Final = 500
+
+
+def command(
+    subparsers: Subparsers,
+    name: str,
+    does: str,
+    func: Callable[[argparse.Namespace], int],
+    examples: str,
+) -> argparse.ArgumentParser:
+    parser = subparsers.add_parser(
+        name,
+        help=does,
+        description=f"{does[0].upper()}{does[1:]}.",
+        epilog=f"{examples}\n{CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(func=func)
+    return parser
+
+
+def path_of(option: str, value: str) -> Path:
+    if not value or "\0" in value:
+        raise UsageProblem(option, "is no name", "a name")
+    return Path(value)
+
+
+def bytes_of(option: str, value: str) -> bytes:
+    file = path_of(option, value)
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(MOST_BYTES + 1)
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise UsageProblem(option, f"{printable(file)}: {reason}", "a file") from None
+    if len(data) > MOST_BYTES:
+        raise UsageProblem(option, f"{printable(file)} is too large", "a smaller file")
+    return data
+
+
+def key_of(option: str, value: str | None) -> VerifierKey | None:
+    if value is None:
+        return None
+    try:
+        return VerifierKey.parse(value.strip())
+    except NoteProblem as problem:
+        raise UsageProblem(option, problem.what, "NAME+8 hex digits+BASE64") from None
+
+
+def witness_key(value: str | None) -> VerifierKey | None:
+    key = key_of("--witness-key", value)
+    if key is not None and key.kind is not KeyKind.COSIGNATURE:
+        raise UsageProblem("--witness-key", "is no key of a witness", "what witness.pub holds")
+    return key
+
+
+def text_of(option: str, text: str | None) -> str:
+    if text is None:
+        return ""
+    if not text.strip() or not text.isprintable() or len(text) > _MOST_WORDS:
+        raise UsageProblem(option, "is no text", f"a line of 1 to {_MOST_WORDS} characters")
+    return text
+
+
+def rounds_of(text: str, single: bool = False) -> tuple[int, int]:
+    found = _ROUNDS.fullmatch(text)
+    first = int(found[1]) if found else 0
+    last = int(found[2] or found[1]) if found else 0
+    if not 0 < first <= last or (single and first != last):
+        allowed = "a number from 1" if single else "N, or N-M with M not less than N"
+        raise UsageProblem("--round", f"{text!a} is no round", allowed)
+    return first, last
+
+
+# --- what is shown ----------------------------------------------------------------------------
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[int], None]]:
+    """The segment that is read, on stderr, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield untold
+        return
+    try:
+        yield lambda number: print(f"\rsegment {number} ", end="", file=sys.stderr, flush=True)
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def writing(out: Path) -> Iterator[None]:
+    """What the place refuses is the user's to mend; a disk that is full is told by the command."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno in NO_ROOM:
+            raise
+        reason = (problem.strerror or str(problem)).lower()
+        where = printable(problem.filename or out)
+        raise UsageProblem("--out", f"{where}: {reason}", "another place") from None
+
+
+def print_json(found: object) -> None:
+    print(json.dumps(found, indent=2))
+
+
+def print_bytes(data: bytes) -> None:
+    """As they are, whatever the terminal's letters are."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+
+
+def say(text: str) -> None:
+    print(f"holecard: {printable(text)}", file=sys.stderr)

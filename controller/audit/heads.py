@@ -1,0 +1,70 @@
+"""How a segment begins, read without the rest of it: to find the right one among many."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from controller.audit.frames import HEAD_SIZE, MOST_BYTES, unpack
+from controller.audit.problems import CannotWrite, Damaged, NoRecord
+from controller.audit.reading import ASK, record_of, snapshot_of
+from controller.audit.records import Record, Snapshot
+from controller.audit.segments import HEADER_SIZE, numbers, read_header, segment_file
+
+_MOST = HEADER_SIZE + HEAD_SIZE + MOST_BYTES
+
+
+class Head(NamedTuple):
+    """A segment's first record, which says what stands before it."""
+
+    number: int
+    record: Record
+    snapshot: Snapshot
+
+
+def head(record: Path, number: int) -> Head:
+    """Damaged, CannotWrite where it cannot be read."""
+    file = segment_file(record, number)
+    try:
+        with file.open("rb", buffering=0) as opened:
+            size = os.fstat(opened.fileno()).st_size
+            data = opened.read(_MOST)
+    except OSError as problem:
+        raise CannotWrite(file, f"cannot be read: {problem.strerror}", "mend that") from None
+    read_header(file, data, number, size)
+    first = unpack(data, HEADER_SIZE)
+    if first is None:
+        raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
+    found = record_of(file, first)
+    return Head(number, found, snapshot_of(file, number, found))
+
+
+def first_head(record: Path) -> Head:
+    """Of the first segment that is there. NoRecord, Damaged."""
+    return head(record, _there(record)[0])
+
+
+def segment_of(record: Path, seq: int) -> int:
+    """The segment that holds this record, if the record goes so far. NoRecord, Damaged where it
+    stands before the first segment that is there."""
+    there = _there(record)
+    first = head(record, there[0])
+    if seq < first.record.seq:
+        what = f"record {seq} stands before segment {there[0]}, the first that is here"
+        raise Damaged(record, what, ASK)
+    low, high = 0, len(there)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if head(record, there[middle]).record.seq <= seq:
+            low = middle
+        else:
+            high = middle
+    return there[low]
+
+
+def _there(record: Path) -> list[int]:
+    there = numbers(record)
+    if not there:
+        raise NoRecord(record, "the record has not begun", "wait for its first segment")
+    return there

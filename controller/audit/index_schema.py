@@ -1,0 +1,129 @@
+"""The tables of the index, and the views that analysts read.
+
+Words stand once, in `words`; the other tables hold their numbers, and a view of each table has the
+words again. Lists by which something is found are in the order of what is looked for, then of seq.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+from zlib import crc32
+
+APPLICATION: Final = int.from_bytes(b"hcix", "big")
+"""By which the file of an index is known."""
+MEANING: Final = 1
+"""One more whenever the same record gives other rows in the same tables."""
+
+
+class Table(NamedTuple):
+    """Of integers all through; a word's column has a star behind its name."""
+
+    name: str
+    """Of its view."""
+    columns: str
+    key: str
+    more: tuple[tuple[str, str], ...] = ()
+    """What else its view has: a name, and how it is made of a row t."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.rstrip("*") for column in self.columns.split())
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(column[:-1] for column in self.columns.split() if column.endswith("*"))
+
+    @property
+    def create(self) -> str:
+        columns = ", ".join(f"{name} INTEGER NOT NULL" for name in self.names)
+        alone = "" if "," not in self.key else ", WITHOUT ROWID"
+        if not alone:
+            columns = columns.replace(f"{self.key} INTEGER NOT NULL", f"{self.key} INTEGER", 1)
+        return f"CREATE TABLE raw_{self.name} ({columns}, PRIMARY KEY ({self.key})) STRICT{alone}"
+
+    @property
+    def view(self) -> str:
+        shown = [f"{n}_w.word AS {n}" if n in self.words else f"t.{n}" for n in self.names]
+        shown += [f"{made} AS {name}" for name, made in self.more]
+        joins = "".join(f" JOIN words {n}_w ON {n}_w.id = t.{n}" for n in self.words)
+        return f"CREATE VIEW {self.name} AS SELECT {', '.join(shown)} FROM raw_{self.name} t{joins}"
+
+    @property
+    def insert(self) -> str:
+        return f"INSERT INTO raw_{self.name} VALUES ({', '.join('?' for _ in self.names)})"
+
+    @property
+    def put(self) -> str:
+        """Over the row of that key, where one is."""
+        return self.insert.replace("INSERT", "INSERT OR REPLACE", 1)
+
+
+_TIME: Final = "strftime('%Y-%m-%dT%H:%M:%fZ', t.utc / 1000000.0, 'unixepoch')"
+_FACE: Final = "substr('A23456789TJQK', t.card % 13 + 1, 1) || substr('CDHS', t.card / 13 + 1, 1)"
+
+RECORDS: Final = Table(
+    "records",
+    "seq utc day* round kind* role* name* seat event* dealer* cause segment offset length",
+    "seq",
+    (("time", _TIME),),
+)
+SEATS: Final = Table("seats", "seat seq", "seat, seq")
+CARDS: Final = Table("cards", "card seq seat how*", "card, seq, seat, how", (("face", _FACE),))
+AMOUNTS: Final = Table("amounts", "seq nth what* seat bet* amount", "seq, nth")
+BETS: Final = Table("bets", "seq nth round seat hand bet* outcome* stake returned why*", "seq, nth")
+IRREGULARITIES: Final = Table(
+    "irregularities", "what* seq nth seat way* by* second*", "what, seq, nth"
+)
+PROBLEMS: Final = Table("problems", "seq what*", "seq")
+PEOPLE: Final = Table("people", "name* seq part*", "name, seq, part")
+SHIFTS: Final = Table("shifts", "first_seq last_seq dealer*", "first_seq")
+ROUNDS: Final = Table(
+    "rounds",
+    "round first_seq last_seq first_utc last_utc over_seq over_utc dealer* wagered won void "
+    "irregularities corrected",
+    "round",
+)
+SEGMENTS: Final = Table(
+    "segments", "number first_seq last_seq first_utc last_utc least most", "number"
+)
+"""`first_utc` and `last_utc` are the earliest and latest, whatever was done to the clock; `least`
+and `most` of the amounts in it."""
+
+TABLES: Final = (
+    RECORDS,
+    SEATS,
+    CARDS,
+    AMOUNTS,
+    BETS,
+    IRREGULARITIES,
+    PROBLEMS,
+    PEOPLE,
+    SHIFTS,
+    ROUNDS,
+    SEGMENTS,
+)
+_WORDS: Final = "CREATE TABLE words (id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE) STRICT"
+_GOES: Final = (
+    "CREATE TABLE goes (one INTEGER PRIMARY KEY CHECK (one = 1), origin TEXT NOT NULL, "
+    "segment INTEGER NOT NULL, offset INTEGER NOT NULL, until INTEGER NOT NULL, "
+    "seq INTEGER NOT NULL, chain BLOB NOT NULL, standing TEXT NOT NULL, crc INTEGER NOT NULL) "
+    "STRICT"
+)
+"""How far the index goes: where the last frame that is in it lies and ends, and what stands open
+there; with a CRC, so that what was damaged is not taken for something worse."""
+_INDEXES: Final = (
+    "CREATE INDEX raw_records_kind ON raw_records (kind)",
+    "CREATE INDEX raw_records_event ON raw_records (event) WHERE event <> 0",
+    "CREATE INDEX raw_amounts_amount ON raw_amounts (amount)",
+    "CREATE INDEX raw_shifts_dealer ON raw_shifts (dealer)",
+    "CREATE UNIQUE INDEX raw_rounds_first ON raw_rounds (first_seq)",
+)
+SCHEMA: Final = (
+    _WORDS,
+    _GOES,
+    *(table.create for table in TABLES),
+    *_INDEXES,
+    *(table.view for table in TABLES),
+)
+VERSION: Final = crc32("\n".join((*SCHEMA, str(MEANING))).encode()) >> 1
+"""Another one for every other schema or meaning; what SQLite keeps as user_version."""

@@ -1,0 +1,75 @@
+"""What is asked for of a record: rounds, a gaming day, or all; and where it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from controller.audit.problems import RecordProblem
+from controller.audit.reading import closed, load, read_segment, record_of
+from controller.audit.records import Record
+from controller.audit.segments import numbers, segment_file
+
+_ROUND: Final = re.compile(rb'"round":([0-9]{1,19}),')
+
+
+class NothingThere(RecordProblem):
+    """The record has nothing of what was asked for."""
+
+
+class Pick(Struct, frozen=True):
+    """Rounds from one to another, a gaming day, or, without either, all."""
+
+    first: int = 0
+    last: int = 0
+    day: str = ""
+
+    @property
+    def everything(self) -> bool:
+        return not self.first and not self.day
+
+    def takes(self, record: Record) -> bool:
+        if self.first:
+            return self.first <= record.round <= self.last
+        return not self.day or record.day == self.day
+
+    def may_be_in(self, buffer: bytes) -> bool:
+        """Whether a segment may hold any of it; quickly."""
+        if self.first:
+            return any(
+                self.first <= int(found[1]) <= self.last for found in _ROUND.finditer(buffer)
+            )
+        return not self.day or f'"day":"{self.day}"'.encode() in buffer
+
+    def __str__(self) -> str:
+        if self.first:
+            rounds = f"round {self.first}"
+            return rounds if self.first == self.last else f"rounds {self.first} to {self.last}"
+        return f"gaming day {self.day}" if self.day else "all"
+
+
+class Match(NamedTuple):
+    segment: int
+    seq: int
+    round: int
+    signs: bool
+    """It is a checkpoint, which only a later one is over."""
+
+
+def matching(record: Path, pick: Pick) -> Iterator[Match]:
+    """Where all that was picked stands. Damaged, NoRecord."""
+    there = numbers(record)
+    for number in there:
+        if not pick.may_be_in(load(segment_file(record, number), number)):
+            continue
+        segment = read_segment(record, number)
+        if number != there[-1]:
+            closed(segment)
+        for frame in segment.frames:
+            found = record_of(segment.file, frame)
+            if pick.takes(found):
+                yield Match(number, found.seq, found.round, found.kind == "checkpoint")

@@ -1,0 +1,159 @@
+"""The decisions of one segment: made again by the rules, and cards that lie face down picked out.
+
+What other code than ours has decided cannot be made again; which code that was is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from controller.audit.findings import Finding
+from controller.audit.folding import OtherProcedure, Replay
+from controller.audit.identity import PROCEDURE, source_hash
+from controller.audit.problems import RecordProblem
+from controller.audit.records import Opened, Place, encode, read_record
+from controller.audit.strict import UNREADABLE, Strict, StrictBy
+from controller.audit.verify_data import check_data
+from controller.audit.verify_facts import Code
+from controller.audit.verify_hidden import HIDDEN, LAID, Hidden, wrong_laid
+from controller.procedure.events import Actor
+
+DECIDED: Final = frozenset(("decision", "refusal"))
+_EVENT: Final = b'{"event":{"type":"'
+_TYPE: Final = len(_EVENT)
+_ACTOR: Final = b'"actor":'
+_SEALED: Final = b'"sealed":"'
+_SEAL: Final = 160
+"""More bytes than there are from there to the end."""
+_BEGINNINGS: Final = frozenset(name[:4].encode() for name in HIDDEN)
+
+
+class _Event(Struct, frozen=True, gc=False):
+    type: str
+
+
+class _Eventful(Struct, frozen=True, gc=False):
+    event: _Event
+
+
+_eventful: Final = msgspec.json.Decoder(_Eventful).decode
+
+
+class Decisions:
+    """Follows the procedure along a segment."""
+
+    def __init__(
+        self, record: Path, opened: Opened | None, at: Callable[[], Finding], *, replay: bool
+    ) -> None:
+        """`opened`: the last boot before the segment. `at`: the place of the record at hand."""
+        self._replay: Replay | None = Replay(record) if replay else None
+        self.asked = replay
+        """What decisions say is to be looked at."""
+        self._at = at
+        self._ours = source_hash(*PROCEDURE)
+        self._opened = opened
+        self._lost: Code | None = None
+        """Code of which it is not known whether it left a round open: nothing after it is."""
+        self.hidden: list[Hidden] = []
+        self.again = self.unread = 0
+        self.taken: Counter[Code] = Counter()
+
+    @property
+    def known(self) -> bytes:
+        """The state now, as JSON; empty where it is not known."""
+        return b"" if self._replay is None else self._replay.known
+
+    def begins(self, record: bytes, place: Place) -> str:
+        """With the segment's snapshot. This and the others give what the rules say against it."""
+        return self._play(record, place, None)
+
+    def opened(self, record: bytes, place: Place, opened: Opened) -> str:
+        """Another boot, which may be of other code."""
+        former, self._opened = self._opened, opened
+        return self._play(record, place, former)
+
+    def decided(self, record: bytes, place: Place, row: Strict) -> str:
+        """A decision or a refusal. WrongData."""
+        code = self._lost or _other(self._opened, self._ours)
+        if self._replay is not None and code is None:
+            self.again += 1
+            return self._play(record, place, None) or _wrong_seal(row) or _wrong_actor(row)
+        if code is not None:
+            self.taken[code] += 1
+        else:
+            self.unread += 1
+        check_data(row.kind, row.bytes)
+        return self._play(record, place, None) or _wrong_seal(row)
+
+    def may_hide(self, row: Strict) -> bool:
+        """Whether it can be about a card that lies face down; quickly, and never no where it is."""
+        self.unread += 1
+        data = bytes(row.data)
+        begin = data[_TYPE : _TYPE + 4]
+        return begin in _BEGINNINGS or b"\\" in begin or not data.startswith(_EVENT)
+
+    def hides(self, row: Strict) -> None:
+        """Keeps a decision about a card that lies face down, if this is one."""
+        data = row.bytes
+        if event_of(data) in HIDDEN:
+            cursor = None if row.cursor is UNSET else row.cursor.as_kept()
+            self.hidden.append(Hidden(self._at(), row.table, cursor, data))
+
+    def tells(self, row: Strict) -> str:
+        """A refusal that tells a card that lies face down."""
+        data = row.bytes
+        return wrong_laid(data) if event_of(data) in LAID else ""
+
+    def _play(self, record: bytes, place: Place, former: Opened | None) -> str:
+        """Into the replay, if there still is one: what follows from a wrong state says nothing."""
+        if self._replay is None:
+            return ""
+        try:
+            self._replay.take(place, read_record(record))
+        except RecordProblem as problem:
+            self._replay = None
+            if isinstance(problem, OtherProcedure):
+                self._lost = _other(former, self._ours) or _other(self._opened, self._ours)
+            return "" if self._lost else problem.what.removeprefix(f"{place}: ")
+        return ""
+
+
+def event_of(data: bytes) -> str:
+    """The type of the event in the `data` of a decision; empty where there is none."""
+    try:
+        return _eventful(data).event.type
+    except UNREADABLE:
+        return ""
+
+
+def _wrong_seal(row: Strict) -> str:
+    """Only a card that lies face down has something sealed beside it."""
+    data = row.bytes
+    sealed = row.kind == "decision" and _SEALED in data[-_SEAL:]
+    if sealed and event_of(data) not in LAID:
+        return f"something is sealed that does not belong to {event_of(data)}"
+    return ""
+
+
+def _wrong_actor(row: Strict) -> str:
+    """Who did it is said twice. For decisions that were made again, which have one form."""
+    data = row.bytes
+    if not data.startswith(_actor(row.by), data.find(_ACTOR) + len(_ACTOR)):
+        return f"it is said to be by {row.by.role} {row.by.name}, its event by somebody else"
+    return ""
+
+
+@lru_cache(maxsize=64)
+def _actor(by: StrictBy) -> bytes:
+    return encode(Actor(by.role, by.name, by.seat))
+
+
+def _other(opened: Opened | None, ours: str) -> Code | None:
+    return None if opened is None or opened.code == ours else (opened.software, opened.code)

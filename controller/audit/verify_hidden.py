@@ -1,0 +1,152 @@
+"""Cards that lay face down: what each commitment was opened with, over a whole record.
+
+Events about them are read as FORMAT.md has them, so that those of other code are read as well.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from controller.audit.findings import Finding
+from controller.audit.records import DeviceCursor
+from controller.audit.sealing import COMMITMENT_SIZE, Opening, SealProblem, check
+from controller.audit.strict import UNREADABLE
+
+HIDDEN: Final = frozenset(("HoleDealt", "ErrorCardDrawn", "HoleRevealed"))
+"""Types of the events about a card that lies face down."""
+LAID: Final = frozenset(("HoleDealt", "ErrorCardDrawn"))
+"""Of them, those that lay one there."""
+KEPT: Final = 64
+"""Cards drawn in error that may still become hole cards; a table has one."""
+
+
+class Hidden(Struct, frozen=True):
+    """A decision about a card that lay face down."""
+
+    at: Finding
+    """Its place, and nothing found yet."""
+    table: str
+    cursor: DeviceCursor | None
+    data: bytes
+
+
+class _Event(Struct, frozen=True, gc=False):
+    type: str
+    commitment: str = ""
+    opening: str = ""
+    card: int | UnsetType = UNSET
+
+
+class _Said(Struct, frozen=True, gc=False):
+    event: _Event
+    sealed: str = ""
+
+
+_SEALED: Final = re.compile("[A-Za-z0-9+/]{138}[AEIMQUYcgkosw048]=")
+"""Base64 of 104 bytes."""
+_read: Final = msgspec.json.Decoder(_Said).decode
+
+
+class _Down(Struct, frozen=True, gc=False):
+    """The commitment that lies on the table."""
+
+    round: int
+    commitment: str
+    cursor: DeviceCursor | None
+    """None where it was drawn in a segment that is not here."""
+
+
+class Holes:
+    """Follows commitments until their opening."""
+
+    def __init__(self, whole: bool) -> None:
+        """`whole`: the record's first segment is here."""
+        self._whole = whole
+        self._drawn: dict[str, DeviceCursor] = {}
+        """Cards drawn in error: of each commitment, the device's record that it binds."""
+        self._hole: _Down | None = None
+        self._begun = whole
+        """A hole card was seen dealt, or none can lie there."""
+        self.opened = 0
+        """Commitments that were opened, and rightly."""
+        self.unproven = 0
+        """Cards that were turned over whose commitment is in a segment that is not here."""
+
+    def take(self, hidden: Hidden) -> list[Finding]:
+        try:
+            said = _read(hidden.data)
+        except UNREADABLE as problem:
+            return [replace(hidden.at, what=f"a card face down that cannot be read: {problem}")]
+        if said.event.type == "HoleRevealed":
+            wrong = self._revealed(hidden, said.event)
+        else:
+            wrong = self._laid(hidden, said)
+        return [replace(hidden.at, what=wrong)] if wrong else []
+
+    def _laid(self, hidden: Hidden, said: _Said) -> str:
+        event, cursor = said.event, hidden.cursor
+        wrong = _wrong_laid(event)
+        if wrong:
+            return wrong
+        sealed = _SEALED.fullmatch(said.sealed) is not None and cursor is not None
+        if event.type == "ErrorCardDrawn":
+            if not sealed or cursor is None:
+                return "a card drawn in error without its cursor or its sealed opening"
+            self._drawn[event.commitment] = cursor
+            if len(self._drawn) > KEPT:
+                del self._drawn[next(iter(self._drawn))]
+            return ""
+        if not sealed:
+            cursor = self._drawn.pop(event.commitment, None)
+            if cursor is None and self._whole:
+                return "a hole card without its cursor or its sealed opening"
+        self._hole = _Down(hidden.at.round, event.commitment, cursor)
+        self._begun = True
+        return ""
+
+    def _revealed(self, hidden: Hidden, event: _Event) -> str:
+        hole, self._hole = self._hole, None
+        if event.card is UNSET:
+            return "a hole card that was turned over and not told"
+        if hole is None or hole.round != hidden.at.round:
+            if hole is None and not self._begun:
+                self.unproven += 1
+                self._begun = True
+                return ""
+            return "a hole card is turned over where no commitment lies on the table"
+        if hole.cursor is None:
+            self.unproven += 1
+            return ""
+        try:
+            opening = Opening.of_hex(event.opening)
+            check(opening, hidden.table, hole.cursor, hole.commitment, event.card)
+        except SealProblem as problem:
+            return f"the hole card is not the one that was dealt: {problem}"
+        self.opened += 1
+        return ""
+
+
+def wrong_laid(data: bytes) -> str:
+    """What a decision or refusal tells of a card that lies face down, and must not."""
+    try:
+        return _wrong_laid(_read(data).event)
+    except UNREADABLE as problem:
+        return f"a card face down that cannot be read: {problem}"
+
+
+def _wrong_laid(event: _Event) -> str:
+    if event.card is not UNSET or event.opening:
+        return f"{event.type} tells the card that lies face down"
+    if not _is_commitment(event.commitment):
+        return f"{event.type} without a commitment: nothing binds its card"
+    return ""
+
+
+def _is_commitment(text: str) -> bool:
+    digits = set(text) <= set("0123456789abcdef")
+    return digits and len(text) == 2 * COMMITMENT_SIZE

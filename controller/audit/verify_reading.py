@@ -1,0 +1,66 @@
+"""A segment read for verifying: its snapshot and its good frames, or why it cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from controller.audit.findings import Finding
+from controller.audit.frames import Frame, unpack
+from controller.audit.problems import Damaged
+from controller.audit.reading import Segment, Where, load, record_of, snapshot_of
+from controller.audit.records import Snapshot
+from controller.audit.scanning import PartOfTree, Scanned, roots, scan
+from controller.audit.segments import HEADER_SIZE, segment_file
+from controller.audit.tree import Hash
+
+
+class Whole(NamedTuple):
+    """A segment up to its last good frame."""
+
+    segment: Segment
+    """With that frame only."""
+    scanned: Scanned
+
+
+def whole(record: Path, number: int) -> Whole | Finding:
+    """CannotWrite where its file cannot be read."""
+    file = segment_file(record, number)
+    at = 0
+    try:
+        buffer = load(file, number)
+        at = HEADER_SIZE
+        snapshot, seq = _snapshot(file, number, buffer)
+    except Damaged as problem:
+        return Finding(number, at, 0, 0, problem.what.removeprefix(f"offset {at}: "), 0)
+    before = Where(seq - 1, bytes.fromhex(snapshot.chain))
+    scanned = scan(buffer, HEADER_SIZE, before)
+    if not scanned.records:
+        what = f"its first record is not good: {scanned.why}"
+        return Finding(number, HEADER_SIZE, seq, 0, what, 0)
+    durable, offset = scanned.durable[1], scanned.offsets[-1]
+    end = Frame(scanned.where.seq, durable, scanned.where.chain, scanned.records[-1], offset)
+    return Whole(Segment(file, number, buffer, before, snapshot, [end]), scanned)
+
+
+def tree_of(found: Whole) -> PartOfTree:
+    frontier = [bytes.fromhex(one) for one in found.segment.snapshot.frontier]
+    return PartOfTree(found.segment.before.seq, frontier, found.scanned.leaves)
+
+
+def roots_of(record: Path, number: int, sizes: Sequence[int]) -> dict[int, Hash]:
+    """Roots that are asked for of a segment alone; none where it cannot be read. CannotWrite."""
+    found = whole(record, number)
+    return {} if isinstance(found, Finding) else roots(tree_of(found), sizes)
+
+
+def _snapshot(file: Path, number: int, buffer: bytes) -> tuple[Snapshot, int]:
+    """The snapshot that a segment begins with, and its seq. Damaged."""
+    first = unpack(buffer, HEADER_SIZE)
+    if first is None:
+        raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", "")
+    try:
+        return snapshot_of(file, number, record_of(file, first)), first.seq
+    except RecursionError as problem:
+        raise Damaged(file, f"its snapshot cannot be read: {problem}", "") from None

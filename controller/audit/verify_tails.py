@@ -1,0 +1,56 @@
+"""What lies behind the last good frame, and what was set aside: bytes that no record explains."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from controller.audit.aside import TAILS
+from controller.audit.forms import NoteProblem, parse_base64
+from controller.audit.records import TailSet
+from controller.audit.segments import HEADER_SIZE
+from controller.audit.tails import MOST_TORN
+
+_MOST: Final = 2 * MOST_TORN
+"""Bytes of a file of what was set aside; in base64 it is a third longer than it was."""
+
+
+def wrong_place(tail: TailSet, segment: int, end: int) -> str:
+    """Why nothing can have been set aside there: before the boot the record ended at `end`."""
+    if tail.segment != segment or not HEADER_SIZE < tail.offset <= end:
+        where = f"segment {tail.segment}, offset {tail.offset}"
+        return f"a tail record of {where}; the records before end in {segment}, at {end}"
+    return ""
+
+
+def wrong_tail(record: Path, tail: TailSet) -> str:
+    """Why the file of what was set aside is not what its record tells."""
+    folder, _, name = tail.file.rpartition("/")
+    if folder != TAILS or not name or name in (".", "..") or "\0" in name:
+        return f"a tail record of a file {tail.file!r}, which is none in {TAILS}"
+    try:
+        with (record / TAILS / name).open("rb") as file:
+            data = file.read(_MOST + 1)
+    except FileNotFoundError:
+        return f"{tail.file}: what was set aside is gone"
+    except OSError as problem:
+        return f"{tail.file}: what was set aside cannot be read: {problem.strerror}"
+    return _wrong_file(tail, data)
+
+
+def _wrong_file(tail: TailSet, data: bytes) -> str:
+    try:
+        kept: dict[str, Any] = json.loads(data)
+        lost = parse_base64(kept.pop("bytes"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, NoteProblem):
+        return f"{tail.file}: cannot be read as what was set aside"
+    told = msgspec.to_builtins(tail)
+    if {**kept, "file": tail.file} != {**told, **({"two": list(tail.two)} if tail.two else {})}:
+        return f"{tail.file}: says something else than its record"
+    if len(lost) != tail.size or sha256(lost).hexdigest() != tail.sha256:
+        return f"{tail.file}: does not hold what was set aside"
+    return ""

@@ -1,0 +1,164 @@
+"""What an index must say of an event, worked out from the state that it met: the records tell no
+state, so that nothing here is read as the index reads it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+from controller.procedure import effects as f
+from controller.procedure import events as e
+from controller.procedure.effects import Effect
+from controller.procedure.events import Event
+from controller.procedure.felt import expected
+from controller.procedure.row import Decision, Refused
+from controller.procedure.states import State, Step
+from controller.rules.cards import NAMES, Card
+
+Amounts: TypeAlias = list[tuple[str, int, str, int]]
+Cards: TypeAlias = set[tuple[str, int, str]]
+
+
+class Facts(NamedTuple):
+    cards: Cards
+    """Name, seat, how."""
+    amounts: Amounts
+    """What, seat, bet, amount."""
+    bets: list[tuple[Any, ...]]
+    found: list[tuple[str, int]]
+    """Irregularities, with their seats."""
+    ruled: list[tuple[str, str, str, str]]
+    seats: set[int]
+    second: str
+    problem: str
+
+
+def facts(before: State, event: Event, answer: Decision | Refused) -> Facts:
+    if isinstance(answer, Refused):
+        return _refused(event, answer)
+    cards = _face_up(before, event)
+    amounts = _asked(before, event, answer)
+    bets: list[tuple[Any, ...]] = []
+    found, ruled = [], []
+    seats = {getattr(event, "seat", 0), event.actor.seat}
+    for effect in answer.effects:
+        match effect:
+            case f.Settled():
+                bets.append(_bet(effect))
+                amounts.append(_moved(effect))
+                cards |= {(NAMES[card], effect.seat, "settled") for card in effect.cards}
+            case f.Tucked():
+                cards |= {(NAMES[card], effect.seat, "tucked") for card in effect.cards}
+            case f.Burned() | f.Discarded() if effect.card >= 0:
+                cards.add((NAMES[effect.card], 0, type(effect).__name__.lower()))
+            case f.Told(who="floor"):
+                found.append((effect.what, effect.seat))
+            case f.Corrected():
+                found.append(("wrong_payment", effect.seat))
+                amounts.append(("was_paid", effect.seat, effect.bet, effect.paid))
+                amounts.append(("was_due", effect.seat, effect.bet, effect.due))
+            case f.Ruled():
+                ruled.append((effect.what, effect.way, effect.by, effect.second))
+            case f.SeatDead():
+                seats.add(effect.seat)
+            case _:
+                amounts += _totals(effect)
+    seats |= {seat for _, seat, _ in cards} | {seat for _, seat, _, _ in amounts}
+    seats |= {seat for _, seat in found}
+    second = getattr(event, "second", None)
+    name = "" if second is None else second.name
+    problem = found[0][0] if found else ""
+    return Facts(cards, amounts, bets, found, ruled, _seats(seats), name, problem)
+
+
+def _refused(event: Event, answer: Refused) -> Facts:
+    seat = getattr(event, "seat", 0)
+    amount = getattr(event, "amount", None)
+    bet = getattr(event, "bet", "")
+    late = isinstance(event, e.WagerPlaced) and answer.id in ("late_wager", "first_card_is_out")
+    amounts = [] if amount is None else [("refused", seat, bet, amount)]
+    problem = "late_wager" if late else answer.id
+    found = [("late_wager", seat)] if late else []
+    seats = _seats({seat, event.actor.seat})
+    return Facts(set(), amounts, [], found, [], seats, "", problem)
+
+
+def _seats(numbers: set[int]) -> set[int]:
+    """Those that a table can have: an event that is refused may name any number."""
+    return {number for number in numbers if number > 0}
+
+
+def _bet(effect: f.Settled) -> tuple[Any, ...]:
+    where = (effect.round, effect.seat, effect.hand, effect.bet)
+    return (*where, effect.outcome, effect.stake, effect.returned, effect.why)
+
+
+def _moved(effect: f.Settled) -> tuple[str, int, str, int]:
+    won = effect.returned - effect.stake
+    if won > 0:
+        return "paid", effect.seat, effect.bet, won
+    if effect.returned:
+        return "returned", effect.seat, effect.bet, effect.returned
+    return "collected", effect.seat, effect.bet, effect.stake
+
+
+def _totals(effect: Effect) -> Amounts:
+    match effect:
+        case f.WagersLocked():
+            return [("locked", 0, "", effect.total)]
+        case f.RoundOver():
+            return [("won", 0, "", effect.won)]
+        case f.BankCounted():
+            return [("bank", 0, "", effect.bank)]
+        case _:
+            return []
+
+
+def _asked(before: State, event: Event, answer: Decision) -> Amounts:
+    """Wagers, and the chips that a player asks to put down."""
+    match event:
+        case e.WagerPlaced():
+            return [("wager", event.seat, event.bet, event.amount)]
+        case e.Paid(amount=int(amount)):
+            return [("declared", 0, "", amount)]
+        case e.Insure() if answer.state.step is Step.INSURANCE_CONFIRM:
+            return [("insurance", event.seat, "insurance", event.amount)]
+        case e.Double() if answer.state.step is Step.DOUBLE_CONFIRM:
+            return [("double", event.seat, "main", answer.state.asking)]
+        case e.Split() if answer.state.step is Step.SPLIT_CONFIRM:
+            return [("split", event.seat, "main", before.hands[before.turn].wager)]
+        case _:
+            return []
+
+
+def _face_up(before: State, event: Event) -> Cards:
+    match event:
+        case e.CardDrawn():
+            return {(NAMES[event.card], _place(before), "drawn")}
+        case e.CardEntered():
+            hold = before.holds[-1]
+            at = State(**{**_fields(before), "step": hold.back})
+            return {(NAMES[event.card], _place(at), "entered")}
+        case e.HoleRevealed():
+            return {(NAMES[event.card], 0, "revealed")}
+        case e.FaceUpCardFound():
+            return {(NAMES[event.card], 0, "found")}
+        case e.ErrorCardExposed():
+            return {(NAMES[event.card], 0, "exposed")}
+        case _:
+            return set()
+
+
+def _fields(state: State) -> dict[str, Any]:
+    return {name: getattr(state, name) for name in state.__struct_fields__}
+
+
+def _place(state: State) -> int:
+    """The seat that a card goes to in this state."""
+    if state.step is Step.WAGERING:
+        return state.seats[0].number if state.seats else 0
+    place = expected(state)
+    return 0 if place is None else place.seat
+
+
+def face(name: str) -> Card:
+    return NAMES.index(name)

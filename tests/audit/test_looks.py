@@ -1,0 +1,99 @@
+"""Looks at a record, in a file beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from controller.audit.looks import account, look, looks_file
+from controller.audit.problems import CannotWrite
+
+
+def lines(record: Path) -> list[dict[str, object]]:
+    text = looks_file(record).read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def test_each_look_is_a_line(tmp_path: Path) -> None:
+    record = tmp_path / "mega-1"
+    record.mkdir()
+    first = look(record, "show", "round 3", who="Eve", reason='a "complaint"\n')
+    look(record, "tail", "all")
+    one, two = lines(record)
+    assert (one["who"], one["what"], one["of"]) == ("Eve", "show", "round 3")
+    assert one["utc"] == first.utc
+    assert one["reason"] == 'a "complaint"\n'
+    assert two["who"] == two["account"] == account()
+    assert set(two) == {"utc", "who", "account", "what", "of"}
+
+
+@pytest.mark.parametrize("way", ["mega-1", "mega-1/", "./mega-1", "mega-1/../mega-1", "link"])
+def test_it_lies_beside_the_record_whatever_that_is_called_by(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mega-1").mkdir()
+    (tmp_path / "link").symlink_to("mega-1")
+    monkeypatch.chdir(tmp_path)
+    look(Path(way), "show", "all")
+    assert looks_file(Path(way)) == tmp_path / "mega-1.looks.jsonl"
+    assert len(lines(tmp_path / "mega-1")) == 1
+    monkeypatch.chdir(tmp_path / "mega-1")
+    look(Path("."), "show", "all")
+    assert len(lines(tmp_path / "mega-1")) == 2
+
+
+def test_a_line_that_power_has_cut_short_is_ended(tmp_path: Path) -> None:
+    look(tmp_path / "r", "show", "all")
+    file = looks_file(tmp_path / "r")
+    file.write_bytes(file.read_bytes()[:-9])
+    look(tmp_path / "r", "tail", "all")
+    texts = file.read_text("utf-8").splitlines()
+    assert len(texts) == 2
+    assert json.loads(texts[1])["what"] == "tail"
+
+
+def test_the_group_writes_it_too_and_nobody_else_reads_it(tmp_path: Path) -> None:
+    before = os.umask(0o007)
+    try:
+        look(tmp_path / "r", "show", "all")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(looks_file(tmp_path / "r").stat().st_mode) == 0o660
+
+
+def test_where_it_cannot_be_written_nobody_looks(tmp_path: Path) -> None:
+    with pytest.raises(CannotWrite, match="cannot be written: no such file"):
+        look(tmp_path / "nowhere" / "r", "show", "all")
+    looks_file(tmp_path / "r").mkdir()
+    with pytest.raises(CannotWrite, match="is a directory"):
+        look(tmp_path / "r", "show", "all")
+    (tmp_path / "x").write_text("")
+    looks_file(tmp_path / "s").symlink_to(tmp_path / "x")
+    with pytest.raises(CannotWrite):
+        look(tmp_path / "s", "show", "all")
+    assert (tmp_path / "x").read_text() == ""
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_a_line_that_did_not_find_room_is_taken_back(
+    short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look(tmp_path / "r", "show", "all")
+    before = looks_file(tmp_path / "r").read_bytes()
+    write = os.write
+
+    def full(fd: int, data: bytes) -> int:
+        return write(fd, data[:5])
+
+    def broken(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "write" if short else "fsync", full if short else broken)
+    with pytest.raises(CannotWrite):
+        look(tmp_path / "r", "show", "all")
+    monkeypatch.undo()
+    assert looks_file(tmp_path / "r").read_bytes() == before

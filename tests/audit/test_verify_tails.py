@@ -1,0 +1,196 @@
+"""Tails, as the verifier reads them: writes that were cut off, bytes that were set aside."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.audit.by_page import (
+    Json,
+    Pen,
+    b64,
+    closed,
+    sha,
+)
+from tests.audit.verifying import read, told
+
+SECTOR = 512
+
+
+def cut_off(after: int, seed: int, texts: int) -> Pen:
+    """A record whose last `after` frames were not yet on the disk: some sectors never came."""
+    dice = random.Random(seed)
+    pen = Pen(65536)
+    pen.start()
+    pen.sync()
+    durable = pen.frames[-1][2]
+    for _ in range(after):
+        pen.write("note", {"text": "x" * dice.randrange(texts)})
+    last, file = pen.frames[-1][2], pen.files[1]
+    if dice.random() < 0.3:  # not even all of the bytes were handed over
+        last = dice.randrange(durable, last)
+        file[last:] = bytes(len(file) - last)
+    for sector in range(durable // SECTOR * SECTOR, last, SECTOR):
+        stops = [at for _, _, at in pen.frames[-after - 1 :] if sector < at < sector + SECTOR]
+        if dice.random() < 0.5:  # it stayed as it was, or as it was after one of the frames
+            start = max(sector, durable, dice.choice([sector, *stops]))
+            file[start : sector + SECTOR] = bytes(sector + SECTOR - start)
+    return pen
+
+
+@given(after=st.integers(1, 9), seed=st.integers(0, 2**32), texts=st.sampled_from([1, 300, 2000]))
+def test_whatever_sectors_a_write_that_was_cut_off_left_it_is_explained(
+    after: int, seed: int, texts: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    pen = cut_off(after, seed, texts)
+    folder = pen.save(tmp_path_factory.mktemp("record"))
+    found = read(folder)
+    assert (found["exit"], found["wrong"]) == (0, None)
+    whole = found["last_seq"]
+    assert pen.seq - after <= whole <= pen.seq
+    torn = any("cut off at offset" in words for words in found["remarks"])
+    assert torn == (len(bytes(pen.files[1]).rstrip(b"\0")) > pen.frames[whole - 1][2])
+
+
+@pytest.mark.parametrize(
+    ("record", "wrong", "sector", "explained"),
+    [
+        (b'{"v":1,' + b"x" * 2000, {}, 2, True),
+        (b'{"v":1,' + b"x" * 2000, {"seq": 9}, 2, False),
+        (b'{"v":1,' + b"x" * 2000, {"seq": 9}, 0, True),  # its seq cannot be seen
+        (b'{"v":1,' + b"x" * 2000, {"durable": 5}, 2, False),
+        (b'{"v":1,' + b"x" * 1500 + b"\1" * 500, {}, 2, False),
+        (b'{"v":1,' + b"x" * 2000, {}, None, False),
+        (b'{"v":1,"a":1}' + b"x" * 2000, {}, 2, False),
+    ],
+)
+def test_a_write_that_was_cut_off_is_told_from_damage(
+    record: bytes,
+    wrong: Json,
+    sector: int | None,
+    explained: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A frame that is not whole: its CRC is false, and this sector of it is lost."""
+    pen = Pen()
+    pen.start()
+    pen.sync()
+    pen.put(record, **wrong)
+    _, at, _ = pen.frames[-1]
+    pen.files[1][at + 5] ^= 1
+    if sector is not None:
+        start = max(at, (at // SECTOR + sector) * SECTOR)
+        stop = (at // SECTOR + sector + 1) * SECTOR
+        pen.files[1][start:stop] = bytes(stop - start)
+    found = told(capsys, pen.save(tmp_path))
+    assert found["exit"] == (0 if explained else 1)
+    if not explained:
+        assert found["wrong"]["what"].endswith("the tail is unexplained")
+
+
+def test_a_last_segment_without_a_record_yet_is_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pen = closed()
+    pen.segment()
+    assert told(capsys, pen.save(tmp_path))["exit"] == 0
+
+
+def aside(folder: Path, **wrong: Any) -> Pen:
+    """A record that goes on after a tail was set aside."""
+    pen = Pen()
+    pen.start()
+    lost = b"torn bytes " * 40
+    data: Json = {
+        "segment": 1,
+        "offset": pen.frames[-1][2],
+        "size": len(lost),
+        "sha256": sha(lost).hex(),
+        "file": "1.json",
+        "verdict": "torn",
+        **wrong,
+    }
+    kept = {name: value for name, value in data.items() if name != "file"}
+    (folder / "tails").mkdir()
+    (folder / "tails" / "1.json").write_text(json.dumps({**kept, "bytes": b64(lost)}))
+    opened = pen.open(torn=len(lost))
+    if data["file"]:
+        pen.write("tail", data)
+    pen.certify(opened)
+    pen.play()
+    pen.close()
+    pen.save(folder)
+    return pen
+
+
+@pytest.mark.parametrize("more", [{}, {"verdict": "accepted", "two": ["Ann", "Bo"]}])
+def test_a_tail_that_was_set_aside_is_held_against_its_record(
+    more: Json, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aside(tmp_path, **more)
+    assert told(capsys, tmp_path)["exit"] == 0
+    path = tmp_path / "tails" / "1.json"
+    kept = json.loads(path.read_text())
+    for spoilt, words in (
+        ({**kept, "bytes": b64(b"something else")}, "does not hold what was set aside"),
+        ({**kept, "offset": 1}, "says something else than the tail record"),
+        ({**kept, "bytes": 1}, "bytes is not of the type string"),
+        ([], "is no object"),
+    ):
+        path.write_text(json.dumps(spoilt))
+        assert words in told(capsys, tmp_path)["wrong"]["what"]
+    path.write_text("{")
+    assert "is not JSON" in told(capsys, tmp_path)["wrong"]["what"]
+    path.unlink()
+    found = told(capsys, tmp_path)
+    assert (found["exit"], len(found["not_checked"])) == (3, 1)
+    assert "what was set aside in tails is not here" in next(iter(found["not_checked"]))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"size": 3}, "the tail record is of 3 bytes, opened of 440"),
+        ({"offset": 100}, "the tail record is of (1, 100), the records before end at"),
+        ({"segment": 3}, "the tail record is of (3, "),
+        ({"two": ["Ann", "Bo"]}, "two people are named where they accept"),
+        ({"verdict": "accepted"}, "two people are named where they accept"),
+        ({"verdict": "accepted", "two": ["Ann"]}, "two people are named where they accept"),
+        ({"verdict": "accepted", "two": ["Ann", "Ann"]}, "two people are named"),
+        ({"file": "../lock"}, "the tail's file is none in tails"),
+        ({"file": ""}, "no tail record says what became"),
+    ],
+)
+def test_a_tail_record_that_does_not_fit_is_found(
+    wrong: Json, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aside(tmp_path, **wrong)
+    found = told(capsys, tmp_path)
+    assert found["exit"] == 1
+    assert words in found["wrong"]["what"]
+
+
+def test_a_tail_record_is_right_where_its_opened_is_not_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pen = Pen(8192)
+    pen.start()
+    pen.sync()
+    opened = pen.open(torn=9)
+    pen.sync()
+    pen.segment()
+    pen.snapshot()
+    tail = {"segment": 1, "offset": pen.frames[opened - 2][2], "size": 9, "sha256": "0" * 64}
+    pen.write("tail", {**tail, "file": "x", "verdict": "torn"})
+    pen.certify(opened)
+    pen.play()
+    pen.close()
+    found = told(capsys, pen.save(tmp_path / "all"))
+    assert (found["exit"], found["wrong"]) == (3, None)
+    found = told(capsys, pen.save(tmp_path / "part", 2))
+    assert (found["exit"], found["wrong"]) == (3, None)
