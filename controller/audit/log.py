@@ -180,9 +180,10 @@ class Log:
         told = [Entry("tail", CONTROLLER, tail, self._round) for tail in tails]
         opened_at = self._write([Entry("opened", CONTROLLER, opened, self._round), *told])[0].seq
         self._opened = opened
-        self._certificate = self._signer.certificate(self.boot, opened_at, table_key)
-        note = NoteData(self._certificate)
-        self._write([Entry("certificate", CONTROLLER, note, self._round, cause=opened_at)])
+        note = self._signer.certificate(self.boot, opened_at, table_key)
+        told_of = Entry("certificate", CONTROLLER, NoteData(note), self._round, cause=opened_at)
+        self._write([told_of])
+        self._certificate = note  # from here on: a segment that began before it knows the last one
         self.sign()
         self._spares.prepare()
 

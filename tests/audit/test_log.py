@@ -16,7 +16,7 @@ from controller.audit.notes import VerifierKey, parse_checkpoint, parse_note, ve
 from controller.audit.opening import Opening
 from controller.audit.problems import Failed, NoRoom
 from controller.audit.reading import Where, records, segments
-from controller.audit.records import ClockSet, Entry, NoteData, Opened
+from controller.audit.records import ClockSet, Entry, NoteData, Opened, Snapshot
 from controller.audit.segments import segment_file
 from controller.audit.staging import TooLarge
 from controller.audit.tree import Frontier, leaf_hash
@@ -351,3 +351,18 @@ def test_the_clock_of_a_rotation_is_that_of_what_caused_it(place: Path) -> None:
     found = everything(place)
     assert kinds(found).count("snapshot") > 2
     assert [one.mono for one in found] == sorted(one.mono for one in found)
+
+
+def test_a_segment_that_begins_before_the_certificate_knows_the_last_one(place: Path) -> None:
+    """Wherever a boot's first records lie, each snapshot says what stood before it."""
+    for at in range(40):
+        log = begun(place, size=4096)
+        log.write([note(f"{at}", 37 * at % 500)])
+        log.close()
+    last = ""
+    for record in everything(place):
+        if record.kind == "snapshot":
+            said = json.decode(record.data, type=Snapshot).certificate
+            assert (said or "") == last
+        if record.kind == "certificate":
+            last = json.decode(record.data, type=NoteData).note
