@@ -104,7 +104,7 @@ class Log:
         last, segment = opening.last, opening.segment
         if last is not None and segment is not None:
             self._moment = Moment(last.utc, last.mono, last.clock)
-            self._round = last.round
+            self._round = max(record.round for record in opening.records)
             self._number, self._at = segment.number, segment.end
             self._where = self._read_to = segment.after
             hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]

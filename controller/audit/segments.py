@@ -62,10 +62,15 @@ def numbers(record: Path) -> list[int]:
         raise NoRecord(record, "there is no record here", "name its directory") from None
     except NotADirectoryError:
         raise NoRecord(record, "is no directory of a record", "name its directory") from None
-    found = sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
-    for at, number in enumerate(found, found[0] if found else 1):
-        if at != number:
-            raise Damaged(segment_file(record, at), "is missing", "put it back from the archive")
+    listed = sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+    if not listed:
+        return []
+    found = list(range(listed[0], listed[-1] + 1))
+    for number in sorted(set(found) - set(listed)):
+        # A directory that grows while it is listed may leave out what is there.
+        if not segment_file(record, number).exists():
+            todo = "put it back from the archive"
+            raise Damaged(segment_file(record, number), "is missing", todo)
     return found
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from msgspec import UNSET
 
 from controller import cli
 from controller.audit.heads import first_head
 from controller.audit.log import Log
 from controller.audit.notes import SigningKey, VerifierKey
 from controller.audit.reading import records, segments
-from controller.audit.records import Opened, Record
+from controller.audit.records import Record
 from controller.audit.signing import table_name
 from tests.audit.by_page import tree_hash
 from tests.audit.signers import signing_key
@@ -74,14 +73,6 @@ def origin_of(place: Path) -> str:
 def table_key(place: Path) -> VerifierKey:
     """The table's key as its papers have it."""
     return SigningKey(table_name(origin_of(place)), TABLE_KEY).verifier
-
-
-def opened_in(place: Path, number: int) -> Opened:
-    """What the snapshot of a segment says of the last boot."""
-    segment = next(segments(place, number))
-    opened = segment.snapshot.opened
-    assert opened is not UNSET
-    return opened
 
 
 def files_in(place: Path) -> dict[str, bytes]:

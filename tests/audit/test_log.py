@@ -366,3 +366,11 @@ def test_a_segment_that_begins_before_the_certificate_knows_the_last_one(place: 
             assert (said or "") == last
         if record.kind == "certificate":
             last = json.decode(record.data, type=NoteData).note
+
+
+def test_a_boot_goes_on_with_the_round_that_was_reached(place: Path) -> None:
+    log = begun(place)
+    log.write([note("dealt", round=7), note("about nothing in particular")])
+    log.close()
+    begun(place).close()
+    assert everything(place)[-1].round == 7
