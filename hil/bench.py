@@ -17,10 +17,21 @@ from hil.bench_lines import Line, Section
 from hil.bench_peer import PEER
 from hil.bench_record import RECORD
 from hil.bench_rows import ROWS, TRANSITIONS
+from hil.bench_verify import VERIFY
 from hil.bench_wire import WIRE
 from hil.contest import Pace
 
-SECTIONS: Final[tuple[Section, ...]] = (ROWS, TRANSITIONS, PEER, JOBS, WIRE, EVENT, DEVICES, RECORD)
+SECTIONS: Final[tuple[Section, ...]] = (
+    ROWS,
+    TRANSITIONS,
+    PEER,
+    JOBS,
+    WIRE,
+    EVENT,
+    DEVICES,
+    RECORD,
+    VERIFY,
+)
 """What is measured, in this order. A new measurement is a module with a section, and a place here.
 """
 

@@ -1,0 +1,102 @@
+"""A record read: verified with and without its rules, opened, indexed; beside SHA-256 over the same
+bytes, in turns. The record is of simulated rounds, made for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from controller.audit.index import Index
+from controller.audit.opening import Opening
+from controller.audit.reading import segments
+from controller.audit.recorded_rounds import PAR, record_par
+from controller.audit.recorder import Keys
+from controller.audit.sealing import HoleKey
+from controller.audit.verify import Verification
+from controller.config.loader import load_game
+from controller.sim.games import default_jurisdiction, game_of
+from hil.bench_lines import Line, Section, rate, ratio
+from hil.bench_record import scratch
+from hil.contest import Pace
+
+ROUNDS_A_SECOND: Final = 30_000
+"""Rounds that are recorded for each second of a slice: some 4,500 in the usual one."""
+_GAME: Final = "mega"
+
+
+def _keys(opening: Opening) -> Keys:
+    surveillance = X25519PrivateKey.generate().public_key()
+    return Keys(Ed25519PrivateKey.generate(), HoleKey(bytes(range(32))), surveillance)
+
+
+def _made(record: Path, rounds: int) -> int:
+    game = game_of(load_game(_GAME), default_jurisdiction())
+    return record_par(record, game, rounds, _keys)
+
+
+def _timed(run: Callable[[], None]) -> float:
+    begun = time.perf_counter()
+    run()
+    return time.perf_counter() - begun
+
+
+def _verified(record: Path, *, replay: bool) -> None:
+    run = Verification(record, replay=replay, jobs=1)
+    for _ in run:
+        continue
+    if run.report.findings:
+        raise AssertionError(f"the record of the bench is not right: {run.report.findings[0]}")
+
+
+def _hashed(record: Path) -> Callable[[], None]:
+    """The same bytes, record by record, and nothing else."""
+    frames = [frame.data for segment in segments(record) for frame in segment.frames]
+
+    def run() -> None:
+        for data in frames:
+            sha256(data).digest()
+
+    return run
+
+
+def _opened(record: Path) -> None:
+    Opening.at(record, table=PAR).close()
+
+
+def _indexed(record: Path, file: Path) -> None:
+    with Index.anew(record, file) as index:
+        index.catch_up()
+
+
+def _measure(pace: Pace) -> list[Line]:
+    with scratch() as place:
+        record = place / "record"
+        count = _made(record, max(50, round(pace.seconds * ROUNDS_A_SECOND)))
+        size = sum(segment.end for segment in segments(record))
+        hashing = _hashed(record)
+        best = {
+            "hash": min(_timed(hashing) for _ in range(3)),
+            "verify": min(_timed(lambda: _verified(record, replay=False)) for _ in range(3)),
+            "replay": _timed(lambda: _verified(record, replay=True)),
+            "open": min(_timed(lambda: _opened(record)) for _ in range(3)),
+            "index": _timed(lambda: _indexed(record, place / "index.db")),
+        }
+    return [
+        Line("records", "records in it", count, "records"),
+        Line("bytes", "bytes a record, with its frame", size / count, "bytes"),
+        rate("verify", "verified, one core: hashes, root, signatures", count / best["verify"], "r"),
+        ratio("verify_ratio", "  beside SHA-256 of the same", best["hash"] / best["verify"]),
+        rate("replay", "verified with every decision made again", count / best["replay"], "r"),
+        Line("open", "opened and recovered", best["open"], "s", at_most=1.0),
+        rate("index", "indexed from nothing", count / best["index"], "r"),
+    ]
+
+
+VERIFY: Final = Section("verify", "a record read, beside SHA-256 over the same bytes", _measure)
