@@ -56,6 +56,7 @@ COMMANDS = (
     Command("par", "controller.sim.cli_par:register", "play many rounds and report the figures"),
     Command("devices", "controller.devices.cli:register", "pair devices with this host", True),
     Command("keys", "controller.audit.cli_keys:register", "make the keys of the record"),
+    Command("audit", "controller.audit.cli_audit:register", "verify, show and export a record"),
 )
 
 EXIT_NO = 1  # a record that is damaged, or is not what the rules make of it

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, Self
 import apsw
 import msgspec
 
+from controller.audit import index_file
 from controller.audit.index_entries import take
 from controller.audit.index_file import (
     ANEW,
@@ -218,6 +219,21 @@ class Index:
         for table, changed in rows.spans.changed():
             db.executemany(table.put, changed)
         db.executemany(_CORRECTED, rows.spans.corrected)
+
+
+def to_read(record: Path, file: Path | None = None) -> apsw.Connection:
+    """The index as far as it goes, for who may not write it; find() asks it. NoRecord, Damaged;
+    IndexProblem where it does not serve this record."""
+    file = file or record / NAME
+    start = start_of(record)
+    db = index_file.to_read(file)
+    try:
+        with told(file):
+            _check(db, file, record, start)
+    except BaseException:
+        db.close()
+        raise
+    return db
 
 
 def _inode(file: Path) -> tuple[int, int]:

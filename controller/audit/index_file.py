@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ctypes import addressof, c_int
 from pathlib import Path
 from typing import Final
 from zlib import crc32
@@ -139,6 +140,22 @@ def check_version(db: apsw.Connection, file: Path) -> None:
         raise IndexOutdated(file, "the index was made by another version", ANEW)
 
 
+def to_read(file: Path) -> apsw.Connection:
+    """The index as it is, for who may not write it or does not want to. IndexProblem."""
+    with told(file):
+        db = apsw.Connection(str(file.absolute()), apsw.SQLITE_OPEN_READONLY)
+        try:
+            if application(db) != APPLICATION:
+                raise not_ours(file)
+            check_version(db, file)
+            db.pragma("query_only", True)
+            db.set_busy_timeout(WAIT_MS)
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
 def make(db: apsw.Connection, file: Path, start: Start) -> None:
     """The index of a record of which it has nothing yet, in an empty file."""
     with changing(db):
@@ -175,8 +192,11 @@ def _crc(origin: str, goes: Goes, standing: str) -> int:
 
 
 def read_beside(db: apsw.Connection) -> None:
-    """Whoever reads is never in the way of who writes, nor the other way."""
+    """Whoever reads is never in the way of who writes, nor the other way. The two files beside it
+    stay, empty, so that who may only read it can do so."""
     db.pragma("journal_mode", "WAL")
+    stays = c_int(1)
+    db.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, addressof(stays))
     db.pragma("wal_autocheckpoint", _PAGES_IN_WAL)
     db.pragma("journal_size_limit", _WAL_LEFT)
     db.pragma("cache_size", -_CACHE_KIB)

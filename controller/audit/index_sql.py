@@ -16,8 +16,7 @@ from typing import Final
 import apsw
 from msgspec import Struct
 
-from controller.audit.index_file import application, check_version, not_ours, told
-from controller.audit.index_schema import APPLICATION
+from controller.audit.index_file import to_read, told
 from controller.rules.problem import UsageProblem
 
 MOST_ROWS: Final = 100_000
@@ -59,30 +58,16 @@ def ask(
         raise UsageProblem("rows", f"{rows} rows", f"1 to {MOST_ROWS}")
     if not 0 < seconds <= MOST_SECONDS:
         raise UsageProblem("seconds", f"{seconds:g} s", f"up to {MOST_SECONDS:g}")
-    db = _reading(file)
+    db = to_read(file)
     try:
         with told(file):
-            return _answer(db, sql, values, rows, seconds)
-    finally:
-        db.close()
-
-
-def _reading(file: Path) -> apsw.Connection:
-    with told(file):
-        db = apsw.Connection(str(file.absolute()), apsw.SQLITE_OPEN_READONLY)
-        try:
-            if application(db) != APPLICATION:
-                raise not_ours(file)
-            check_version(db, file)
-            db.pragma("query_only", True)
             # From here on nothing but reading, whatever the statement says.
             db.authorizer = _reads_only
             db.limit(apsw.SQLITE_LIMIT_LENGTH, LONGEST)
             db.limit(apsw.SQLITE_LIMIT_SQL_LENGTH, LONGEST)
-        except BaseException:
-            db.close()
-            raise
-    return db
+            return _answer(db, sql, values, rows, seconds)
+    finally:
+        db.close()
 
 
 def _reads_only(

@@ -19,9 +19,8 @@ from controller.rules.rulings import Irregularity
 
 CHUNK: Final = 2_000
 """Records of a list that are looked at in one go."""
-_SCAN: Final = 20_000
-"""Amounts that are looked at in one go, where no list has only those that are wanted. More than
-one record can hold."""
+_SCAN: Final = 4_000
+"""Amounts that are looked at in one go, where no list has only those that are wanted."""
 _LEAST: Final = -(1 << 62)
 _MOST: Final = (1 << 62) - 1
 
@@ -86,7 +85,8 @@ class Term(NamedTuple):
     walk: str
     """Its records after :after and up to :upto, in order, as `seq`; some more than once."""
     holds: str
-    """Whether it is true of the record r."""
+    """Whether it is true of the record w.seq. Asked of a list wherever there is one: the records
+    themselves take more room, so that more would have to be read."""
     values: dict[str, int]
     bounded: str = ""
     """How far one go comes, where a walk passes over what is not wanted: matches, and the seq it
@@ -157,12 +157,12 @@ def _span(db: apsw.Connection, first: int, last: int) -> tuple[int, int] | None:
 
 _SEAT: Final = Term(
     f"SELECT seq FROM raw_seats WHERE seat = :seat AND {_IN} ORDER BY seq",
-    "EXISTS (SELECT 1 FROM raw_seats WHERE seat = :seat AND seq = r.seq)",
+    "EXISTS (SELECT 1 FROM raw_seats WHERE seat = :seat AND seq = w.seq)",
     {},
 )
 _PROBLEM: Final = Term(
     f"SELECT seq FROM raw_problems WHERE {_IN} ORDER BY seq",
-    "EXISTS (SELECT 1 FROM raw_problems WHERE seq = r.seq)",
+    "EXISTS (SELECT 1 FROM raw_problems WHERE seq = w.seq)",
     {},
 )
 
@@ -178,33 +178,40 @@ def _within(table: str, spans: str, also: str) -> str:
 
 
 _SHIFTS: Final = "raw_shifts s INDEXED BY raw_shifts_dealer"
+_SINCE: Final = (
+    "(SELECT max(first_seq) FROM raw_shifts WHERE dealer = :dealer AND first_seq <= :after)"
+)
+"""The dealer's shift before which none counts."""
+_DEALS: Final = f"s.dealer = :dealer AND s.first_seq >= coalesce({_SINCE}, 0)"
 _BY_WORD: Final = {
     "dealer": Term(
-        f"SELECT t.seq AS seq {_within('raw_records', _SHIFTS, 's.dealer = :dealer')} "
+        f"SELECT t.seq AS seq {_within('raw_records', _SHIFTS, _DEALS)} "
         "ORDER BY s.first_seq, t.seq",
-        "r.dealer = :dealer",
+        "EXISTS (SELECT 1 FROM raw_records WHERE seq = w.seq AND dealer = :dealer)",
         {},
     ),
     "kind": Term(
         "SELECT seq FROM raw_records INDEXED BY raw_records_kind "
         f"WHERE kind = :kind AND {_IN} ORDER BY seq",
-        "r.kind = :kind",
+        "EXISTS (SELECT 1 FROM raw_records INDEXED BY raw_records_kind "
+        "WHERE kind = :kind AND seq = w.seq)",
         {},
     ),
     "event": Term(
         "SELECT seq FROM raw_records INDEXED BY raw_records_event "
         f"WHERE event = :event AND event <> 0 AND {_IN} ORDER BY seq",
-        "r.event = :event",
+        "EXISTS (SELECT 1 FROM raw_records INDEXED BY raw_records_event "
+        "WHERE event = :event AND event <> 0 AND seq = w.seq)",
         {},
     ),
     "irregularity": Term(
         f"SELECT seq FROM raw_irregularities WHERE what = :irregularity AND {_IN} ORDER BY seq",
-        "EXISTS (SELECT 1 FROM raw_irregularities WHERE what = :irregularity AND seq = r.seq)",
+        "EXISTS (SELECT 1 FROM raw_irregularities WHERE what = :irregularity AND seq = w.seq)",
         {},
     ),
     "person": Term(
         f"SELECT seq FROM raw_people WHERE name = :person AND {_IN} ORDER BY seq",
-        "EXISTS (SELECT 1 FROM raw_people WHERE name = :person AND seq = r.seq)",
+        "EXISTS (SELECT 1 FROM raw_people WHERE name = :person AND seq = w.seq)",
         {},
     ),
 }
@@ -219,7 +226,8 @@ def _time(wanted: Wanted) -> Term:
     }
     also = "s.last_utc >= :since AND s.first_utc <= :until AND t.utc BETWEEN :since AND :until"
     walk = f"SELECT t.seq AS seq {_within('raw_records', 'raw_segments s', also)}"
-    return Term(f"{walk} ORDER BY s.number, t.seq", "r.utc BETWEEN :since AND :until", values)
+    holds = "EXISTS (SELECT 1 FROM raw_records WHERE seq = w.seq AND utc BETWEEN :since AND :until)"
+    return Term(f"{walk} ORDER BY s.number, t.seq", holds, values)
 
 
 def _card(card: Card, seat: int | None) -> Term:
@@ -230,7 +238,7 @@ def _card(card: Card, seat: int | None) -> Term:
         there = " AND seat = :seat"
     return Term(
         f"SELECT seq FROM raw_cards WHERE card = :card AND {_IN}{there} ORDER BY seq",
-        f"EXISTS (SELECT 1 FROM raw_cards WHERE card = :card AND seq = r.seq{there})",
+        f"EXISTS (SELECT 1 FROM raw_cards WHERE card = :card AND seq = w.seq{there})",
         values,
     )
 
@@ -250,7 +258,7 @@ def _amount(db: apsw.Connection, wanted: Wanted) -> Term:
     if wanted.seat is not None:
         values["seat"] = wanted.seat
         there = " AND seat = :seat"
-    holds = f"EXISTS (SELECT 1 FROM raw_amounts WHERE seq = r.seq AND {between}{there})"
+    holds = f"EXISTS (SELECT 1 FROM raw_amounts WHERE seq = w.seq AND {between}{there})"
     if few:
         return Term(f"SELECT seq {by_amount} AND {_IN}{there} ORDER BY seq", holds, values)
     can = "s.least <= :most AND s.most >= :least AND s.most >= s.least"
@@ -263,5 +271,5 @@ def _amount(db: apsw.Connection, wanted: Wanted) -> Term:
         holds,
         values,
         f"SELECT count(*) FILTER (WHERE {between}{there}), "
-        f"CASE count(*) WHEN {_SCAN} THEN max(seq) - 1 END FROM ({passed} LIMIT {_SCAN})",
+        f"CASE count(*) WHEN {_SCAN} THEN max(seq) END FROM ({passed} LIMIT {_SCAN})",
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -134,13 +134,17 @@ class Verification:
         self._boots: set[str] = set()
         self._signed = 0
         self._origin = self._opened_key = ""
-        self._began = 0
+        self._began = self._number = 0
         self._last: Verified | None = None
         """The last segment that could be read."""
         for one in bad:
             self._found(Finding(self._numbers[-1], 0, one.size, 0, one.what, 0))
 
     def __iter__(self) -> Iterator[Progress]:
+        return self.steps()
+
+    def steps(self) -> Generator[Progress]:
+        """To be closed where it is not gone through: processes may be at work."""
         there, last = self._numbers, self._numbers[-1]
         with closing(verified(self._record, there, last, self._wanted, self._jobs)) as segments:
             for done, segment in enumerate(segments, 1):
@@ -160,6 +164,7 @@ class Verification:
             self._found(replace(found, seq=found.seq or due, since=found.since or since))
         self._more += segment.more
         if segment.after is None or segment.before is None:
+            self._holes.gap()
             return
         self._last = segment
         self._kinds.update(segment.kinds)
@@ -179,15 +184,18 @@ class Verification:
         for hidden in segment.hidden:
             for found in self._holes.take(hidden):
                 self._found(found)
+        if not segment.whole:
+            self._holes.gap()
         self._origin = self._origin or segment.origin
         self._look_at_the_key(segment.before.opened or segment.after.opened, segment)
 
     def _gap(self, number: int, due: int, since: int) -> None:
         """A segment before this one that is not there."""
-        before = number - 1
-        if number != self._numbers[0] and before not in self._numbers:
-            what = "the segment is missing"
-            self._found(Finding(before, 0, due, 0, what, since))
+        before, self._number = self._number, number
+        if before and number != before + 1:
+            self._found(Finding(before + 1, 0, due, 0, "the segment is missing", since))
+            self._holes.gap()
+            self._joins.gap()
 
     def _look_at_the_key(self, opened: bytes, segment: Verified) -> None:
         """The table's key, as the first boot names it; that it stays is looked at elsewhere."""

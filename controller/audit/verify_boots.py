@@ -57,6 +57,8 @@ class Boots:
         # Of the boot at hand:
         self.name = ""
         self.ran: Ran = ("", "", "")
+        self.first_ran = self.ran
+        """What the segment's first record says."""
         self.opened_at = 0
         self.begun: bool | None = None
         """Whether its `opened` came first; None while that cannot be told."""
@@ -93,6 +95,7 @@ class Boots:
         if not all(map(HEX16.fullmatch, (record.boot, *ran))):
             self._found("its boot, sw, conf or proc is not 16 digits 0 to 9 and a to f")
         self.name, self.ran, self.former = record.boot, ran, seq - 1
+        self.first_ran = self.first_ran if self.left else ran
         self.opened_at = self.certified = self.untold = 0
         self.begun, self.closed, self._key = None, False, None
         self.unusual = True

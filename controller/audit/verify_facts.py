@@ -70,6 +70,7 @@ class Start(Struct, frozen=True):
 
     first: Boot
     """The boot of its first record, how it stands where it is over or the segment ends."""
+    ran: Ran
     mono: int
     durable: int
     """What its first record says."""

@@ -77,6 +77,11 @@ class Holes:
         self.unproven = 0
         """Cards that were turned over whose commitment is in a segment that is not here."""
 
+    def gap(self) -> None:
+        """Something of the record is not here: cards may have been dealt in it."""
+        self._whole = self._begun = False
+        self._hole = None
+
     def take(self, hidden: Hidden) -> list[Finding]:
         try:
             said = _read(hidden.data)

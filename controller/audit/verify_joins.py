@@ -21,6 +21,7 @@ class Joins:
         self._boot: Boot | None = None
         """How the last boot stands, with all that is known of it from the segments before."""
         self._names: set[str] = set()
+        self._last_name = ""
         self.late = self.longest = 0
 
     def take(self, segment: Verified) -> list[Finding]:
@@ -35,14 +36,19 @@ class Joins:
         if former is not None and former.whole and former.after is not None:
             found += _of_edges(former, former.after, segment, before)
         if not found:  # else the rest would be no more than what follows from it
-            found += _of_boots(segment, start, known, self._names)
+            found += _of_boots(segment, start, known, self._names - {self._last_name})
         if not found and former is not None and former.whole:
             found += _of_clocks(segment, start, former)
             found += _of_tails(start, former, known)
         self._unsigned(start, known)
         self._boot = _carried(known, start, boot)
         self._names.update(segment.boots)
+        self._last_name = boot.name
         return found
+
+    def gap(self) -> None:
+        """A segment is not here."""
+        self._former = self._boot = None
 
     @property
     def closed(self) -> bool:
@@ -132,22 +138,22 @@ def _of_tails(start: Start, former: Verified, known: Boot | None) -> Iterator[Fi
 
 
 def _of_boots(
-    segment: Verified, start: Start, known: Boot | None, names: set[str]
+    segment: Verified, start: Start, known: Boot | None, over: set[str]
 ) -> Iterator[Finding]:
+    """`over`: the names of boots that another one has followed."""
     first = start.first
     at = Finding(segment.number, HEADER_SIZE, 0, 0, "", 0)
     if segment.before is not None:
         at = replace(at, seq=segment.before.where.seq + 1)
-    over = [name for name in segment.boots if name in names and name != (known and known.name)]
-    if over:
-        yield replace(at, what=f"boot {over[0]} was over")
+    for name in over.intersection(segment.boots):
+        yield replace(at, what=f"boot {name} was over")
     if known is None or known.name != first.name:
         if first.inherited and (known is not None or segment.number == 1):
             yield replace(at, what=f"boot {first.name} does not begin with opened")
         return
-    if known.opened and first.opened:
+    if known.opened and first.opened and not first.inherited:
         yield replace(at, what=f"boot {first.name} was opened already, by record {known.opened}")
-    if first.ran != known.ran:
+    if start.ran != known.ran:
         yield replace(at, what="sw, conf or proc is another than before in its boot")
     if start.mono < known.mono:
         yield replace(at, what="its clock that only goes forward went back")

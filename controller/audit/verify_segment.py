@@ -331,6 +331,7 @@ class _Work:
         first = boots.left[0] if boots.left else boot
         start = Start(
             first,
+            boots.first_ran,
             _glanced(scanned.records[0]).mono,
             scanned.durable[0],
             boots.other,

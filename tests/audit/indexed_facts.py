@@ -3,7 +3,7 @@ state, so that nothing here is read as the index reads it."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from controller.procedure import effects as f
 from controller.procedure import events as e
@@ -12,7 +12,7 @@ from controller.procedure.events import Event
 from controller.procedure.felt import expected
 from controller.procedure.row import Decision, Refused
 from controller.procedure.states import State, Step
-from controller.rules.cards import NAMES, Card
+from controller.rules.cards import NAMES
 
 Amounts: TypeAlias = list[tuple[str, int, str, int]]
 Cards: TypeAlias = set[tuple[str, int, str]]
@@ -32,7 +32,13 @@ class Facts(NamedTuple):
     problem: str
 
 
+_NOT_UNDERSTOOD: Final = Facts(set(), [], [], [], [], set(), "", "not_understood")
+_LARGEST: Final = 1 << 62
+
+
 def facts(before: State, event: Event, answer: Decision | Refused) -> Facts:
+    if _not_understood(event, answer):
+        return _NOT_UNDERSTOOD._replace(seats=_seats({event.actor.seat}))
     if isinstance(answer, Refused):
         return _refused(event, answer)
     cards = _face_up(before, event)
@@ -68,6 +74,14 @@ def facts(before: State, event: Event, answer: Decision | Refused) -> Facts:
     name = "" if second is None else second.name
     problem = found[0][0] if found else ""
     return Facts(cards, amounts, bets, found, ruled, _seats(seats), name, problem)
+
+
+def _not_understood(event: Event, answer: Decision | Refused) -> bool:
+    """SQLite has no place for such a number, and it is one that the index has."""
+    values = [getattr(event, name, 0) for name in ("seat", "card", "amount")]
+    for effect in answer.effects if isinstance(answer, Decision) else ():
+        values += [getattr(effect, name) for name in effect.__struct_fields__ if name != "cap"]
+    return any(isinstance(value, int) and abs(value) >= _LARGEST for value in values)
 
 
 def _refused(event: Event, answer: Refused) -> Facts:
@@ -158,7 +172,3 @@ def _place(state: State) -> int:
         return state.seats[0].number if state.seats else 0
     place = expected(state)
     return 0 if place is None else place.seat
-
-
-def face(name: str) -> Card:
-    return NAMES.index(name)

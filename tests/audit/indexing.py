@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -15,6 +18,7 @@ from controller.audit.log import Log
 from controller.audit.records import Entry
 from controller.procedure.engine import Procedure
 from tests.audit.dealing import Dealing, boot
+from tests.audit.table import FakeClock
 from tests.procedure.random_games import some_game
 
 Dump: TypeAlias = dict[str, list[tuple[Any, ...]]]
@@ -71,3 +75,34 @@ def rebuilt(record: Path, file: Path) -> Dump:
     with Index.anew(record, file) as index:
         index.catch_up()
         return dump(index.db)
+
+
+@contextmanager
+def with_its_clock_set(place: Path) -> Iterator[Index]:
+    """The index of rounds during which the clock was set, back and forth."""
+    table = dealt("query", 60)
+    log = boot(place, table.game)
+    clock = log._clock
+    assert isinstance(clock, FakeClock)
+    for at in range(0, len(table.entries), 150):
+        write_all(log, table.entries[at : at + 150])
+        clock.set((-3600, 5400, 2)[at // 150 % 3])
+    log.close()
+    with Index.open(place) as index:
+        index.catch_up()
+        yield index
+
+
+@cache
+def some_rounds() -> Dealing:
+    return dealt("interleaved", 25)
+
+
+def caught_up(record: Path, file: Path | None = None) -> None:
+    with Index.anew(record, file) as index:
+        index.catch_up()
+
+
+def same_as_rebuilt(index: Index) -> bool:
+    with tempfile.TemporaryDirectory() as elsewhere:
+        return dump(index.db) == rebuilt(index.record, Path(elsewhere) / "other.db")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
-import tempfile
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -28,7 +25,15 @@ from controller.audit.problems import (
 from controller.audit.reading import read_segment, segments
 from controller.audit.segments import segment_file
 from tests.audit.dealing import boot
-from tests.audit.indexing import dealt, dump, dump_of, rebuilt, write_all, written
+from tests.audit.indexing import (
+    caught_up,
+    dealt,
+    dump,
+    dump_of,
+    rebuilt,
+    write_all,
+    written,
+)
 from tests.audit.table import begun, note
 
 FLIPS: Final = 400
@@ -42,11 +47,6 @@ def place(tmp_path: Path) -> Path:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "index.db"
-
-
-def caught_up(record: Path, file: Path | None = None) -> None:
-    with Index.anew(record, file) as index:
-        index.catch_up()
 
 
 def changed(file: Path, *statements: str) -> None:
@@ -262,87 +262,6 @@ def test_a_bit_that_flipped_anywhere_in_it(place: Path) -> None:
             index.catch_up()
         assert dump_of(file) == whole
     assert told > 30
-
-
-# --- places -----------------------------------------------------------------------------------
-
-
-def test_a_place_where_no_file_can_be(place: Path, tmp_path: Path) -> None:
-    begun(place).close()
-    (tmp_path / "file").write_text("")
-    places = {
-        tmp_path / "nowhere" / "index.db": "No such file or directory",
-        tmp_path / "file" / "index.db": "Not a directory",
-        tmp_path: "is no file",
-    }
-    for there, words in places.items():
-        with pytest.raises(IndexPlace, match=f"{words}.*--index FILE"):
-            Index.open(place, there)
-        with pytest.raises(IndexPlace, match=f"{words}.*--index FILE"):
-            Index.anew(place, there)
-
-
-def test_a_name_is_a_name_of_a_file(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun(place).close()
-    monkeypatch.chdir(tmp_path)
-    for name in (":memory:", "file:other?mode=memory"):
-        caught_up(place, Path(name))
-        assert (tmp_path / name).stat().st_size > 4096
-
-
-_AS_NOBODY: Final = """
-import os, sys
-from pathlib import Path
-from controller.audit.index import Index
-from controller.audit.problems import RecordProblem
-if os.geteuid() == 0:
-    os.setgid(65534)
-    os.setuid(65534)
-try:
-    Index.open(Path(sys.argv[1]))
-except RecordProblem as problem:
-    print(problem)
-"""
-
-
-@pytest.mark.parametrize("there", [False, True])
-def test_who_may_not_write_there_is_told_to_name_another_place(there: bool) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "record"
-        begun(place).close()
-        if there:
-            caught_up(place)
-        told = as_nobody(place, 0o555)
-    assert told.stderr == ""
-    assert "the index cannot be" in told.stdout
-    assert "--index FILE" in told.stdout
-
-
-def test_who_may_not_read_the_record_is_told_that() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "record"
-        begun(place).close()
-        told = as_nobody(place, 0o000)
-    assert told.stderr == ""
-    assert "cannot be read: Permission denied" in told.stdout
-
-
-def as_nobody(place: Path, mode: int) -> subprocess.CompletedProcess[str]:
-    """Opens the index as somebody who may do with the record's directories what `mode` says."""
-    folders = (place, place / "segments")
-    for each in (*place.glob("index.db*"), *place.glob("segments/*")):
-        each.chmod(0o444)
-    place.parent.chmod(0o755)
-    for each in reversed(folders):
-        each.chmod(mode)
-    command = [sys.executable, "-c", _AS_NOBODY, str(place)]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    finally:
-        for each in folders:
-            each.chmod(0o755)
 
 
 def test_a_damaged_record_is_not_the_indexs_problem(place: Path) -> None:

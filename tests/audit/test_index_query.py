@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -22,9 +22,8 @@ from controller.audit.problems import IndexDamaged
 from controller.audit.segments import segment_file
 from controller.rules.cards import NAMES
 from controller.rules.problem import UsageProblem
-from tests.audit.dealing import boot
-from tests.audit.indexing import Dump, dealt, dump, write_all
-from tests.audit.table import FakeClock, begun, note
+from tests.audit.indexing import Dump, dump, with_its_clock_set
+from tests.audit.table import begun, note
 
 Holds: TypeAlias = Callable[["Seen"], bool]
 _QUESTIONS: Final = 250
@@ -32,18 +31,7 @@ _QUESTIONS: Final = 250
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    """Rounds of two dealers, with a clock that was set back and forth meanwhile."""
-    place = tmp_path_factory.mktemp("query") / "record"
-    table = dealt("query", 60)
-    log = boot(place, table.game)
-    clock = log._clock
-    assert isinstance(clock, FakeClock)
-    for at in range(0, len(table.entries), 150):
-        write_all(log, table.entries[at : at + 150])
-        clock.set((-3600, 5400, 2)[at // 150 % 3])
-    log.close()
-    with Index.open(place) as index:
-        index.catch_up()
+    with with_its_clock_set(tmp_path_factory.mktemp("query") / "record") as index:
         yield index
 
 
@@ -316,72 +304,15 @@ def test_a_card_at_a_seat_is_found_where_it_was_drawn(made: Index) -> None:
         assert [(seat, how) for _, seat, how in cards if how == "drawn"] == [(1, "drawn")]
 
 
-# --- how it is looked for ---------------------------------------------------------------------
-
-_SCANS: Final = re.compile(r"SCAN (?!\(subquery|goes$|s$)")
-"""A whole table is passed through; but for that of one row, and the spans, which are few."""
-_ALL_OF_THEM: Final = Wanted(
-    since=1,
-    until=1 << 60,
-    rounds=(1, 1 << 40),
-    seat=1,
-    card=13,
-    dealer="dealer",
-    kind="decision",
-    event="CardDrawn",
-    least=1,
-    most=1 << 50,
-    irregularity="misdeal",
-    person="floor",
-    problem=True,
-)
-
-
-def _plans(db: apsw.Connection, asks: Callable[[], object]) -> Iterator[tuple[str, list[str]]]:
-    """Each statement of a question, and how SQLite goes about it."""
-    asked: list[tuple[str, Any]] = []
-
-    def listen(cursor: apsw.Cursor, sql: str, values: Any) -> bool:
-        asked.append((sql, values))
-        return True
-
-    db.exec_trace = listen
-    asks()
-    db.exec_trace = None
-    for sql, values in asked:
-        if sql.startswith("SELECT"):
-            plan = db.execute(f"EXPLAIN QUERY PLAN {sql}", values)
-            yield sql, [row[3] for row in plan]
-
-
-@pytest.mark.parametrize("few", [False, True])
-@pytest.mark.parametrize("name", [*Wanted.__struct_fields__, "nothing"])
-def test_no_question_passes_through_a_whole_table(
-    made: Index, monkeypatch: pytest.MonkeyPatch, name: str, few: bool
-) -> None:
-    """An index of a million rounds answers as quickly as a small one: all is looked up."""
-    if not few:
-        monkeypatch.setattr(index_terms, "CHUNK", 2)
-    value = getattr(_ALL_OF_THEM, name, None)
-    for wanted in (Wanted(**({} if value is None else {name: value})), _ALL_OF_THEM):
-        for asks in (find, find_rounds):
-            looked = 0
-            for sql, plan in _plans(made.db, partial(asks, made.db, wanted, 5)):
-                bad = [step for step in plan if _SCANS.search(step)]
-                assert not bad, (sql, plan)
-                looked += bool(plan)
-            assert looked
-
-
-def test_lists_are_walked_in_their_order(made: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sorted are rare amounts only, and what a page has already found."""
-    monkeypatch.setattr(index_terms, "CHUNK", 2)
-    for name in Wanted.__struct_fields__:
-        wanted = Wanted(**{name: getattr(_ALL_OF_THEM, name)})
-        terms = index_terms.terms_of(made.db, wanted)
-        assert terms is not None
-        for term in terms.terms:
-            values = {**term.values, "after": 5, "upto": 1_000_000}
-            for sql in (term.walk, term.reach):
-                plan = [row[3] for row in made.db.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
-                assert not [step for step in plan if "TEMP B-TREE" in step], (name, sql, plan)
+def test_it_looks_along_the_sparsest_list(made: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is rare is found at once, whatever is common beside it."""
+    monkeypatch.setattr(index_terms, "CHUNK", 20)
+    monkeypatch.setattr(index_query, "_GOES", 1)
+    opened = [one.row for one in _seen(made) if one.row.event == "TableOpened"]
+    rare = [row for row in opened if row.kind == "decision"]
+    assert 0 < len(rare) <= len(opened) < 20
+    common = sum(one.row.kind == "decision" for one in _seen(made))
+    assert common > 500
+    page = find(made.db, Wanted(kind="decision", event="TableOpened", until=1 << 60))
+    assert list(page.rows) == rare
+    assert page.next is None

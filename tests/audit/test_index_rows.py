@@ -11,6 +11,7 @@ import pytest
 from msgspec import json
 
 from controller.audit.index import Index
+from controller.audit.index_entries import NOT_UNDERSTOOD
 from controller.audit.reading import records
 from controller.audit.records import By, Entry, Record
 from controller.procedure import effects as f
@@ -166,7 +167,8 @@ def _rounds(place: Path, table: Dealing, last: int) -> dict[int, tuple[int, ...]
             if after.round:
                 rounds[after.round][6] += waiting
             wagers = waiting = 0
-        for effect in answer.effects if isinstance(answer, Decision) else ():
+        understood = facts(before, event, answer).problem != NOT_UNDERSTOOD
+        for effect in answer.effects if isinstance(answer, Decision) and understood else ():
             _of_round(rounds, seq, effect)
     return {number: tuple(row) for number, row in rounds.items()}
 

@@ -1,0 +1,266 @@
+"""`holecard audit show` and `tail`: what stands in a record, as a timeline in words."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller.audit.cli_common import Subparsers, path_of, rounds_of, say, text_of
+from controller.audit.cli_index import add_index, caught_up
+from controller.audit.finding_records import Told, at, last_of, last_round, of_rounds, of_seqs
+from controller.audit.following import Following
+from controller.audit.heads import first_head
+from controller.audit.index_query import LONGEST, Page, find
+from controller.audit.index_terms import Wanted
+from controller.audit.looks import look
+from controller.audit.reading import read_segment
+from controller.audit.records import KINDS, Opened, Record
+from controller.audit.telling import clock_time, lines, money_of, when
+from controller.config.problems import printable
+from controller.procedure.terms import Speaks
+from controller.rules.cards import parse_card
+from controller.rules.problem import UsageProblem
+
+LOOKS: Final = """\
+Each look is written beside the record, in RECORD.looks.jsonl, before anything is shown. Cards that
+lie face down are not shown: nobody has them but surveillance, and a voided round's has
+`holecard audit open`. Times are in UTC, with ~ where the machine said that its clock was not right.
+"""
+SHOW_EXAMPLES: Final = f"""\
+examples:
+  holecard audit show run/mega-1
+  holecard audit show run/mega-1 --round 17
+  holecard audit show run/mega-1 --seq 1200-1260 --json
+  holecard audit show run/mega-1 --seat 3 --card TH
+  holecard audit show run/mega-1 --dealer Ann --kind refusal
+  holecard audit show run/mega-1 --problems --round 10-90
+
+Without anything the round at hand is shown. Whatever is looked for by seat, card, dealer, person,
+kind or problem is found with an index, which is made where there is none. --json prints a line of
+JSON for each record: its place, and the record as it was written.
+
+{LOOKS}
+Exit codes: 0 shown; 1 there is nothing of it, or the record is damaged; 2 wrong arguments, or a
+place without a record; 74 the output cannot be written.
+"""
+TAIL_EXAMPLES: Final = f"""\
+examples:
+  holecard audit tail run/mega-1
+  holecard audit tail run/mega-1 --lines 50
+  holecard audit tail run/mega-1 --follow --json
+
+{LOOKS}
+Exit codes: 0 shown; 1 the record is damaged; 2 wrong arguments, or a place without a record;
+130 interrupted, which is how --follow ends.
+"""
+_SEQS: Final = "N, or N-M with M not less than N"
+_LIMIT: Final = 100
+_MOST: Final = 100_000
+_EVERY: Final = 0.25
+"""Seconds between looks at a record that grows."""
+_BY: Final = "who looks (default: the user's name)"
+
+
+def add_show(subparsers: Subparsers) -> None:
+    parser = _parser(subparsers, "show", "show a round, or records, in words", SHOW_EXAMPLES)
+    parser.add_argument("--round", metavar="N", help="a round, or rounds N-M")
+    parser.add_argument("--seq", metavar="N", help="a record by its number, or records N-M")
+    parser.add_argument("--kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("--seat", metavar="N", type=int, help="what concerns this seat")
+    parser.add_argument("--card", metavar="CARD", help="a card that lay face up, such as TH")
+    parser.add_argument("--dealer", metavar="NAME", help="while this dealer dealt")
+    parser.add_argument("--person", metavar="NAME", help="what this person did, or stood by")
+    parser.add_argument("--irregularity", metavar="NAME", help="such as misdeal or shoe_ran_out")
+    parser.add_argument("--problems", action="store_true", help="what went wrong or was refused")
+    parser.add_argument(
+        "--limit", metavar="N", type=int, default=_LIMIT, help=f"records found (default: {_LIMIT})"
+    )
+    add_index(parser)
+    parser.set_defaults(func=show)
+
+
+def add_tail(subparsers: Subparsers) -> None:
+    parser = _parser(subparsers, "tail", "show the last records, in words", TAIL_EXAMPLES)
+    parser.add_argument(
+        "--lines", metavar="N", type=int, default=10, help="records from the end (default: 10)"
+    )
+    parser.add_argument("--follow", action="store_true", help="go on as the record grows")
+    parser.set_defaults(func=tail)
+
+
+def _parser(subparsers: Subparsers, name: str, does: str, examples: str) -> argparse.ArgumentParser:
+    parser = subparsers.add_parser(
+        name,
+        help=does,
+        description=f"{does[0].upper()}{does[1:]}.",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("record", metavar="RECORD", help="the record's directory, or a copy of it")
+    parser.add_argument("--by", metavar="NAME", help=_BY)
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each record")
+    return parser
+
+
+# --- show -------------------------------------------------------------------------------------
+
+
+def show(args: argparse.Namespace) -> int:
+    record = path_of("RECORD", args.record)
+    if not 1 <= args.limit <= _MOST:
+        raise UsageProblem("--limit", f"{args.limit} records", f"1 to {_MOST}")
+    wanted = _wanted(args)
+    if args.seq is not None and (wanted is not None or args.round is not None):
+        raise UsageProblem("--seq", "goes with nothing else", "--seq alone")
+    seqs = None if args.seq is None else _seqs(args.seq)
+    rounds = None if args.round is None else rounds_of(args.round)
+    first_head(record)  # nobody has looked at what is no record
+    look(record, "show", _asked(args), who=text_of("--by", args.by))
+    if wanted is not None:
+        found = _found(record, wanted, args)
+    elif seqs is not None:
+        found = of_seqs(record, *seqs)
+    else:
+        now = last_round(record)
+        found = of_rounds(record, *(rounds or (now, now + 1)))
+    return _print_all(found, args)
+
+
+def _seqs(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    pair = (first, last or first)
+    if not all(one.isascii() and one.isdigit() and len(one) < 19 for one in pair):
+        raise UsageProblem("--seq", f"{text!a} is no record", _SEQS)
+    low, high = map(int, pair)
+    if not 1 <= low <= high:
+        raise UsageProblem("--seq", f"{text!a} is no record", _SEQS)
+    return low, high
+
+
+def _wanted(args: argparse.Namespace) -> Wanted | None:
+    """What is looked for beside rounds; None without anything."""
+    card = None if args.card is None else parse_card(args.card, "--card")
+    filters = {name: getattr(args, name) for name in ("seat", "dealer", "kind", "person")}
+    wanted = Wanted(card=card, irregularity=args.irregularity, problem=args.problems, **filters)
+    if wanted == Wanted():
+        return None
+    return wanted if args.round is None else replace(wanted, rounds=rounds_of(args.round))
+
+
+def _asked(args: argparse.Namespace) -> str:
+    """What is looked at, for the file of looks."""
+    names = ("round", "seq", "kind", "seat", "card", "dealer", "person", "irregularity")
+    given = [f"{name} {getattr(args, name)}" for name in names if getattr(args, name) is not None]
+    if args.problems:
+        given.append("problems")
+    return ", ".join(given) or "the round at hand"
+
+
+def _found(record: Path, wanted: Wanted, args: argparse.Namespace) -> Iterator[Told]:
+    """What the index finds, read from the segments."""
+    with caught_up(record, args.index) as index:
+        boots: dict[int, Opened | None] = {}
+        left, after = args.limit, 0
+        while left:
+            page: Page = find(index.db, wanted, after, min(left, LONGEST))
+            for row in page.rows:
+                if row.segment not in boots:
+                    boots[row.segment] = _opened_in(record, row.segment)
+                frame, found = at(record, row.place)
+                yield Told(row.place, frame.data, found, boots[row.segment])
+            left -= len(page.rows)
+            if page.next is None:
+                return
+            after = page.next
+    say(f"there are more; --limit {args.limit} was asked for")
+
+
+def _opened_in(record: Path, number: int) -> Opened | None:
+    """The last boot of a segment: all that is wanted of it is how amounts are written."""
+    told: Opened | None = read_segment(record, number).snapshot.opened or None
+    return told
+
+
+def _print_all(found: Iterable[Told], args: argparse.Namespace) -> int:
+    printer = _Printer(json=args.json)
+    for told in found:
+        printer(told)
+    if not printer.count:
+        say("there is nothing of it in the record")
+    return 0 if printer.count else 1
+
+
+# --- tail -------------------------------------------------------------------------------------
+
+
+def tail(args: argparse.Namespace) -> int:
+    record = path_of("RECORD", args.record)
+    if not 0 <= args.lines <= _MOST:
+        raise UsageProblem("--lines", f"{args.lines} records", f"0 to {_MOST}")
+    first_head(record)
+    asked = f"the last {args.lines}{', and all that follow' if args.follow else ''}"
+    look(record, "tail", asked, who=text_of("--by", args.by))
+    following = Following(record) if args.follow else None
+    printer = _Printer(json=args.json)
+    for told in last_of(record, args.lines) if args.lines else ():
+        if following is None or told.place.seq <= following.where.seq:
+            printer(told)
+    while following is not None:
+        for told in following.more():
+            printer(told)
+        sys.stdout.flush()
+        time.sleep(_EVERY)
+    return 0
+
+
+# --- how a record is shown --------------------------------------------------------------------
+
+
+class _Printer:
+    """Prints records one after the other; a line with the day where another one begins."""
+
+    def __init__(self, *, json: bool) -> None:
+        self._json = json
+        self._day = ""
+        self._boot: Opened | None = None
+        self._money: Speaks = money_of(None)
+        self.count = 0
+
+    def __call__(self, told: Told) -> None:
+        self.count += 1
+        if self._json:
+            place = told.place
+            head = f'{{"segment":{place.segment},"offset":{place.offset},"record":'
+            _print_text(f"{head}{told.data.decode(errors='replace')}}}")
+            return
+        if told.opened is not self._boot:
+            self._boot, self._money = told.opened, money_of(told.opened)
+        for line in self._lines(told.record):
+            _print_text(line)
+
+    def _lines(self, record: Record) -> Iterator[str]:
+        day = when(record.utc)[:10]
+        if day != self._day:
+            self._day = day
+            yield f"{day} UTC, gaming day {printable(record.day)}, table {printable(record.table)}"
+        sure = " " if record.clock == "synced" else "~"
+        who = printable(record.by.name)
+        seat = f" (seat {record.by.seat})" if record.by.seat else ""
+        head = f"{clock_time(record.utc)}{sure} {record.seq:>7}  round {record.round:<4} "
+        first, *rest = lines(record, self._money)
+        yield f"{head} {who}{seat}: {first}"
+        indent = " " * len(head)
+        yield from (f"{indent} {line}" for line in rest)
+
+
+def _print_text(text: str) -> None:
+    """Prints what the terminal's encoding has, and the rest by its number."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
