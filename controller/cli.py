@@ -57,6 +57,7 @@ COMMANDS = (
     Command("devices", "controller.devices.cli:register", "pair devices with this host", True),
     Command("keys", "controller.audit.cli_keys:register", "make the keys of the record"),
     Command("audit", "controller.audit.cli_audit:register", "verify, show and export a record"),
+    Command("people", "controller.table.cli_people:register", "keep the people of a house"),
 )
 
 EXIT_NO = 1  # a record that is damaged, or is not what the rules make of it

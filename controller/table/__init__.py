@@ -1,0 +1,1 @@
+"""The running table: devices, people and the record around the procedure."""
