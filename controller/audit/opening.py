@@ -31,7 +31,9 @@ from controller.audit.segments import DIRECTORY, SPARE, numbers
 from controller.audit.tails import Tail, Verdict
 
 LOCK: Final = "lock"
-_OURS: Final = frozenset({LOCK, DIRECTORY, "tails", "cosigned", "index.db", "keys"})
+_OURS: Final = frozenset(
+    {LOCK, DIRECTORY, "tails", "cosigned", "index.db", "index.db-wal", "index.db-shm", "keys"}
+)
 """What may lie in a record's directory before the first segment does: demo keys too."""
 
 
