@@ -22,7 +22,7 @@ from controller.audit.records import Opened, Place, encode, read_record
 from controller.audit.strict import UNREADABLE, Strict, StrictBy
 from controller.audit.verify_data import check_data
 from controller.audit.verify_facts import Code
-from controller.audit.verify_hidden import HIDDEN, LAID, Hidden, wrong_laid
+from controller.audit.verify_hidden import HIDDEN, LAID, Hidden, wrong_refusal
 from controller.procedure.events import Actor
 
 DECIDED: Final = frozenset(("decision", "refusal"))
@@ -109,7 +109,7 @@ class Decisions:
     def tells(self, row: Strict) -> str:
         """A refusal that tells a card that lies face down."""
         data = row.bytes
-        return wrong_laid(data) if event_of(data) in LAID else ""
+        return wrong_refusal(data) if event_of(data) in LAID else ""
 
     def _play(self, record: bytes, place: Place, former: Opened | None) -> str:
         """Into the replay, if there still is one: what follows from a wrong state says nothing."""

@@ -95,7 +95,9 @@ class Holes:
 
     def _laid(self, hidden: Hidden, said: _Said) -> str:
         event, cursor = said.event, hidden.cursor
-        wrong = _wrong_laid(event)
+        wrong = _told(event)
+        if not wrong and not _is_commitment(event.commitment):
+            wrong = f"{event.type} without a commitment: nothing binds its card"
         if wrong:
             return wrong
         sealed = _SEALED.fullmatch(said.sealed) is not None and cursor is not None
@@ -136,20 +138,17 @@ class Holes:
         return ""
 
 
-def wrong_laid(data: bytes) -> str:
-    """What a decision or refusal tells of a card that lies face down, and must not."""
+def wrong_refusal(data: bytes) -> str:
+    """What a refusal tells of a card that lies face down, and must not."""
     try:
-        return _wrong_laid(_read(data).event)
+        return _told(_read(data).event)
     except UNREADABLE as problem:
         return f"a card face down that cannot be read: {problem}"
 
 
-def _wrong_laid(event: _Event) -> str:
-    if event.card is not UNSET or event.opening:
-        return f"{event.type} tells the card that lies face down"
-    if not _is_commitment(event.commitment):
-        return f"{event.type} without a commitment: nothing binds its card"
-    return ""
+def _told(event: _Event) -> str:
+    told = event.card is not UNSET or event.opening
+    return f"{event.type} tells the card that lies face down" if told else ""
 
 
 def _is_commitment(text: str) -> bool:

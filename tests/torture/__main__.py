@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.audit.power_runs import states
+from tests.torture import altered
 from tests.torture.kills import KILL, all_injected, killed_under_load
 from tests.torture.stalls import stalled
 
@@ -49,10 +50,20 @@ def stalls(scratch: Path, share: int, seed: int) -> Counted:
     return {"stalls": len(counted), "records acknowledged": sum(counted)}
 
 
+def flips(scratch: Path, share: int, seed: int) -> Counted:
+    return altered.counted(altered.flips(scratch / "record", share, seed))
+
+
+def tampering(scratch: Path, share: int, seed: int) -> Counted:
+    return altered.counted(altered.rewritings(scratch, share, seed))
+
+
 PARTS: Final[dict[str, Callable[[Path, int, int], Counted]]] = {
     "power": power,
     "kills": kills,
     "calls": calls,
+    "flips": flips,
+    "tampering": tampering,
     "stalls": stalls,
 }
 
