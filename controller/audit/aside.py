@@ -61,13 +61,18 @@ def set_aside(opening: Opening) -> None:
 
 
 def untold(opening: Opening) -> list[TailSet]:
-    """What was set aside from the last segment and stands in no record yet."""
+    """What was set aside from the last segment and stands in no record yet; from the one before
+    it too, where this one began before a boot could tell of it."""
     place = opening.record / TAILS
     if opening.segment is None or not place.is_dir():
         return []
-    told = {_file_of(record) for record in opening.records if record.kind == "tail"}
+    number, records = opening.segment.number, opening.records
+    where = [number]
+    if not any(record.kind == "opened" for record in records):
+        where, records = [number - 1, number], [*opening.former(), *records]
+    told = {_file_of(record) for record in records if record.kind == "tail"}
     found = []
-    for file in sorted(place.glob(f"{opening.segment.number:08d}-*.json")):
+    for file in [one for each in where for one in sorted(place.glob(f"{each:08d}-*.json"))]:
         name = f"{TAILS}/{file.name}"
         if name not in told:
             kept = _read(file)
@@ -91,7 +96,7 @@ def _file_of(record: Record) -> str:
 def _read(file: Path) -> _Kept:
     try:
         return msgspec.json.decode(file.read_bytes(), type=_Kept)
-    except msgspec.DecodeError as problem:
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as problem:
         raise Damaged(file, f"cannot be read: {problem}", ASK) from None
 
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Final, TypeAlias
 
 from msgspec import Raw
@@ -32,6 +33,8 @@ MOST_WAITING: Final = 1024
 """Groups that may wait; a table has a few at once, so more is a disk that has stopped."""
 MOST_TOGETHER: Final = 256 * 1024
 """Bytes of `data` that one sync takes."""
+LARGEST: Final = 2**63 - 1
+"""Of the integers in a record."""
 CLOSE_WAIT: Final = 30.0
 """Seconds that the disk has for what is being written at the end."""
 RETRY_SIGN: Final = 1.0
@@ -57,8 +60,10 @@ class _Group:
 
     def answer(self, answer: Together | Exception) -> None:
         """In whoever's thread; what a loop waits for, in the loop's."""
-        if self.waits.done():
+        if isinstance(self.waits, Future) and not self.waits.set_running_or_notify_cancel():
             return  # whoever waited has given up
+        if self.waits.done():
+            return
         if isinstance(answer, Exception):
             self.waits.set_exception(answer)
         else:
@@ -96,6 +101,10 @@ class Book:
         self._failed: Failed | None = None
         self._closed = False
         self._waiting: SimpleQueue[_Group | None] = SimpleQueue()
+        self._door = Lock()
+        """Nothing is put behind the last thing that is taken."""
+        self._taken: Sequence[_Group] = ()
+        """What is being recorded."""
         self._sign_after = 0.0
         self._thread = Thread(target=self._work, name="record", daemon=True)
         self._thread.start()
@@ -127,14 +136,18 @@ class Book:
         return await answer
 
     def _put(self, group: _Group) -> None:
-        if self._failed is not None:
-            raise self._failed
-        if self._closed:
-            raise Failed(self._log.record, OSError(errno.EBADF, "it is closed"))
-        if self._waiting.qsize() >= MOST_WAITING:
-            todo = "hold the table until its disk is quick again; nothing was written of this"
-            raise Busy(self._log.record, f"{MOST_WAITING} entries wait to be recorded", todo)
-        self._waiting.put(group)
+        with self._door:
+            if self._failed is not None:
+                raise self._failed
+            if self._closed:
+                raise self._gone()
+            if self._waiting.qsize() >= MOST_WAITING:
+                todo = "hold the table until its disk is quick again; nothing was written of this"
+                raise Busy(self._log.record, f"{MOST_WAITING} entries wait to be recorded", todo)
+            self._waiting.put(group)
+
+    def _gone(self) -> Failed:
+        return self._failed or Failed(self._log.record, OSError(errno.EBADF, "it is closed"))
 
     async def close(self) -> None:
         """What waits is recorded, then the record is closed in good order. Failed."""
@@ -143,9 +156,10 @@ class Book:
 
     def close_now(self) -> None:
         """close() for a thread without a loop."""
-        if not self._closed:
-            self._closed = True
-            self._waiting.put(None)
+        with self._door:
+            if not self._closed:
+                self._closed = True
+                self._waiting.put(None)
         self._thread.join(CLOSE_WAIT)
         if self._thread.is_alive():
             late = OSError(errno.ETIMEDOUT, f"it has not closed within {CLOSE_WAIT:g} s")
@@ -156,13 +170,20 @@ class Book:
     # --- in the thread --------------------------------------------------------------------
 
     def _work(self) -> None:
-        going = True
-        while going:
-            groups, going = self._wait()
-            if groups:
-                self._record(groups)
-            self._sign_if_due(groups)
-        self._end()
+        try:
+            going = True
+            while going:
+                self._taken, going = self._wait()
+                if self._taken:
+                    self._record(self._taken)
+                self._sign_if_due(self._taken)
+                self._taken = ()
+        finally:
+            # Whatever ended it: nobody waits for ever, and nothing looks as if all were well.
+            bug = sys.exc_info()[1]
+            if bug is not None:
+                self._fail(Failed(self._log.record, bug))
+            self._end()
 
     def _wait(self) -> tuple[list[_Group], bool]:
         """Whatever waits now, or comes before the next checkpoint is due."""
@@ -190,15 +211,17 @@ class Book:
     def _record(self, groups: Sequence[_Group]) -> None:
         """All together, or one by one where they do not go together."""
         if self._failed is not None:
-            failed = self._failed
-            _answer([(group, failed) for group in groups])
+            _answer([(group, self._failed) for group in groups])
             return
         try:
             made = self._log.write([entry for group in groups for entry in group.entries])
         except Failed as failed:
-            self._fail(failed)
             _answer([(group, failed) for group in groups])
-        except (NotNow, TooLarge) as refused:
+            self._fail(failed)
+        except NotNow as refused:
+            # All of them, or what came later would be recorded before what came first.
+            _answer([(group, refused) for group in groups])
+        except TooLarge as refused:
             if len(groups) == 1:
                 _answer([(groups[0], refused)])
                 return
@@ -235,16 +258,22 @@ class Book:
 
     def _end(self) -> None:
         try:
-            self._log.close()
+            if self._failed is None:
+                self._log.close()
+            else:
+                self._log.let_go()
         except Failed as failed:
             self._fail(failed)
-        except RecordProblem as problem:  # no room for its last words: all that counts is there
+        except (RecordProblem, TooLarge) as problem:  # no room for last words: all else is there
             self._fail(Failed(self._log.record, problem))
-        gone = self._failed or Failed(self._log.record, OSError(errno.EBADF, "it is closed"))
-        while not self._waiting.empty():
-            group = self._waiting.get()
-            if group is not None:
-                _answer([(group, gone)])
+        with self._door:
+            self._closed = True
+            left = list(self._taken)
+            while not self._waiting.empty():
+                group = self._waiting.get()
+                if group is not None:
+                    left.append(group)
+        _answer([(group, self._gone()) for group in left])
 
 
 def _group(entries: Sequence[Entry], waits: _Waits, loop: _Loop | None = None) -> _Group:
@@ -257,6 +286,9 @@ def _group(entries: Sequence[Entry], waits: _Waits, loop: _Loop | None = None) -
         if one.kind in OWN:
             raise ValueError(f"a {one.kind} is written by the record itself")
         data = encode(one.data)
+        encode((one.by, one.cursor))
+        if not (0 <= one.round <= LARGEST and 0 <= one.cause <= LARGEST):
+            raise ValueError(f"round {one.round}, cause {one.cause}; allowed: 0 to 2^63 - 1")
         size += len(data)
         ready.append(
             Entry(

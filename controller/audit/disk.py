@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
@@ -41,7 +42,10 @@ class RealDisk:
     """The operating system's."""
 
     def create(self, file: Path) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        # Never the file that was there: somebody who comes late may write to that one yet.
+        with suppress(FileNotFoundError):
+            os.unlink(file)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         return os.open(file, flags, MODE)
 
     def open(self, file: Path) -> int:

@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw
 
 from controller.audit.aside import set_aside, untold
 from controller.audit.clock import Clock, Day, SystemClock, gaming_day
-from controller.audit.disk import whole_write
+from controller.audit.disk import DIRECTORY_MODE, whole_write
 from controller.audit.frames import chain_start
 from controller.audit.notes import SigningKey
 from controller.audit.opening import Opening
@@ -50,7 +50,9 @@ from controller.audit.segments import (
 from controller.audit.signing import Signer, table_name
 from controller.audit.spares import Spares
 from controller.audit.staging import Head, Staged, TooLarge, stage
+from controller.audit.tails import MOST_TORN
 from controller.audit.tree import Frontier, leaf_hash
+from controller.audit.unsigned import in_doubt
 from controller.procedure.states import State
 
 STEP_US: Final = 500_000
@@ -101,16 +103,16 @@ class Log:
         self._unsigned_since = 0
         self._begun = False
         """Something of this boot stands in the record: `mono` has its own pace from there on."""
-        last, segment = opening.last, opening.segment
-        if last is not None and segment is not None:
+        last, segment = opening.last_told, opening.segment
+        if last is not None:
             self._moment = Moment(last.utc, last.mono, last.clock)
+        if segment is not None:
             self._round = max(record.round for record in opening.records)
             self._number, self._at = segment.number, segment.end
-            self._where = self._read_to = segment.after
+            self._where, self._read_to = segment.after, segment.before
             hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
             self._tree = Frontier.of(segment.before.seq, hashes)
-            for frame in segment.frames:
-                self._tree.add(leaf_hash(frame.data))
+            self._leaves = [leaf_hash(frame.data) for frame in segment.frames]
         self._signer = Signer(self.record, origin, self._tree)
 
     @classmethod
@@ -128,8 +130,10 @@ class Log:
         """A boot begins: sets aside what must be, then records `opened` and its certificate, and
         signs. `state`: what the opening's records make of the procedure.
 
-        Takes the opening's lock with it, whatever comes of it. NoRoom, Failed, Damaged."""
+        Takes the opening's lock with it, whatever comes of it. NoRoom, Failed, Damaged;
+        BadSignature, Unsigned where the last segment is not signed as it must be."""
         if size < SMALLEST:
+            opening.close()
             raise ValueError(f"a segment of {size} bytes; at least {SMALLEST}")
         snapshot = opening.snapshot
         new = f"holecard/{identity.table}/{secrets.token_hex(8)}"
@@ -142,25 +146,33 @@ class Log:
         try:
             log._begin(opening, table_key)
         except BaseException:
-            log._let_go()
+            log.let_go()
             raise
         return log
 
     def _begin(self, opening: Opening, table_key: Ed25519PrivateKey) -> None:
         last = 0 if opening.last is None else opening.last.seq
+        verifier = SigningKey(table_name(self.origin), table_key).verifier
+        doubt = in_doubt(opening, verifier)
         try:
             if opening.segment is None:
-                (self.record / DIRECTORY).mkdir(mode=0o750, exist_ok=True)
+                (self.record / DIRECTORY).mkdir(mode=DIRECTORY_MODE, exist_ok=True)
                 self._disk.sync_directory(self.record)
+                self._disk.sync_directory(self.record.parent)
                 self._next_segment(self._clock())
             else:
                 set_aside(opening)
                 self._fd = self._disk.open(opening.segment.file)
-                self._signer.begin(self._number, self._at)
+                # What was read may be in memory only: written by one that was killed, or kept there
+                # by a disk that failed. From here on it is on the disk, and what is on the disk.
+                self._disk.sync(self._fd)
+                self._disk.sync_directory(opening.segment.file.parent)
+                self._signer.begin(self._number, HEADER_SIZE)
+                self._signer.read_back(self._at, self._read_to, self._where)
+                self._read_to = self._where
         except OSError as problem:
             raise Failed(self.record, problem) from problem
         tails = untold(opening)
-        key = str(SigningKey(table_name(self.origin), table_key).verifier)
         torn = sum(tail.size for tail in tails)
         way = self._signer.way
         me = self._identity
@@ -172,12 +184,13 @@ class Log:
             me.proc,
             me.code,
             Raw(me.game),
-            key,
+            str(verifier),
             last,
             torn,
             way,
         )
         told = [Entry("tail", CONTROLLER, tail, self._round) for tail in tails]
+        told += [Entry("fault", CONTROLLER, one, self._round) for one in doubt]
         opened_at = self._write([Entry("opened", CONTROLLER, opened, self._round), *told])[0].seq
         self._opened = opened
         note = self._signer.certificate(self.boot, opened_at, table_key)
@@ -215,14 +228,14 @@ class Log:
         """A checkpoint over all that was written. NoRoom, Failed."""
         if self._failed is not None:
             raise Failed(self.record, self._failed)
-        try:
+        with self._surely():
             self._signer.read_back(self._at, self._read_to, self._where)
             self._read_to = self._where
             note = self._signer.checkpoint(self._grown())
-        except (OSError, Damaged) as problem:
-            raise self._fail(problem) from problem
+        signed = self._where.seq
         made = self._write([Entry("checkpoint", CONTROLLER, NoteData(note), self._round)])[0]
-        self._unsigned_since = 0
+        if made.seq == signed + 1:
+            self._unsigned_since = 0  # else a snapshot or a clock that was set came between
         return made
 
     def close(self) -> None:
@@ -233,7 +246,20 @@ class Log:
                 self._write([Entry("closed", CONTROLLER, NOTHING, self._round)])
                 self.sign()
         finally:
-            self._let_go()
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Without a word more: what stands in the record is as a kill would leave it."""
+        self._failed = self._failed or OSError(errno.EBADF, "it is closed")
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+        self._signer.close()
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):  # all that counts was synced, or has failed
+                self._disk.close(self._fd)
+            self._fd = -1
+        self._spares.close()
 
     # --- writing --------------------------------------------------------------------------
 
@@ -242,6 +268,8 @@ class Log:
         moment = self._clock()
         told = self._clock_set(moment)
         staged = self._staged([*told, *entries], moment)
+        if len(staged.data) > MOST_TORN:
+            raise TooLarge(f"{len(staged.data)} bytes at once; at most {MOST_TORN}")
         if self._at + len(staged.data) > self.size:
             if HEADER_SIZE + len(staged.data) > self.size:
                 raise TooLarge(f"{len(staged.data)} bytes at once; a segment has {self.size}")
@@ -249,12 +277,12 @@ class Log:
             staged = self._staged([*told, *entries], moment)
             if self._at + len(staged.data) > self.size:
                 raise TooLarge(f"{len(staged.data)} bytes at once; {self.size - self._at} are free")
-        try:
+        with self._surely():
             whole_write(self._disk, self._fd, staged.data, self._at)
             self._disk.sync(self._fd)
-        except OSError as problem:
-            raise self._fail(problem) from problem
-        self._took(staged, moment)
+        self._took(staged)
+        self._moment = moment
+        self._begun = True
         for entry in entries:
             self._learn(entry)
         if not self._unsigned_since:
@@ -265,13 +293,11 @@ class Log:
         """Changes nothing. TooLarge."""
         return stage(entries, self._head, moment, self._day(moment.utc), self._where)
 
-    def _took(self, staged: Staged, moment: Moment) -> None:
+    def _took(self, staged: Staged) -> None:
         """They are on the disk."""
         self._leaves += staged.leaves
         self._at += len(staged.data)
         self._where = Where(staged.made[-1].seq, staged.made[-1].chain)
-        self._moment = moment
-        self._begun = True
 
     def _grown(self) -> Frontier:
         """The tree over all that was written."""
@@ -296,7 +322,7 @@ class Log:
         ran = (moment.mono - last.mono) // 1000
         if self._begun:
             wanted = last.utc + ran
-            if abs(moment.utc - wanted) <= STEP_US:
+            if abs(moment.utc - wanted) <= STEP_US and moment.utc >= last.utc:
                 return []
         elif moment.utc >= last.utc:
             return []
@@ -326,7 +352,7 @@ class Log:
         staged = self._staged([Entry("snapshot", CONTROLLER, snapshot, self._round)], moment)
         if HEADER_SIZE + len(staged.data) > self.size:
             raise TooLarge(f"a snapshot of {len(staged.data)} bytes; a segment has {self.size}")
-        try:
+        with self._surely():
             if self._fd >= 0:
                 self._signer.read_back(self._at, self._read_to, self._where)
                 self._read_to = self._where
@@ -342,27 +368,20 @@ class Log:
             except BaseException:
                 self._disk.close(fd)
                 raise
-        except (OSError, Damaged) as problem:
-            raise self._fail(problem) from problem
         if self._fd >= 0:
             self._disk.close(self._fd)
         self._fd, self._number, self._at = fd, number, HEADER_SIZE
-        self._took(staged, moment)
+        self._took(staged)
         self._spares.prepare()
 
-    def _fail(self, first: OSError | Damaged) -> Failed:
-        """The first cause stays."""
-        self._failed = self._failed or first
-        return Failed(self.record, self._failed)
-
-    def _let_go(self) -> None:
-        self._signer.close()
-        self._spares.close()
-        if self._fd >= 0:
-            with contextlib.suppress(OSError):  # all that counts was synced, or has failed
-                self._disk.close(self._fd)
-            self._fd = -1
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
-        self._failed = self._failed or OSError(errno.EBADF, "it is closed")
+    @contextlib.contextmanager
+    def _surely(self) -> Iterator[None]:
+        """What ends this half-way, whatever it is, ends the log: what the disk holds is not known
+        then. The first cause stays."""
+        try:
+            yield
+        except BaseException as problem:
+            self._failed = self._failed or problem
+            if isinstance(problem, OSError | Damaged):
+                raise Failed(self.record, self._failed) from problem
+            raise

@@ -18,8 +18,16 @@ from typing import Final
 import msgspec
 
 from controller.audit.disk import DIRECTORY_MODE, MODE, Disk, RealDisk
-from controller.audit.problems import CannotWrite, InUse, NoRecord, OtherTable, Unexplained
+from controller.audit.problems import (
+    CannotWrite,
+    InUse,
+    Missing,
+    NoRecord,
+    OtherTable,
+    Unexplained,
+)
 from controller.audit.reading import (
+    ASK,
     Segment,
     in_words,
     missing,
@@ -31,9 +39,8 @@ from controller.audit.segments import DIRECTORY, SPARE, numbers
 from controller.audit.tails import Tail, Verdict
 
 LOCK: Final = "lock"
-_OURS: Final = frozenset(
-    {LOCK, DIRECTORY, "tails", "cosigned", "index.db", "index.db-wal", "index.db-shm", "keys"}
-)
+COSIGNED: Final = "cosigned"
+_OURS: Final = frozenset({LOCK, DIRECTORY, "keys"})
 """What may lie in a record's directory before the first segment does: demo keys too."""
 
 
@@ -47,6 +54,8 @@ class Opening:
         self.segment: Segment | None = None
         """The last one; None in a new record."""
         self.tail: Tail | None = None
+        self.accept: tuple[str, str] | None = None
+        """Two people who accept what cannot be explained, or was not signed."""
         self.accepted: tuple[str, str] | None = None
         self.records: list[Record] = []
         """Those of the last segment, its snapshot's first."""
@@ -67,6 +76,7 @@ class Opening:
         _look_at(record)
         lock = _locked(record)
         opening = cls(record, disk or RealDisk(), lock)
+        opening.accept = accept
         try:
             if there := _there(record):
                 opening._read(there[-1], table, accept)
@@ -88,6 +98,21 @@ class Opening:
     @property
     def last(self) -> Record | None:
         return self.records[-1] if self.records else None
+
+    @property
+    def last_told(self) -> Record | None:
+        """The last record that is no snapshot: the clocks of the next one are held against it."""
+        told = [record for record in self.records if record.kind != "snapshot"]
+        if not told and self.records:
+            told = [record for record in self.former() if record.kind != "snapshot"]
+        return told[-1] if told else None
+
+    def former(self) -> list[Record]:
+        """The records of the segment before the last one, where it is here. Damaged."""
+        if self.segment is None or self.segment.number - 1 not in numbers(self.record):
+            return []
+        before = read_segment(self.record, self.segment.number - 1)
+        return [record_of(before.file, frame) for frame in before.frames]
 
     @property
     def state(self) -> bytes | None:
@@ -112,7 +137,10 @@ class Opening:
 
     def closed(self) -> bool:
         """Whether the controller ended in good order: `closed`, and its checkpoint."""
-        return "closed" in [record.kind for record in self.records[-2:]]
+        told = [record for record in self.records if record.kind != "snapshot"]
+        if len(told) < 2 and self.records:
+            told = [*self.former(), *told]
+        return "closed" in [record.kind for record in told[-2:]]
 
     def cursor(self, device: str) -> DeviceCursor | None:
         return self.cursors.get(device)
@@ -137,6 +165,10 @@ class Opening:
         if found != table:
             what = f"is the record of table {found}, not of {table}"
             raise OtherTable(self.record, what, "name the record of this table")
+        seen = _witnessed(self.record)
+        if seen > segment.after.seq:
+            what = f"ends with record {segment.after.seq}; a witness has seen {seen}"
+            raise Missing(self.record, what, ASK)
         self.tail = tail = segment.tail()
         if tail.verdict is Verdict.MISSING:
             raise missing(segment, tail)
@@ -190,3 +222,9 @@ def _look_at(record: Path) -> None:
         if strange:
             what = f"holds no record, but {strange[0]}"
             raise NoRecord(place, what, "name a record's directory or an empty one")
+
+
+def _witnessed(record: Path) -> int:
+    """The most records that a witness's note which lies here is over."""
+    sizes = [file.stem for file in (record / COSIGNED).glob("*.note")]
+    return max((int(size) for size in sizes if size.isdecimal() and size.isascii()), default=0)

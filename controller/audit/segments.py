@@ -7,7 +7,7 @@ from pathlib import Path
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
-from controller.audit.disk import Disk, whole_write
+from controller.audit.disk import Disk
 from controller.audit.problems import Damaged, NoRecord
 
 DIRECTORY: Final = "segments"
@@ -80,8 +80,9 @@ def make_spare(disk: Disk, record: Path, size: int) -> None:
     file = spare_file(record)
     fd = disk.create(file)
     try:
-        for offset in range(0, size, len(_ZEROS)):
-            whole_write(disk, fd, _ZEROS[: size - offset], offset)
+        at = 0
+        while at < size:  # a disk that is full says so when it is asked for the rest
+            at += disk.write(fd, _ZEROS[: size - at], at)
         disk.sync(fd)
     finally:
         disk.close(fd)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as StillRunning
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,8 @@ from controller.audit.segments import make_spare, spare_file
 
 WAIT: Final = 30.0
 """Seconds that the disk has for a segment that is wanted now."""
+CLOSE_WAIT: Final = 10.0
+"""Seconds that one in the making has at the end."""
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
 """What can be otherwise later, and has touched nothing that counts."""
 
@@ -29,17 +31,18 @@ class Spares:
         self._made: Future[None] | None = None
 
     def prepare(self) -> None:
-        """Begins to make one, if none is there or in the making."""
-        if self._made is None:
+        """Begins to make one, if none is there or in the making, or there was no room for it."""
+        if self._made is None or _no_room(self._made):
             self._made = self._thread.submit(make_spare, self._disk, self._record, self._size)
 
     @property
     def problem(self) -> OSError | None:
-        """Why there is none, where that is known: what the table can be told ahead of time."""
-        if self._made is None or not self._made.done():
-            return None
-        problem = self._made.exception()
-        return problem if isinstance(problem, OSError) else None
+        """Why there is none, where that is known: what the table can be told ahead of time. Asked
+        again, it is tried again."""
+        problem = None if self._made is None else _no_room(self._made)
+        if problem is not None:
+            self.prepare()
+        return problem
 
     def take(self) -> Path:
         """The spare's file, when it is ready. NoRoom: try again later. Failed."""
@@ -52,7 +55,6 @@ class Spares:
             late = OSError(errno.ETIMEDOUT, f"the next segment took more than {WAIT:g} s")
             raise Failed(self._record, late) from None
         except OSError as problem:
-            self._made = None
             if problem.errno not in NO_ROOM:
                 raise Failed(self._record, problem) from problem
             what = f"there is no room for the next segment: {problem.strerror}"
@@ -62,4 +64,15 @@ class Spares:
         return spare_file(self._record)
 
     def close(self) -> None:
-        self._thread.shutdown()
+        """What is being made is let go of: nobody will use that file."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        if self._made is not None and not self._made.done():  # what was called off is done
+            wait([self._made], CLOSE_WAIT)
+
+
+def _no_room(made: Future[None]) -> OSError | None:
+    """Why it was not made, where it can be tried again."""
+    if not made.done() or made.cancelled():
+        return None
+    problem = made.exception()
+    return problem if isinstance(problem, OSError) and problem.errno in NO_ROOM else None

@@ -40,10 +40,10 @@ async def same_timing(bench: Bench) -> str | None:
     """Two orders of cards drawn with the same timing give frames of the same lengths and, in
     simulated time, exactly the same gaps."""
     bench.need_exact("two known orders of cards, drawn with the same timing")
-    low = await _tap(bench, _LOW)
-    high = await _tap(bench, _HIGH)
-    again = await _tap(bench, _LOW)
-    for other in (high, again):
+    low, high, low_again, high_again = [
+        await _tap(bench, cards) for cards in (_LOW, _HIGH, _LOW, _HIGH)
+    ]
+    for other in (high, low_again, high_again):
         unlike = tap.differs(low.frames, other.frames) if bench.wire.simulated else None
         if unlike is not None:
             raise bench.finding(
@@ -57,7 +57,7 @@ async def same_timing(bench: Bench) -> str | None:
             )
     if bench.wire.simulated:
         return None
-    off = max(abs(one - two) for one, two in zip(_gaps(low), _gaps(high), strict=True))
+    off = _off((low, low_again), (high, high_again))
     if off > _REAL_GAP_US:
         raise bench.finding(
             f"gaps that differ by less than {_REAL_GAP_US // 1000} ms",
@@ -95,6 +95,14 @@ def _tapped(heard: list[Arrival]) -> list[Tapped]:
 def _gaps(run: _Run) -> list[int]:
     times = run.records[:_DRAWN]
     return [after - before for before, after in itertools.pairwise(times)]
+
+
+def _off(low: tuple[_Run, ...], high: tuple[_Run, ...]) -> int:
+    """By how much the cards change a gap: what a busy machine does to one run it does not do to
+    every one with these cards, so each gap counts by the two runs that are most alike."""
+    pairs = [(_gaps(one), _gaps(two)) for one in low for two in high]
+    alike = [min(abs(one[at] - two[at]) for one, two in pairs) for at in range(_DRAWN - 1)]
+    return max(alike)
 
 
 def _sizes(run: _Run) -> list[int]:

@@ -58,6 +58,15 @@ class PowerDisk(RealDisk):
                 self._names[self._name(file)] = known
         self._safe_names = dict(self._names)
 
+    def killed(self, off_at: int | None) -> PowerDisk:
+        """The process was killed, the power stayed on: the next one finds all that was written, and
+        of that is on the disk what was."""
+        other = PowerDisk(self.root, off_at)
+        other._names = dict(self._names)
+        other._safe_names = dict(self._safe_names)
+        other._loose_names = {where: list(all_) for where, all_ in self._loose_names.items()}
+        return other
+
     def _name(self, file: Path) -> str:
         return str(file.relative_to(self.root))
 
@@ -112,6 +121,8 @@ class PowerDisk(RealDisk):
 
     def sync_directory(self, directory: Path) -> None:
         self._count()
+        if not directory.is_relative_to(self.root):
+            return
         name = str(directory.relative_to(self.root))
         self._loose_names.pop(name, None)
         if not self._loose_names:

@@ -53,7 +53,7 @@ def play(place: Path, disk: PowerDisk, random: Random, kept: Kept) -> None:
                 log.sign()
         log.close()
     except PowerLost:
-        log._let_go()
+        log.let_go()
         raise
 
 
@@ -80,6 +80,22 @@ def states(scratch: Path, seed: int, count: int) -> Iterator[int]:
                 return
 
 
+def _killed(place: Path, disk: PowerDisk, random: Random, kept: Kept) -> PowerDisk:
+    """Killed first, and the power goes in the next boot. What was not acknowledged by then may be
+    lost yet, until that boot has acknowledged something after it."""
+    found = check(place, kept)
+    later = Kept(list(found), [])
+    disk = disk.killed(random.randint(0, 12))
+    with contextlib.suppress(PowerLost, NoRoom):
+        play(place, disk, random, later)
+    if len(later.acknowledged) > len(found):
+        kept.acknowledged, kept.in_flight = later.acknowledged, later.in_flight
+    else:
+        unsure = [data for _, data in found[len(kept.acknowledged) :]]
+        kept.in_flight = [*unsure, *later.in_flight]
+    return disk
+
+
 def _history(scratch: Path, random: Random) -> Iterator[int]:
     """One record through several losses of power, each tried in some of its states."""
     place = scratch / "record"
@@ -90,6 +106,8 @@ def _history(scratch: Path, random: Random) -> Iterator[int]:
         disk.know()
         with contextlib.suppress(PowerLost, NoRoom):
             play(place, disk, random, kept)
+        if random.random() < 0.4 and (place / "segments").exists():
+            disk = _killed(place, disk, random, kept)
         for _ in range(6):
             state = scratch / "state"
             disk.left(state, random)

@@ -14,7 +14,7 @@ from controller.audit.book import Book
 from controller.audit.disk import RealDisk
 from controller.audit.log import Log
 from controller.audit.problems import Busy, Failed, NoRoom
-from controller.audit.records import Entry
+from controller.audit.records import By, Entry
 from controller.audit.staging import TooLarge
 from drivers.sealed import SealedCard
 from tests.audit.table import ANN, FakeClock, begun, everything, handed_in, kinds, note, seqs
@@ -217,3 +217,54 @@ def test_closing_records_what_waits(place: Path, gate: Gate, book: Book) -> None
     with pytest.raises(Failed, match="it is closed"):
         book.hand_in(note("late"))
     asyncio.run(book.close())
+
+
+def test_a_fault_of_ours_leaves_nobody_waiting(
+    place: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(threading, "excepthook", lambda found: seen.append(str(found.exc_value)))
+
+    def broken(entries: object) -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr(log, "write", broken)
+    book = Book(log)
+    with pytest.raises(Failed, match="a fault of ours"):
+        book.hand_in(note("lost")).result(10)
+    with pytest.raises(Failed, match="a fault of ours"):
+        book.close_now()
+    with pytest.raises(Failed, match="a fault of ours"):
+        book.hand_in(note("later"))
+    assert seen == ["a fault of ours"]
+    assert "closed" not in kinds(everything(place))
+
+
+def test_what_is_no_text_or_no_number_is_refused_at_once(book: Book) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        book.hand_in(Entry("note", By("dealer", "\ud800"), {}))
+    with pytest.raises(ValueError, match="allowed: 0 to"):
+        book.hand_in(note("x", round=2**70))
+    assert len(book.hand_in(note("all is well")).result(10)) == 1
+
+
+def test_nothing_is_recorded_before_what_came_first(
+    place: Path, gate: Gate, log: Log, book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate.open_again.clear()
+    first = book.hand_in(note("first"))
+    assert gate.waits.wait(10)
+    large, small = book.hand_in(note("large")), book.hand_in(note("small"))
+    real = log.write
+
+    def full(entries: list[Entry]) -> object:
+        if len(entries) > 1 or entries[0].data != b"small":
+            raise NoRoom(place, "there is no room", "make some")
+        return real(entries)
+
+    monkeypatch.setattr(log, "write", full)
+    gate.open_again.set()
+    assert first.result(10)
+    for one in (large, small):
+        with pytest.raises(NoRoom):
+            one.result(10)

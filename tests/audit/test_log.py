@@ -300,8 +300,9 @@ def test_the_table_hears_early_that_there_is_no_room(place: Path) -> None:
     disk.fail_at, disk.number = "create", errno.ENOSPC
     log._spares.prepare()
     log._spares._thread.submit(int).result()  # what it was given before is done
-    assert log.no_room is not None
-    assert log.no_room.errno == errno.ENOSPC
+    found = log.no_room
+    assert found is not None
+    assert found.errno == errno.ENOSPC
     log.close()
 
 

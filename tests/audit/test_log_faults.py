@@ -10,10 +10,12 @@ from msgspec import json
 
 from controller.audit.book import Book
 from controller.audit.disk import RealDisk
+from controller.audit.frames import pack
 from controller.audit.opening import Opening
 from controller.audit.problems import Failed, NoRoom, RecordProblem
 from controller.audit.reading import segments
 from controller.audit.records import ClockSet
+from controller.audit.segments import segment_file
 from tests.audit.table import TABLE, FakeClock, begun, everything, handed_in, kinds, note
 
 HOUR = 3600.0
@@ -25,7 +27,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "record"
 
 
-@pytest.mark.parametrize("seconds", [-HOUR, YEAR, -FakeClock().utc / 1e6, -0.6, 0.6])
+@pytest.mark.parametrize("seconds", [-HOUR, YEAR, -FakeClock().utc / 1e6, -0.6, 0.6, -0.3])
 def test_a_clock_that_is_set_far_off_is_told_and_loses_nothing(place: Path, seconds: float) -> None:
     """Back an hour, forward a year, to 1970, and just more than the pace allows."""
     clock = FakeClock()
@@ -137,3 +139,59 @@ def test_two_writers_of_one_process_are_kept_apart(place: Path) -> None:
     thread.join()
     log.close()
     assert found == ["InUse"]
+
+
+class Interrupted(RealDisk):
+    """Ctrl-C falls into one of its calls."""
+
+    def __init__(self) -> None:
+        self.at = ""
+
+    def sync(self, fd: int) -> None:
+        if self.at == "sync":
+            raise KeyboardInterrupt
+        super().sync(fd)
+
+    def sync_directory(self, directory: Path) -> None:
+        super().sync_directory(directory)
+        if self.at == "rename" and (directory / "00000002.seg").exists():
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("at", "size"), [("sync", 10), ("rename", 9000)])
+def test_what_is_interrupted_half_way_writes_nothing_more(place: Path, at: str, size: int) -> None:
+    disk = Interrupted()
+    log = begun(place, disk=disk)
+    log.write([note("kept", 8000)])
+    disk.at = at
+    with pytest.raises(KeyboardInterrupt):
+        log.write([note("half-way", size)])
+    disk.at = ""
+    log.close()  # as whoever is interrupted does
+    found = kinds(everything(place))
+    assert "closed" not in found
+    assert handed_in(place)[0] == (5, b'{"text":"%s"}' % b"kept".ljust(8000, b"."))
+    begun(place).close()
+    assert kinds(everything(place))[-2:] == ["closed", "checkpoint"]
+
+
+def test_what_was_set_aside_is_told_also_after_a_rotation_that_was_cut_short(place: Path) -> None:
+    """Torn, set aside, and the next segment began before a boot could tell of it."""
+    disk = Interrupted()
+    log = begun(place, disk=disk)
+    log.write([note("nearly full", 12_900)])
+    log.let_go()
+    file = segment_file(place, 1)
+    whole = file.read_bytes()
+    end = len(whole.rstrip(b"\0"))
+    torn = pack(6, 5, bytes(32), b'{"text":"' + b"x" * 300)[:120]
+    file.write_bytes(whole[:end] + torn + whole[end + len(torn) :])
+    disk.at = "rename"
+    with pytest.raises(KeyboardInterrupt):
+        begun(place, disk=disk)
+    assert len(list(segments(place))) == 2
+    begun(place).close()
+    found = everything(place)
+    assert kinds(found).count("tail") == 1
+    begun(place).close()
+    assert kinds(everything(place)).count("tail") == 1

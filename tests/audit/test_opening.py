@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from controller.audit.frames import chained, pack
+from controller.audit.log import Log
 from controller.audit.opening import Opening
 from controller.audit.problems import (
     CannotWrite,
@@ -16,9 +18,20 @@ from controller.audit.problems import (
     OtherTable,
     RecordProblem,
 )
-from controller.audit.reading import segments
-from controller.audit.segments import SPARE, segment_file
-from tests.audit.table import SMALL, TABLE, begun, note, told
+from controller.audit.reading import read_segment, record_of, segments
+from controller.audit.segments import HEADER_SIZE, SPARE, segment_file
+from controller.audit.tree import leaf_hash
+from controller.audit.unsigned import Unsigned
+from tests.audit.table import (
+    IDENTITY,
+    SMALL,
+    TABLE,
+    TABLE_KEY,
+    begun,
+    everything,
+    note,
+    told,
+)
 
 
 @pytest.fixture
@@ -72,7 +85,7 @@ def test_what_the_last_segment_says(place: Path) -> None:
 def test_a_record_that_was_not_closed_says_so(place: Path) -> None:
     log = begun(place)
     log.write([note("in the middle")])
-    log._let_go()
+    log.let_go()
     assert not opened(place).closed()
 
 
@@ -190,3 +203,50 @@ def test_every_cut_off_end_of_a_signed_record_is_missing_records(place: Path) ->
 def test_problems_say_what_to_do() -> None:
     problem = RecordProblem("records/mega-1", "is full of sand", "empty it")
     assert str(problem) == "records/mega-1: is full of sand; empty it"
+
+
+@pytest.mark.parametrize("left", ["cosigned", "tails", "index.db"])
+def test_a_record_whose_segments_are_gone_is_not_begun_anew(place: Path, left: str) -> None:
+    written(place, 1)
+    if left == "index.db":
+        (place / left).write_bytes(b"SQLite format 3")
+    else:
+        (place / left).mkdir()
+    for file in place.glob("segments/0*.seg"):
+        file.unlink()
+    with pytest.raises(NoRecord, match=f"holds no record, but {left}"):
+        Opening.at(place, table=TABLE)
+
+
+def test_an_old_image_is_not_gone_on_with(place: Path) -> None:
+    written(place, 1)
+    (place / "cosigned").mkdir()
+    (place / "cosigned" / "21.note").write_text("as a witness wrote it")
+    with pytest.raises(Missing, match="ends with record 8; a witness has seen 21"):
+        Opening.at(place, table=TABLE)
+
+
+def test_who_has_no_key_writes_nothing_that_a_boot_would_sign(place: Path) -> None:
+    """The last segment written anew with right hashes, its signatures left out."""
+    written(place, 3)
+    found = read_segment(place, 1)
+    kept = [one for one in found.frames if record_of(found.file, one).kind not in _SIGNED]
+    seq, chain, data = found.before.seq, found.before.chain, b""
+    for frame in kept:
+        seq += 1
+        text = frame.data.replace(b'"seq":%d,' % frame.seq, b'"seq":%d,' % seq)
+        text = text.replace(b'"text":"1', b'"text":"9')
+        chain = chained(chain, leaf_hash(text))
+        data += pack(seq, seq - 1, chain, text)
+    whole = found.buffer[:HEADER_SIZE] + data
+    found.file.write_bytes(whole.ljust(len(found.buffer), b"\0"))
+    opening = Opening.at(place, table=TABLE)
+    with pytest.raises(Unsigned, match="recorded this before it had signed anything"):
+        Log.begin(opening, IDENTITY, TABLE_KEY)
+    begun(place, accept=("Ann", "Bo")).close()
+    fault = next(one for one in everything(place) if one.kind == "fault")
+    assert b'"two":["Ann","Bo"]' in bytes(fault.data)
+    opened(place)
+
+
+_SIGNED = ("certificate", "checkpoint")

@@ -15,7 +15,7 @@ from controller.audit.opening import Opening
 from controller.audit.problems import NoRecord, RecordProblem
 from controller.audit.reading import segments
 from controller.audit.segments import segment_file
-from controller.audit.signatures import BadSignature
+from controller.audit.signatures import BadSignature, OtherKey
 from controller.audit.witness import (
     CutOff,
     Forked,
@@ -271,7 +271,9 @@ def test_another_table_key_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     record, archive = played(tmp_path / "record"), tmp_path / "archive"
     seen_by(record, archive)
     monkeypatch.setattr(table, "TABLE_KEY", Ed25519PrivateKey.generate())
-    grow(record)
+    with pytest.raises(OtherKey, match="as the table's key, not"):
+        table.begun(record)
+    table.begun(record, accept=("Ann", "Bo")).close()  # a key that two people have changed
     refused(record, archive, OtherTableKey, "as the table's key, not")
 
 
