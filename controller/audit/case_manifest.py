@@ -79,6 +79,10 @@ class CaseProblem(RecordProblem):
     """It is no case, or cannot be read at all."""
 
 
+class NoCase(CaseProblem, NoRecord):
+    """It is something else than a case."""
+
+
 class CheckedCase(Struct, frozen=True):
     """What checking a case came to."""
 
@@ -101,11 +105,12 @@ def seal_of(manifest: bytes) -> str:
 
 def check_export(case: Path) -> CheckedCase:
     """Whether the files of a case are those of its manifest: each that is missing, changed, cut off
-    or not of it. NoRecord, CaseProblem where it has no manifest that can be read."""
+    or not of it. NoRecord where there is none, NoCase where it is something else, CaseProblem where
+    it has no manifest that can be read."""
     with _opened(case) as files:
         names = files.names()
         if MANIFEST not in names:
-            raise CaseProblem(case, f"it has no {MANIFEST}", "name a whole case")
+            raise NoCase(case, f"it has no {MANIFEST}", "name a whole case")
         wrong = [f"{name}: is there twice" for name, n in Counter(names).items() if n > 1]
         data = _read(files, MANIFEST, _MOST)
         if isinstance(data, str):
@@ -167,6 +172,9 @@ _BROKEN: Final = (
 """What reading a file of a damaged zip, or of a disk, ends with."""
 
 
+_ZIP: Final = b"PK\x03\x04"
+
+
 class _Files(Protocol):
     def names(self) -> list[str]: ...
 
@@ -202,6 +210,12 @@ class _InZip:
         return opened
 
 
+def _begins_as_zip(case: Path) -> bool:
+    """One that was cut off still does."""
+    with case.open("rb") as opened:
+        return opened.read(len(_ZIP)) == _ZIP
+
+
 @contextmanager
 def _opened(case: Path) -> Iterator[_Files]:
     if case.is_dir():
@@ -215,6 +229,8 @@ def _opened(case: Path) -> Iterator[_Files]:
         raise NoRecord(case, f"cannot be read: {problem.strerror}", "name a case") from None
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as problem:
         what = f"is no zip, or a part of one: {problem}"
+        if not _begins_as_zip(case):
+            raise NoCase(case, what, "name a case") from None
         raise CaseProblem(case, what, "ask for the case again") from None
     with packed:
         yield _InZip(packed)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from typing import Final
 
 from controller.audit import cli_cases
 from controller.audit.cli_accept import add_accept
-from controller.audit.cli_common import CODES
 from controller.audit.cli_index import add_rebuild, add_sql
 from controller.audit.cli_open import add_open
 from controller.audit.cli_show import add_show, add_tail
 from controller.audit.cli_verify import add_verify
+
+_CODES: Final = """\
+Exit codes: 0 done, or yes; 1 the answer is no, or a record is not as it must be; 2 wrong
+arguments, a file that cannot be used, or a place without a record; 3 (verify) nothing is wrong,
+but not all could be checked; 74 the output or a record cannot be written; 130 interrupted; 141 the
+reader of the output has gone.
+"""
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -18,7 +25,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "audit",
         help="verify, show and export a table's record",
         description="Looks at the record of a table, checks it, and exports what it says.",
-        epilog=f"`holecard audit COMMAND --help` explains a command, with examples.\n\n{CODES}",
+        epilog=f"`holecard audit COMMAND --help` explains a command, with examples.\n\n{_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

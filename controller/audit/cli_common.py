@@ -5,17 +5,21 @@ from __future__ import annotations
 import argparse
 import errno
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from controller.audit import key_texts
 from controller.audit.forms import NoteProblem
+from controller.audit.key_texts import BadText
 from controller.audit.notes import KeyKind, VerifierKey
 from controller.audit.proof_files import MOST_BYTES
 from controller.audit.proving import untold
+from controller.audit.signing import table_name
 from controller.config.problems import printable
 from controller.rules.problem import UsageProblem
 
@@ -25,7 +29,7 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 CODES: Final = """\
 Exit codes: 0 done, or yes; 1 the answer is no, or a record is not as it must be; 2 wrong
 arguments, a file that cannot be used, or a place without a record; 74 the output cannot be
-written.
+written; 130 interrupted; 141 the reader of the output has gone.
 """
 _ROUNDS: Final = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?")
 _MOST_WORDS: Final = 500
@@ -76,7 +80,8 @@ def key_of(option: str, value: str | None) -> VerifierKey | None:
     try:
         return VerifierKey.parse(value.strip())
     except NoteProblem as problem:
-        raise UsageProblem(option, problem.what, "NAME+8 hex digits+BASE64") from None
+        what = problem.what.partition("; allowed: ")[0]
+        raise UsageProblem(option, what, "NAME+8 hex digits+BASE64, or a file with it") from None
 
 
 def witness_key(value: str | None) -> VerifierKey | None:
@@ -84,6 +89,44 @@ def witness_key(value: str | None) -> VerifierKey | None:
     if key is not None and key.kind is not KeyKind.COSIGNATURE:
         raise UsageProblem("--witness-key", "is no key of a witness", "what witness.pub holds")
     return key
+
+
+def given_witness(value: str) -> VerifierKey:
+    """Given as it is, or in a file. Nothing is repeated of the file: it may be the wrong one."""
+    text = value
+    if os.path.isfile(value):
+        try:
+            text = bytes_of("--witness-key", value).decode()
+            VerifierKey.parse(text.strip())
+        except (UnicodeDecodeError, NoteProblem):
+            what = f"{printable(value)} holds no verifier key"
+            raise UsageProblem("--witness-key", what, "what witness.pub holds") from None
+    key = witness_key(text)
+    assert key is not None
+    return key
+
+
+def given_table(value: str, origin: Callable[[], str]) -> VerifierKey:
+    """Given as it is, or in a file: as a verifier key, or as `holecard keys` has made it, which
+    does not know the name of the record that it signs."""
+    if not os.path.isfile(value):
+        key = key_of("--table-key", value)
+        assert key is not None
+        return key
+    data = bytes_of("--table-key", value)
+    with suppress(NoteProblem, UnicodeDecodeError):
+        return VerifierKey.parse(data.decode().strip())
+    try:
+        public = key_texts.read_table(data)
+    except BadText as bad:
+        where = f"--table-key: {printable(value)}"
+        raise UsageProblem(where, bad.what, f"a verifier key, or {bad.allowed}") from None
+    name = table_name(origin())
+    try:
+        return VerifierKey(name, public)
+    except NoteProblem as problem:
+        what = f"no key has the name of this record: {problem.what.partition('; allowed: ')[0]}"
+        raise UsageProblem("--table-key", what, "a record as a table makes it") from None
 
 
 def text_of(option: str, text: str | None) -> str:
@@ -110,7 +153,7 @@ def rounds_of(text: str, single: bool = False) -> tuple[int, int]:
 @contextmanager
 def progress() -> Iterator[Callable[[int], None]]:
     """The segment that is read, on stderr, where that is a terminal."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield untold
         return
     try:
@@ -137,7 +180,9 @@ def print_json(found: object) -> None:
 
 
 def print_bytes(data: bytes) -> None:
-    """As they are, whatever the terminal's letters are."""
+    """As they are, whatever the terminal's letters are; nowhere where stdout is closed."""
+    if sys.stdout is None:
+        return
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
 

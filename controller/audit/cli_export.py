@@ -23,6 +23,7 @@ from controller.audit.cli_common import (
     text_of,
     writing,
 )
+from controller.audit.ends import to_its_end
 from controller.audit.heads import first_head
 from controller.audit.looks import look
 from controller.audit.picking import Pick
@@ -47,6 +48,7 @@ examples:
   holecard audit check-case case-31.zip
   holecard audit check-case case-31 --seal 5f2b... --json
 """
+_SEAL: Final = re.compile(r"[0-9A-Fa-f]{64}")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -76,12 +78,17 @@ def add_check_case(subparsers: Subparsers) -> None:
 
 def export_record(args: argparse.Namespace) -> int:
     record, pick = path_of("RECORD", args.record), _pick(args)
-    who, reason = text_of("--by", args.by), text_of("--reason", args.reason)
     out = None if args.out is None else path_of("--out", args.out)
-    if args.format != "case":
-        return _export_rows(args, record, pick, out)
-    if out is None:
-        raise UsageProblem("--out", "is missing", "FILE.zip or a directory to be made")
+    with to_its_end(record):
+        if args.format != "case":
+            return _export_rows(args, record, pick, out)
+        if out is None:
+            raise UsageProblem("--out", "is missing", "FILE.zip or a directory to be made")
+        return _export_case(args, record, pick, out)
+
+
+def _export_case(args: argparse.Namespace, record: Path, pick: Pick, out: Path) -> int:
+    who, reason = text_of("--by", args.by), text_of("--reason", args.reason)
     with writing(out), progress() as tell:
         case = export.export_case(record, out, pick, who=who, reason=reason, tell=tell)
     manifest = case.manifest
@@ -132,6 +139,8 @@ def _export_rows(args: argparse.Namespace, record: Path, pick: Pick, out: Path |
 
 
 def check_case(args: argparse.Namespace) -> int:
+    if args.seal is not None and not _SEAL.fullmatch(args.seal):
+        raise UsageProblem("--seal", f"{args.seal[:80]!a} is no seal", "64 hex digits")
     found: CheckedCase = check_export(path_of("CASE", args.case))
     wrong = list(found.wrong)
     if args.seal is not None and args.seal.lower() != found.seal:

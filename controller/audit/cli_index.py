@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from controller.audit.cli_common import (
     say,
     text_of,
 )
+from controller.audit.ends import to_its_end
 from controller.audit.heads import first_head
 from controller.audit.index import Index, Progress
 from controller.audit.index_file import NAME
@@ -82,10 +84,11 @@ def rebuild(args: argparse.Namespace) -> int:
     with progress() as tell, Index.anew(record, _file(args.index)) as index:
         count = index.catch_up(tell)
         seq, file = index.goes.seq, index.file
-    if args.json:
-        print_json({"index": str(file), "records": count, "seq": seq})
-    else:
-        print(f"{printable(file)}: {count:,} records, up to {seq:,}")
+    with to_its_end(record):
+        if args.json:
+            print_json({"index": str(file), "records": count, "seq": seq})
+        else:
+            print(f"{printable(file)}: {count:,} records, up to {seq:,}")
     return 0
 
 
@@ -93,17 +96,18 @@ def sql(args: argparse.Namespace) -> int:
     record = path_of("RECORD", args.record)
     first_head(record)
     look(record, "sql", args.statement, who=text_of("--by", args.by))
-    with caught_up(record, args.index) as index:
-        file = index.file
-    answer = ask(file, args.statement, rows=args.rows, seconds=args.seconds)
-    if args.json:
-        rows = [[_plain(value) for value in row] for row in answer.rows]
-        print_json({"columns": answer.columns, "rows": rows, "more": answer.more})
-    else:
-        for line in _table(answer):
-            print(line)
-    if answer.more:
-        say(f"there are more rows; --rows {args.rows} were asked for")
+    with to_its_end(record):
+        with caught_up(record, args.index) as index:
+            file = index.file
+        answer = ask(file, args.statement, rows=args.rows, seconds=args.seconds)
+        if args.json:
+            rows = [[_plain(value) for value in row] for row in answer.rows]
+            print_json({"columns": answer.columns, "rows": rows, "more": answer.more})
+        else:
+            for line in _table(answer):
+                print(line)
+        if answer.more:
+            say(f"there are more rows; --rows {args.rows} were asked for")
     return 0
 
 
@@ -132,7 +136,7 @@ def _file(index: str | None) -> Path | None:
 @contextmanager
 def progress() -> Iterator[Callable[[Progress], None] | None]:
     """How far it has come, on stderr, where that is a terminal."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
 
@@ -161,4 +165,7 @@ def _cell(value: object) -> str:
 
 
 def _plain(value: object) -> object:
+    """As JSON has it, which knows no bytes and no number without end."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value.hex() if isinstance(value, bytes) else value

@@ -14,7 +14,8 @@ from controller.audit.cli_common import (
     Subparsers,
     bytes_of,
     command,
-    key_of,
+    given_table,
+    given_witness,
     path_of,
     print_bytes,
     print_json,
@@ -22,14 +23,13 @@ from controller.audit.cli_common import (
     rounds_of,
     say,
     text_of,
-    witness_key,
     writing,
 )
 from controller.audit.disk import RealDisk
 from controller.audit.export_rows import time_text
 from controller.audit.heads import first_head
 from controller.audit.looks import look
-from controller.audit.proof_files import Checked
+from controller.audit.proof_files import Checked, Proof
 from controller.audit.records import Record
 from controller.audit.whole_files import put
 from controller.config.problems import printable
@@ -47,9 +47,12 @@ A proof holds the records themselves: that it was made is noted in RECORD.looks.
 CHECK_PROOF_EXAMPLES: Final = """\
 examples:
   holecard audit check-proof round-31.json --table-key "$(cat mega-1.vkey)"
-  holecard audit check-proof round-31.json --table-key "$(cat mega-1.vkey)" \\
-    --witness-key "$(cat witness.pub)"
+  holecard audit check-proof round-31.json --table-key papers/table.pub \\
+    --witness-key witness.pub
 """
+_TABLE_KEY: Final = "the table's key: a verifier key, or the file table.pub"
+_LAST: Final = 10**18 - 1
+"""No record has a greater number."""
 _SIZE: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -74,12 +77,17 @@ def add_check_proof(subparsers: Subparsers) -> None:
     does = "check a proof file with nothing but the table's key"
     parser = command(subparsers, "check-proof", does, check_proof, CHECK_PROOF_EXAMPLES)
     parser.add_argument("file", metavar="FILE", help="a proof file")
-    parser.add_argument("--table-key", metavar="VKEY", required=True, help="the table's key")
-    parser.add_argument("--witness-key", metavar="VKEY", help="the key of a witness who saw it")
+    parser.add_argument("--table-key", metavar="VKEY|FILE", required=True, help=_TABLE_KEY)
+    parser.add_argument(
+        "--witness-key", metavar="VKEY|FILE", help="the key of a witness who saw it"
+    )
 
 
 def prove(args: argparse.Namespace) -> int:
     record, since = path_of("RECORD", args.record), args.since or []
+    for seq in args.seq or ():
+        if not 1 <= seq <= _LAST:
+            raise UsageProblem("--seq", f"{seq} is no record", f"1 to {_LAST}")
     if not (args.seq or args.round or since):
         raise UsageProblem("arguments", "nothing to prove", "--seq, --round or --since")
     turn = rounds_of(args.round, single=True)[0] if args.round else 0
@@ -129,11 +137,11 @@ def _older(record: Path, name: str, data: bytes | None) -> proving.Older:
 
 
 def check_proof(args: argparse.Namespace) -> int:
-    table = key_of("--table-key", args.table_key)
-    assert table is not None
     where = printable(args.file)
-    proof = proof_files.unpacked(where, bytes_of("FILE", args.file))
-    found = proof_files.check_proof(where, proof, table, witness_key(args.witness_key))
+    witness = None if args.witness_key is None else given_witness(args.witness_key)
+    table = given_table(args.table_key, lambda: _proof(args.file).origin)
+    proof = _proof(args.file)
+    found = proof_files.check_proof(where, proof, table, witness)
     if args.json:
         print_json(_checked_json(found))
         return 0
@@ -147,6 +155,10 @@ def check_proof(args: argparse.Namespace) -> int:
     if found.witnessed is not None:
         print(f"a witness saw {found.witnessed_size} records at {_time(found.witnessed)}")
     return 0
+
+
+def _proof(file: str) -> Proof:
+    return proof_files.unpacked(printable(file), bytes_of("FILE", file))
 
 
 def _record_line(one: Record) -> str:

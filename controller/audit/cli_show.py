@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from controller.audit.cli_common import Subparsers, path_of, rounds_of, say, text_of
 from controller.audit.cli_index import add_index, caught_up
+from controller.audit.ends import check_end, to_its_end
 from controller.audit.finding_records import Told, at, last_of, last_round, of_rounds, of_seqs
 from controller.audit.following import Following
 from controller.audit.heads import first_head
@@ -46,8 +47,9 @@ kind or problem is found with an index, which is made where there is none. --jso
 JSON for each record: its place, and the record as it was written.
 
 {LOOKS}
-Exit codes: 0 shown; 1 there is nothing of it, or the record is damaged; 2 wrong arguments, or a
-place without a record; 74 the output cannot be written.
+Exit codes: 0 shown; 1 there is nothing of it, or the record is damaged: what is good of it is
+shown; 2 wrong arguments, or a place without a record; 74 the output cannot be written; 130
+interrupted; 141 the reader of the output has gone.
 """
 TAIL_EXAMPLES: Final = f"""\
 examples:
@@ -56,8 +58,9 @@ examples:
   holecard audit tail run/mega-1 --follow --json
 
 {LOOKS}
-Exit codes: 0 shown; 1 the record is damaged; 2 wrong arguments, or a place without a record;
-130 interrupted, which is how --follow ends.
+Exit codes: 0 shown; 1 the record is damaged: what is good of it is shown; 2 wrong arguments, or a
+place without a record; 74 the output cannot be written; 130 interrupted, which is how --follow
+ends; 141 the reader of the output has gone.
 """
 _SEQS: Final = "N, or N-M with M not less than N"
 _LIMIT: Final = 100
@@ -130,7 +133,11 @@ def show(args: argparse.Namespace) -> int:
     else:
         now = last_round(record)
         found = of_rounds(record, *(rounds or (now, now + 1)))
-    return _print_all(found, args)
+    with to_its_end(record):
+        count = _print_all(found, args)
+    if not count:
+        say("there is nothing of it in the record")
+    return 0 if count else 1
 
 
 def _seqs(text: str) -> tuple[int, int]:
@@ -192,9 +199,7 @@ def _print_all(found: Iterable[Told], args: argparse.Namespace) -> int:
     printer = _Printer(json=args.json)
     for told in found:
         printer(told)
-    if not printer.count:
-        say("there is nothing of it in the record")
-    return 0 if printer.count else 1
+    return printer.count
 
 
 # --- tail -------------------------------------------------------------------------------------
@@ -215,8 +220,11 @@ def tail(args: argparse.Namespace) -> int:
     while following is not None:
         for told in following.more():
             printer(told)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        following.check_end()
         time.sleep(_EVERY)
+    check_end(record)
     return 0
 
 
@@ -261,6 +269,9 @@ class _Printer:
 
 
 def _print_text(text: str) -> None:
-    """Prints what the terminal's encoding has, and the rest by its number."""
+    """Prints what the terminal's encoding has, and the rest by its number; nowhere where stdout is
+    closed."""
+    if sys.stdout is None:
+        return
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding))

@@ -10,16 +10,17 @@ from controller.audit.cli_common import (
     Subparsers,
     bytes_of,
     command,
-    key_of,
+    given_table,
+    given_witness,
     path_of,
     print_bytes,
     print_json,
     progress,
     say,
-    witness_key,
     writing,
 )
 from controller.audit.disk import RealDisk
+from controller.audit.heads import first_head
 from controller.audit.whole_files import put
 from controller.config.problems import printable
 from controller.devices.cli_keys import keys_place, mistakes
@@ -36,7 +37,7 @@ replaced is told by name, and nothing is signed.
 """
 WITNESSED_EXAMPLES: Final = """\
 examples:
-  holecard audit witnessed run/mega-1 mega-1.note --witness-key "$(cat keys/witness.pub)"
+  holecard audit witnessed run/mega-1 mega-1.note --witness-key keys/witness.pub
 """
 
 
@@ -48,7 +49,7 @@ def add_cosign(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--archive", metavar="DIR", required=True, help="where the witness keeps what it saw"
     )
-    parser.add_argument("--table-key", metavar="VKEY", help="the table's key, from elsewhere")
+    parser.add_argument("--table-key", metavar="VKEY|FILE", help="the table's key, from elsewhere")
     parser.add_argument("--out", metavar="FILE", help="where the note goes (default: stdout)")
     parser.add_argument(
         "--new-record", action="store_true", help="the table has begun another record: trust it"
@@ -61,18 +62,21 @@ def add_witnessed(subparsers: Subparsers) -> None:
     parser.add_argument("record", metavar="RECORD", help="the record's directory")
     parser.add_argument("notes", metavar="NOTE", nargs="+", help="files that `cosign` has made")
     parser.add_argument(
-        "--witness-key", metavar="VKEY", required=True, help="the key of the witness"
+        "--witness-key", metavar="VKEY|FILE", required=True, help="the key of the witness"
     )
 
 
 def cosign(args: argparse.Namespace) -> int:
-    table = key_of("--table-key", args.table_key)
+    record = path_of("RECORD", args.record)
+    table = None
+    if args.table_key is not None:
+        table = given_table(args.table_key, lambda: first_head(record).snapshot.origin)
     with mistakes():
         key = keys.load_witness_key(keys_place(args))
     out = None if args.out is None else path_of("--out", args.out)
     with progress() as tell:
         made = witness.cosign(
-            path_of("RECORD", args.record),
+            record,
             path_of("--archive", args.archive),
             key,
             table_key=table,
@@ -112,8 +116,7 @@ def _tell_witnessed(made: witness.Cosigned) -> None:
 
 
 def bring(args: argparse.Namespace) -> int:
-    key = witness_key(args.witness_key)
-    assert key is not None
+    key = given_witness(args.witness_key)
     notes = [(printable(name), bytes_of("NOTE", name)) for name in args.notes]
     brought = witnessed.bring(path_of("RECORD", args.record), notes, key)
     if args.json:

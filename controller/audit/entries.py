@@ -28,7 +28,13 @@ from controller.procedure.effects import (
     Ruled,
     WagersLocked,
 )
-from controller.procedure.events import ErrorCardDrawn, Event, HoleDealt, HoleRevealed
+from controller.procedure.events import (
+    ErrorCardDrawn,
+    Event,
+    HoleChecked,
+    HoleDealt,
+    HoleRevealed,
+)
 from controller.procedure.row import Decision, Refused
 from controller.procedure.rows import EVENTS
 from controller.procedure.states import State, Step
@@ -163,8 +169,10 @@ def _check_hidden(event: Event, cursor: DeviceCursor | None, sealed: str) -> Non
 def _untold(event: Event, before: State) -> Event:
     """A card that is told before its time is turned down in the same words whatever it is: so
     it is not recorded, and neither is what would open its commitment."""
-    if isinstance(event, HoleRevealed) and before.hole and before.step is not Step.REVEAL:
+    if isinstance(event, HoleRevealed) and before.step is not Step.REVEAL:
         return replace(event, card=_NO_CARD, opening="")
+    if isinstance(event, HoleChecked) and before.step is not Step.CHECK:
+        return replace(event, blackjack=False)
     return event
 
 

@@ -12,7 +12,7 @@ import msgspec
 from controller.audit.frames import HEAD_SIZE, MOST_BYTES, Frame, unpack
 from controller.audit.heads import head, segment_of
 from controller.audit.problems import CannotWrite, Damaged, NoRecord
-from controller.audit.reading import ASK, read_segment, record_of
+from controller.audit.reading import ASK, closed, read_segment, record_of
 from controller.audit.records import Opened, Place, Record
 from controller.audit.segments import numbers, segment_file
 from controller.procedure.effects import Tell
@@ -47,7 +47,7 @@ def of_rounds(record: Path, first: int, last: int) -> Iterator[Told]:
     for number in (one for one in there if one >= begin):
         if number > begin and head(record, number).record.round > last:
             break
-        for told in _segment(record, number):
+        for told in _segment(record, number, followed=number != there[-1]):
             if told.record.kind == "snapshot":
                 continue
             if told.record.round > at:
@@ -120,12 +120,13 @@ def at(record: Path, place: Place) -> tuple[Frame, Record]:
 
 
 def _from(record: Path, number: int) -> Iterator[Told]:
-    for one in _there(record):
+    there = _there(record)
+    for one in there:
         if one >= number:
-            yield from _segment(record, one)
+            yield from _segment(record, one, followed=one != there[-1])
 
 
-def _segment(record: Path, number: int) -> Iterator[Told]:
+def _segment(record: Path, number: int, *, followed: bool = False) -> Iterator[Told]:
     segment = read_segment(record, number)
     opened = segment.snapshot.opened or None
     for frame in segment.frames:
@@ -133,6 +134,8 @@ def _segment(record: Path, number: int) -> Iterator[Told]:
         if found.kind == "opened":
             opened = msgspec.json.decode(found.data, type=Opened)
         yield Told(segment.place(frame), frame.data, found, opened)
+    if followed:
+        closed(segment)
 
 
 def _before_round(record: Path, there: list[int], turn: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from hashlib import sha256
+from itertools import pairwise
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -42,17 +43,16 @@ class Scanned(NamedTuple):
 def scan(buffer: bytes, at: int, where: Where) -> Scanned:
     """The frames from `at` on that continue the record from `where`."""
     seq, chain = where
+    why = ""
     records: list[bytes] = []
     offsets: list[int] = []
     leaves: list[Hash] = []
-    back: list[int] = []
-    first = last = 0
-    why = ""
+    durable: list[int] = []
     heads: dict[int, int] = {}
     """The CRC of each length, as it stands before the CRC of a frame."""
     unpack, sha, crc = HEAD.unpack_from, sha256, crc32
     view = memoryview(buffer)
-    room = len(buffer) - HEAD_SIZE
+    last, room = len(buffer), len(buffer) - HEAD_SIZE
     while at <= room:
         size, check, said, before, link = unpack(buffer, at)
         start = at + HEAD_SIZE
@@ -60,11 +60,11 @@ def scan(buffer: bytes, at: int, where: Where) -> Scanned:
         head = heads.get(size)
         if head is None:
             if not 0 < size <= MOST_BYTES:
-                why = f"a frame of {size} bytes, not 1 to {MOST_BYTES}" if any(view[at:]) else ""
+                why = f"a frame of {size} bytes, not 1 to {MOST_BYTES}"
                 break
             head = heads[size] = crc(view[at : at + _BEFORE_CRC])
-        if crc(view[at + _BEHIND_CRC : end], head) != check or end > len(buffer):
-            why = "its CRC is false" if end <= len(buffer) else "it runs past the segment's end"
+        if end > last or crc(view[at + _BEHIND_CRC : end], head) != check:
+            why = "it runs past the segment's end" if end > last else "its CRC is false"
             break
         record = buffer[start:end]
         leaf = sha(b"\x00" + record).digest()
@@ -73,19 +73,23 @@ def scan(buffer: bytes, at: int, where: Where) -> Scanned:
             why = _why(said, before, seq)
             break
         seq, chain = said, linked
-        if before != last:
-            if not records:
-                first = before
-            elif before < last:
-                back.append(len(records))
-            last = before
         records.append(record)
         offsets.append(at)
         leaves.append(leaf)
+        durable.append(before)
         at = end
     else:
-        why = "something stands where no frame has room" if any(view[at:]) else ""
-    return Scanned(records, offsets, leaves, Where(seq, chain), at, back, (first, last), why)
+        why = "something stands where no frame has room"
+    if not buffer[at:].rstrip(b"\0"):
+        why = ""
+    ends = (durable[0], durable[-1]) if durable else (0, 0)
+    return Scanned(records, offsets, leaves, Where(seq, chain), at, _back(durable), ends, why)
+
+
+def _back(durable: list[int]) -> list[int]:
+    if durable == sorted(durable):
+        return []
+    return [at for at, (one, next_) in enumerate(pairwise(durable), 1) if next_ < one]
 
 
 def _why(said: int, before: int, seq: int) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
@@ -23,24 +22,20 @@ from controller.audit.scanning import PartOfTree
 from controller.audit.strict import HEX16, Strict
 from controller.audit.verify_data import wrong_opened
 from controller.audit.verify_facts import SECOND, Boot, Held, Ran
+from controller.audit.verify_found import Found
 
-QUIET: Final = frozenset(("checkpoint", "snapshot", "witnessed"))
+QUIET: Final = frozenset(("checkpoint", "snapshot", "clock", "witnessed"))
 """Kinds that may follow on `closed`."""
 _BEFORE_OPENED: Final = frozenset(("snapshot", "clock"))
 """Kinds that may stand in a boot before its `opened`."""
 _COSIGNATURE: Final = 72
 """Bytes of a time and a signature, behind the key id."""
 
-Found: TypeAlias = Callable[[str], None]
-"""Tells that something is wrong with the record at hand."""
-At: TypeAlias = Callable[[], Finding]
-"""The place of the record at hand, nothing found yet."""
-
 
 class Boots:
     """What the records of a segment say of their boots, one after the other."""
 
-    def __init__(self, origin: str, opened: Opened | None, note: str, found: Found, at: At) -> None:
+    def __init__(self, origin: str, opened: Opened | None, note: str, found: Found) -> None:
         """`opened`, `note`: what the snapshot says of the last boot."""
         self.origin = origin
         self.table = origin.removeprefix("holecard/").rpartition("/")[0]
@@ -57,8 +52,6 @@ class Boots:
         # Of the boot at hand:
         self.name = ""
         self.ran: Ran = ("", "", "")
-        self.first_ran = self.ran
-        """What the segment's first record says."""
         self.opened_at = 0
         self.begun: bool | None = None
         """Whether its `opened` came first; None while that cannot be told."""
@@ -75,7 +68,7 @@ class Boots:
         self.former = 0
         """Seq of the last record before it."""
         self._key: Certificate | None = None
-        self._found, self._at = found, at
+        self._found = found
         self._given = self._certified(note) if note and opened is not None else None
 
     # --- every record ---------------------------------------------------------------------
@@ -84,18 +77,17 @@ class Boots:
         """Another boot than that of the record before, or other hashes. `mono`: of that record."""
         ran = (record.sw, record.conf, record.proc)
         if record.boot == self.name:
-            self._found("sw, conf or proc is another than before in its boot")
+            self._found.say("sw, conf or proc is another than before in its boot")
             self.ran = ran
             return
         if self.name:
             self._signed_by(mono)
             self.left.append(self.boot(mono, 0))
         if any(boot.name == record.boot for boot in self.left):
-            self._found(f"boot {record.boot} was over")
+            self._found.say(f"boot {record.boot} was over")
         if not all(map(HEX16.fullmatch, (record.boot, *ran))):
-            self._found("its boot, sw, conf or proc is not 16 digits 0 to 9 and a to f")
+            self._found.say("its boot, sw, conf or proc is not 16 digits 0 to 9 and a to f")
         self.name, self.ran, self.former = record.boot, ran, seq - 1
-        self.first_ran = self.first_ran if self.left else ran
         self.opened_at = self.certified = self.untold = 0
         self.begun, self.closed, self._key = None, False, None
         self.unusual = True
@@ -108,13 +100,13 @@ class Boots:
             if not self.begun:
                 self._goes_on_with(kind)
         if self.untold and kind != "tail":
-            self._found(f"no tail record tells of {self.untold} bytes that were set aside")
+            self._found.say(f"no tail record tells of {self.untold} bytes that were set aside")
             self.untold = 0
         if kind not in QUIET:
             if self.closed:
-                self._found(f"a {kind} follows on closed")
+                self._found.say(f"a {kind} follows on closed")
             if not self.left and self.other is None:
-                self.other = self._at()
+                self.other = self._found.at()
         settled = self.begun is not None and (bool(self.left) or self.other is not None)
         self.unusual = not settled or self.closed or self.untold > 0
 
@@ -124,9 +116,9 @@ class Boots:
     def _goes_on_with(self, kind: str) -> None:
         """The boot was opened before the segment, and may have its key from the snapshot."""
         if self.left:
-            self._found(f"a boot begins with {kind}, not with opened")
+            self._found.say(f"a boot begins with {kind}, not with opened")
         elif self.opened is not None and self.ran != _short(self.opened):
-            self._found("sw, conf or proc is not the beginning of that in its boot's opened")
+            self._found.say("sw, conf or proc is not the beginning of that in its boot's opened")
         given = self._given
         if given is not None and given.boot == self.name:
             self._key, self.certified = given, given.seq
@@ -136,18 +128,18 @@ class Boots:
     def opened_record(self, record: Strict, seq: int) -> Opened:
         opened = msgspec.json.decode(record.bytes, type=Opened)
         if self.opened_at or not self.begun:
-            self._found("its boot was opened already")
+            self._found.say("its boot was opened already")
         wrong = wrong_opened(opened, seq)
         if wrong:
-            self._found(f"opened: {wrong}")
+            self._found.say(f"opened: {wrong}")
         elif opened.last != self.former:
-            self._found(f"the boot found {opened.last} records; {self.former} stand before it")
+            self._found.say(f"the boot found {opened.last} records; {self.former} stand before it")
         if opened.origin != self.origin:
-            self._found(f"the boot is of {opened.origin}, another record")
+            self._found.say(f"the boot is of {opened.origin}, another record")
         if self.ran != _short(opened):
-            self._found("sw, conf or proc is not the beginning of that in its boot's opened")
+            self._found.say("sw, conf or proc is not the beginning of that in its boot's opened")
         if self.opened is not None and opened.table_key != self.opened.table_key:
-            self._found("the table's key is another one than that of the boot before")
+            self._found.say("the table's key is another one than that of the boot before")
         self.opened, self.opened_bytes = opened, encode(opened)
         self.opened_at, self.untold = seq, opened.torn
         self.unusual = self.unusual or opened.torn > 0
@@ -158,18 +150,20 @@ class Boots:
         self.told.add(tail.file)
         if tail.size > self.untold or tail.size < 1:
             what = f"a tail record of {tail.size} bytes; its boot has {self.untold} left to tell"
-            self._found(what)
+            self._found.say(what)
             self.untold = 0
             return None
         self.untold -= tail.size
         if (tail.verdict == "accepted") != (len(set(tail.two)) == 2 == len(tail.two)):
-            self._found("two people are named where they accept a tail, and only there")
+            self._found.say("two people are named where they accept a tail, and only there")
         return tail
 
     def certificate_record(self, record: Strict) -> None:
         note = msgspec.json.decode(record.bytes, type=NoteData).note
         if self._key is not None or self.opened is None:
-            self._found("a certificate where none is due: its boot has a key, or was not opened")
+            self._found.say(
+                "a certificate where none is due: its boot has a key, or was not opened"
+            )
             return
         self.note = note
         key = self._key = self._certified(note)
@@ -177,7 +171,7 @@ class Boots:
             return
         self.certified = key.seq
         if key.boot != record.boot or self.opened_at not in (0, key.seq):
-            self._found(f"the certificate is of boot {key.boot}, opened by record {key.seq}")
+            self._found.say(f"the certificate is of boot {key.boot}, opened by record {key.seq}")
 
     def _certified(self, note: str) -> Certificate | None:
         """The key of a boot, as the table's key says."""
@@ -185,10 +179,10 @@ class Boots:
         try:
             key = read_certificate(note, VerifierKey.parse(self.opened.table_key))
         except NoteProblem as problem:
-            self._found(f"the key of the boot is not certified by the table's: {problem}")
+            self._found.say(f"the key of the boot is not certified by the table's: {problem}")
             return None
         if key.origin != self.origin:
-            self._found(f"the certificate is of {key.origin}, another record")
+            self._found.say(f"the certificate is of {key.origin}, another record")
             return None
         self.certificates.append(key)
         return key
@@ -200,10 +194,12 @@ class Boots:
             self.signed_at = record.mono
         note, said = self._noted(record)
         if self._key is None:
-            self._found("a checkpoint of a boot whose key is not certified before it")
+            self._found.say("a checkpoint of a boot whose key is not certified before it")
             return
         if self._key.boot != record.boot:
-            self._found(f"a checkpoint of boot {record.boot}; the key is that of {self._key.boot}")
+            self._found.say(
+                f"a checkpoint of boot {record.boot}; the key is that of {self._key.boot}"
+            )
         verified(note, (self._key.verifier,))
         if self._holds(said, "checkpoint", tree, seq):
             self.signed = max(self.signed, said.size)
@@ -211,7 +207,7 @@ class Boots:
     def witnessed_record(self, record: Strict, tree: PartOfTree, seq: int) -> None:
         note, said = self._noted(record)
         if not any(len(one.bytes) == _COSIGNATURE for one in note.signatures):
-            self._found("a witnessed checkpoint without a countersignature")
+            self._found.say("a witnessed checkpoint without a countersignature")
         self._holds(said, "witnessed checkpoint", tree, seq)
 
     def _noted(self, record: Strict) -> tuple[Note, Checkpoint]:
@@ -220,13 +216,15 @@ class Boots:
 
     def _holds(self, said: Checkpoint, what: str, tree: PartOfTree, seq: int) -> bool:
         if said.origin != self.origin:
-            self._found(f"a {what} of {said.origin}, another record")
+            self._found.say(f"a {what} of {said.origin}, another record")
         elif said.size >= seq:
-            self._found(f"a {what} over {said.size} records; {seq - 1} stand before it")
+            self._found.say(f"a {what} over {said.size} records; {seq - 1} stand before it")
         elif said.size < tree.base:
-            self.held.append(Held(self._at(), said.size, said.root))
+            self.held.append(Held(self._found.at(), said.size, said.root))
         elif said.root != tree.root(said.size):
-            self._found(f"a {what} over another tree than that of the first {said.size} records")
+            self._found.say(
+                f"a {what} over another tree than that of the first {said.size} records"
+            )
         else:
             return True
         return False
@@ -243,7 +241,6 @@ class Boots:
     def boot(self, mono: int, durable: int) -> Boot:
         return Boot(
             self.name,
-            self.ran,
             mono,
             durable,
             self.opened_at,

@@ -6,7 +6,7 @@ What other code than ours has decided cannot be made again; which code that was 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -14,14 +14,14 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Struct
 
-from controller.audit.findings import Finding
 from controller.audit.folding import OtherProcedure, Replay
 from controller.audit.identity import PROCEDURE, source_hash
 from controller.audit.problems import RecordProblem
-from controller.audit.records import Opened, Place, encode, read_record
+from controller.audit.records import Opened, encode, read_record
 from controller.audit.strict import UNREADABLE, Strict, StrictBy
 from controller.audit.verify_data import check_data
 from controller.audit.verify_facts import Code
+from controller.audit.verify_found import Found
 from controller.audit.verify_hidden import HIDDEN, LAID, Hidden, wrong_refusal
 from controller.procedure.events import Actor
 
@@ -32,6 +32,9 @@ _ACTOR: Final = b'"actor":'
 _SEALED: Final = b'"sealed":"'
 _SEAL: Final = 160
 """More bytes than there are from there to the end."""
+_BEGIN: Final = _TYPE + 4
+_MOST_OPEN: Final = 256
+"""More beginnings than there are events."""
 _BEGINNINGS: Final = frozenset(name[:4].encode() for name in HIDDEN)
 
 
@@ -49,18 +52,18 @@ _eventful: Final = msgspec.json.Decoder(_Eventful).decode
 class Decisions:
     """Follows the procedure along a segment."""
 
-    def __init__(
-        self, record: Path, opened: Opened | None, at: Callable[[], Finding], *, replay: bool
-    ) -> None:
-        """`opened`: the last boot before the segment. `at`: the place of the record at hand."""
+    def __init__(self, record: Path, opened: Opened | None, found: Found, *, replay: bool) -> None:
+        """`opened`: the last boot before the segment."""
         self._replay: Replay | None = Replay(record) if replay else None
         self.asked = replay
         """What decisions say is to be looked at."""
-        self._at = at
+        self._found = found
         self._ours = source_hash(*PROCEDURE)
         self._opened = opened
         self._lost: Code | None = None
         """Code of which it is not known whether it left a round open: nothing after it is."""
+        self._open: set[bytes] = set()
+        """How decisions begin that are about no card that lies face down."""
         self.hidden: list[Hidden] = []
         self.again = self.unread = 0
         self.taken: Counter[Code] = Counter()
@@ -70,53 +73,69 @@ class Decisions:
         """The state now, as JSON; empty where it is not known."""
         return b"" if self._replay is None else self._replay.known
 
-    def begins(self, record: bytes, place: Place) -> str:
-        """With the segment's snapshot. This and the others give what the rules say against it."""
-        return self._play(record, place, None)
+    def begins(self) -> str:
+        """With the segment's snapshot. This and the others give what the rules say against the
+        record at hand."""
+        return self._play(None)
 
-    def opened(self, record: bytes, place: Place, opened: Opened) -> str:
+    def opened(self, opened: Opened) -> str:
         """Another boot, which may be of other code."""
         former, self._opened = self._opened, opened
-        return self._play(record, place, former)
+        return self._play(former)
 
-    def decided(self, record: bytes, place: Place, row: Strict) -> str:
+    def decided(self, row: Strict) -> str:
         """A decision or a refusal. WrongData."""
         code = self._lost or _other(self._opened, self._ours)
         if self._replay is not None and code is None:
             self.again += 1
-            return self._play(record, place, None) or _wrong_seal(row) or _wrong_actor(row)
+            return self._play(None) or _wrong_seal(row) or _wrong_actor(row)
         if code is not None:
             self.taken[code] += 1
         else:
             self.unread += 1
         check_data(row.kind, row.bytes)
-        return self._play(record, place, None) or _wrong_seal(row)
+        return self._play(None) or _wrong_seal(row)
 
-    def may_hide(self, row: Strict) -> bool:
-        """Whether it can be about a card that lies face down; quickly, and never no where it is."""
-        self.unread += 1
-        data = bytes(row.data)
-        begin = data[_TYPE : _TYPE + 4]
-        return begin in _BEGINNINGS or b"\\" in begin or not data.startswith(_EVENT)
+    def skipped(self, rows: Sequence[Strict], kinds: Sequence[str]) -> set[int]:
+        """Of records whose decisions nobody asks for, those that are for sure about no card that
+        lies face down; quickly, by how they begin. They are counted."""
+        open_ = self._open
+        skipped = {
+            at
+            for at, (row, kind) in enumerate(zip(rows, kinds, strict=True))
+            if kind in DECIDED and (bytes(row.data)[:_BEGIN] in open_ or self._is_open(row))
+        }
+        self.unread += len(skipped)
+        return skipped
+
+    def _is_open(self, row: Strict) -> bool:
+        """The event is told plainly, and is none of a card that lies face down."""
+        begin = bytes(row.data)[:_BEGIN]
+        name = begin[_TYPE:]
+        hidden = not begin.startswith(_EVENT) or name in _BEGINNINGS or b"\\" in name
+        if not hidden and len(self._open) < _MOST_OPEN:
+            self._open.add(begin)
+        return not hidden
 
     def hides(self, row: Strict) -> None:
         """Keeps a decision about a card that lies face down, if this is one."""
         data = row.bytes
         if event_of(data) in HIDDEN:
             cursor = None if row.cursor is UNSET else row.cursor.as_kept()
-            self.hidden.append(Hidden(self._at(), row.table, cursor, data))
+            self.hidden.append(Hidden(self._found.at(), row.table, cursor, data))
 
     def tells(self, row: Strict) -> str:
         """A refusal that tells a card that lies face down."""
         data = row.bytes
         return wrong_refusal(data) if event_of(data) in LAID else ""
 
-    def _play(self, record: bytes, place: Place, former: Opened | None) -> str:
+    def _play(self, former: Opened | None) -> str:
         """Into the replay, if there still is one: what follows from a wrong state says nothing."""
         if self._replay is None:
             return ""
+        place = self._found.place
         try:
-            self._replay.take(place, read_record(record))
+            self._replay.take(place, read_record(self._found.record))
         except RecordProblem as problem:
             self._replay = None
             if isinstance(problem, OtherProcedure):

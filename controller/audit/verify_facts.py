@@ -47,7 +47,6 @@ class Boot(Struct, frozen=True):
     """How a boot stands where a segment ends. What stands before the segment is not known here."""
 
     name: str
-    ran: Ran
     mono: int
     durable: int
     opened: int = 0
@@ -70,7 +69,6 @@ class Start(Struct, frozen=True):
 
     first: Boot
     """The boot of its first record, how it stands where it is over or the segment ends."""
-    ran: Ran
     mono: int
     durable: int
     """What its first record says."""

@@ -40,7 +40,7 @@ class Joins:
         if not found and former is not None and former.whole:
             found += _of_clocks(segment, start, former)
             found += _of_tails(start, former, known)
-        self._unsigned(start, known)
+        self._unsigned(start, known, left=len(segment.boots) > 1)
         self._boot = _carried(known, start, boot)
         self._names.update(segment.boots)
         self._last_name = boot.name
@@ -60,20 +60,23 @@ class Joins:
         if self._boot is not None and self._boot.unsigned >= 0:
             self._late(self._boot.mono - self._boot.unsigned)
 
-    def _unsigned(self, start: Start, known: Boot | None) -> None:
-        """What stood without a signature where the segment before this one ends."""
+    def _unsigned(self, start: Start, known: Boot | None, *, left: bool) -> None:
+        """What stood without a signature where the segment before this one ends. `left`: its boot
+        is over in this segment, or was."""
         if known is None or known.unsigned < 0:
             return
         if known.name != start.first.name:
             self._late(known.mono - known.unsigned)
             return
-        until = start.first.signed
-        if until >= 0 and until - start.mono <= SECOND:  # else it was noticed in the segment
-            self._late(until - known.unsigned)
+        signed = start.first.signed >= 0
+        until = start.first.signed if signed else start.first.mono
+        if signed or left:
+            noticed = until - start.mono > SECOND  # in the segment, which counted it
+            self._late(until - known.unsigned, 0 if noticed else 1)
 
-    def _late(self, span: int) -> None:
+    def _late(self, span: int, times: int = 1) -> None:
         if span > SECOND:
-            self.late += 1
+            self.late += times
             self.longest = max(self.longest, span)
 
 
@@ -153,8 +156,6 @@ def _of_boots(
         return
     if known.opened and first.opened and not first.inherited:
         yield replace(at, what=f"boot {first.name} was opened already, by record {known.opened}")
-    if start.ran != known.ran:
-        yield replace(at, what="sw, conf or proc is another than before in its boot")
     if start.mono < known.mono:
         yield replace(at, what="its clock that only goes forward went back")
     if start.durable < known.durable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from controller.audit.findings import Finding
 from controller.audit.frames import Frame, unpack
@@ -15,6 +15,9 @@ from controller.audit.scanning import PartOfTree, Scanned, roots, scan
 from controller.audit.segments import HEADER_SIZE, segment_file
 from controller.audit.tree import Hash
 
+MOST_READINGS: Final = 8
+"""Of a segment that changes each time."""
+
 
 class Whole(NamedTuple):
     """A segment up to its last good frame."""
@@ -24,8 +27,28 @@ class Whole(NamedTuple):
     scanned: Scanned
 
 
-def whole(record: Path, number: int) -> Whole | Finding:
-    """CannotWrite where its file cannot be read."""
+def whole(record: Path, number: int, *, grows: bool = False) -> Whole | Finding:
+    """`grows`: somebody may be writing it. What then looks amiss behind its last record is read
+    again for as long as more of it is there. CannotWrite where its file cannot be read."""
+    found = _whole(record, number)
+    for _ in range(MOST_READINGS if grows else 0):
+        before = _end(found)
+        if before is None:
+            break
+        found = _whole(record, number)
+        if _end(found) == before:
+            break
+    return found
+
+
+def _end(found: Whole | Finding) -> int | None:
+    """How far it was read, where something stands there that is not the next record."""
+    if isinstance(found, Finding):
+        return 0
+    return found.scanned.end if found.scanned.why else None
+
+
+def _whole(record: Path, number: int) -> Whole | Finding:
     file = segment_file(record, number)
     at = 0
     try:

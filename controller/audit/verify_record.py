@@ -38,6 +38,9 @@ LONGEST_WRITE, WRITTEN_ZEROS = 4 << 20, 20
 MOST_READ = 16 << 20  # of a file beside the segments
 KEPT = 16384  # how many trees and unsigned records are remembered, so that memory stays flat
 KEPT_CARDS = 64
+TABLE_PUB = re.compile(
+    r"# public key of a table \(Ed25519\); fingerprint ([0-9A-F-]{39})\n([^\n]{1,100})\n?"
+)
 SECOND = 1_000_000_000
 Json = dict[str, Any]
 
@@ -274,6 +277,25 @@ def _key(text: str, *kinds: int) -> Key:
     if key.id(data[0]).hex() != key_id:
         raise Wrong(f"the id of the key of {name} is {key.id(data[0]).hex()}, not {key_id}")
     return key
+
+
+def _given(text: str, *kinds: int) -> Key:
+    """A key as it is, or in a file: as a verifier key, or as table.pub, which has no name in it:
+    that is the one of the record's table."""
+    if not os.path.isfile(text):
+        return _key(text, *kinds)
+    try:
+        held = Path(text).read_bytes()[:4096].decode()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise Wrong(f"{text}: cannot be read: {problem}") from None
+    found = TABLE_PUB.fullmatch(held)
+    if not found or SIGNED not in kinds or COSIGNED in kinds:
+        return _key(held.strip(), *kinds)
+    public = _unbase64(found[2])
+    marks = _hash(public)[:16].hex().upper()
+    if len(public) != 32 or found[1] != "-".join(re.findall("....", marks)):
+        raise Wrong(f"{text}: is damaged: its key is not the one of its fingerprint")
+    return Key("", public)
 
 
 @dataclass(frozen=True)
@@ -628,7 +650,9 @@ class Reading:
             CHECKS[kind](self, boot, record, record["data"])
         if cursor:
             last = self.cursors.get(cursor["device"])
-            if last and last["epoch"] == cursor["epoch"] and cursor["seq"] <= last["seq"]:
+            adopted = kind == "link" and record["data"].get("what") == "adopted"
+            again = last and last["epoch"] == cursor["epoch"] and cursor["seq"] <= last["seq"]
+            if last and again and not adopted:
                 raise Wrong(f"the cursor of {cursor['device']} does not go on from {last['seq']}")
             self.cursors[cursor["device"]] = cursor
         boot.mono, boot.durable = record["mono"], frame.durable
@@ -662,7 +686,7 @@ class Reading:
             raise Wrong("sw, conf or proc changes within a boot")
         if not boot.opened and kind not in ("opened", "snapshot", "clock"):
             raise Wrong(f"a boot begins with {kind}, not with opened")
-        if boot.kind == "closed" and kind not in ("checkpoint", "snapshot", "witnessed"):
+        if boot.kind == "closed" and kind not in ("checkpoint", "snapshot", "clock", "witnessed"):
             raise Wrong(f"{kind} follows on closed")
         if boot.torn and kind in ("decision", "refusal"):
             raise Wrong("no tail record says what became of the bytes that were set aside")
@@ -674,6 +698,8 @@ class Reading:
         key = _key(table_key, SIGNED)
         if key.name != f"{self.origin}/table":
             raise Wrong(f"the table's key is named {key.name}")
+        if self.table_key and not self.table_key.name:
+            self.table_key = Key(key.name, self.table_key.public)
         self.table_key = self.table_key or key
         if key != self.table_key:
             raise Wrong("the table's key is not the one " + ("given" if self.proven else "before"))
@@ -802,7 +828,7 @@ class Reading:
     def set_aside(self, boot: Boot, record: Json, data: Json) -> None:
         place, (segment, end) = (data["segment"], data["offset"]), boot.end
         untold = self.base and boot.last == self.base and not boot.torn  # opened is not here
-        if not untold and (not boot.torn or data["size"] != boot.torn):
+        if not untold and not 0 < data["size"] <= boot.torn:
             raise Wrong(f"the tail record is of {data['size']} bytes, opened of {boot.torn}")
         if segment and not (segment, end) <= place <= (segment + 1, LARGEST):
             raise Wrong(f"the tail record is of {place}, the records before end at {boot.end}")
@@ -812,7 +838,7 @@ class Reading:
         name = data["file"].rpartition("/")[2]
         if data["file"] not in (name, f"tails/{name}") or name in ("", ".", "..") or "\0" in name:
             raise Wrong("the tail's file is none in tails")
-        boot.torn, path = 0, self.root / "tails" / name
+        boot.torn, path = max(0, boot.torn - data["size"]), self.root / "tails" / name
         if not path.is_file() or path.stat().st_size > MOST_READ:
             self.remark("what was set aside in tails is not here, or too long to be read", True)
             return
@@ -926,9 +952,9 @@ def _show(found: Json) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Checks the record of a table.")
     parser.add_argument("record", type=Path, metavar="RECORD_DIR")
-    parser.add_argument("--table-key", metavar="VKEY", help="the table's key, from elsewhere")
+    parser.add_argument("--table-key", metavar="VKEY|FILE", help="the table's key, from elsewhere")
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="what a witness saw")
-    parser.add_argument("--witness-key", metavar="VKEY", help="the key of that witness")
+    parser.add_argument("--witness-key", metavar="VKEY|FILE", help="the key of that witness")
     parser.add_argument("--json", action="store_true", help="tell it in JSON")
     args = parser.parse_args(arguments)
     if (args.checkpoint is None) != (args.witness_key is None):
@@ -938,13 +964,13 @@ def main(arguments: list[str] | None = None) -> int:
     if args.checkpoint and not args.checkpoint.is_file():
         parser.error(f"--checkpoint: {args.checkpoint} is no file")
     try:
-        table_key = _key(args.table_key, SIGNED) if args.table_key else None
-        witness = _key(args.witness_key, SIGNED, COSIGNED) if args.witness_key else None
+        table_key = _given(args.table_key, SIGNED) if args.table_key else None
+        witness = _given(args.witness_key, SIGNED, COSIGNED) if args.witness_key else None
     except Wrong as problem:
         parser.error(str(problem))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    shown = sys.stderr.isatty()
+    shown = sys.stderr is not None and sys.stderr.isatty()
 
     def tell(words: str) -> None:
         if shown:

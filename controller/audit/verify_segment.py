@@ -11,59 +11,34 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-import msgspec
-from msgspec import UNSET, Struct
-from msgspec.structs import replace
-
 from controller.audit.findings import Finding
-from controller.audit.log import STEP_US
 from controller.audit.notes import NoteProblem
 from controller.audit.reading import Segment, in_words
-from controller.audit.records import KINDS, DeviceCursor, Place, TailSet, encode
+from controller.audit.records import KINDS, TailSet, encode
 from controller.audit.scanning import Scanned, roots
-from controller.audit.strict import (
-    DAY,
-    HEX,
-    HEX16,
-    UNREADABLE,
-    Strict,
-    StrictCursor,
-    read_all,
-)
+from controller.audit.strict import Strict, read_all
 from controller.audit.tails import Verdict, classify
 from controller.audit.verify_boots import Boots
-from controller.audit.verify_clocks import clock_wrong
 from controller.audit.verify_data import WrongData, check_data, wrong_snapshot
-from controller.audit.verify_decisions import DECIDED, Decisions
+from controller.audit.verify_decisions import Decisions
 from controller.audit.verify_facts import (
-    MOST_FINDINGS,
     Edge,
     Start,
-    Tick,
     Verified,
     Wanted,
 )
+from controller.audit.verify_found import Found, glanced
 from controller.audit.verify_reading import Whole, tree_of, whole
+from controller.audit.verify_succession import Succession
 from controller.audit.verify_tails import wrong_place, wrong_tail
 
 TOGETHER: Final = 256
 """Records that are read at once: they and what is made of them stay in the processor's cache."""
 
 
-class _Glance(Struct, frozen=True, gc=False):
-    """What a finding needs of a record."""
-
-    utc: int = 0
-    mono: int = 0
-    round: int = 0
-
-
-_glance: Final = msgspec.json.Decoder(_Glance).decode
-
-
 def verify_segment(record: Path, number: int, last: bool, wanted: Wanted) -> Verified:
     """All that can be said of it by itself. CannotWrite where its file cannot be read."""
-    found = whole(record, number)
+    found = whole(record, number, grows=last)
     if isinstance(found, Finding):
         return Verified(number, [found])
     return _Work(record, *found, wanted).done(last)
@@ -76,149 +51,75 @@ class _Work:
         self._record, self._segment, self._scanned = record, segment, scanned
         self._wanted = wanted
         said = segment.snapshot
-        self._findings: list[Finding] = []
-        self._more = 0
-        self._index = 0
-        """Of the record at hand, from 0."""
+        self._found = found = Found(segment.number, segment.before.seq, scanned)
         self._tree = tree_of(Whole(segment, scanned))
         frontier = self._tree.frontier(segment.before.seq)
         opened, note = said.opened or None, said.certificate or ""
         told = b"" if opened is None else encode(opened)
-        cursors = dict(said.cursors)
         state = bytes(said.state)
         decided = state != b"null"
+        cursors = dict(said.cursors)
         self._before = Edge(segment.before, frontier, cursors, told, note, state, decided)
-        self._boots = Boots(said.origin, opened, note, self._found, self._at)
-        self._cursors: dict[str, StrictCursor | DeviceCursor] = dict(cursors)
-        self._decisions = Decisions(record, opened, self._at, replay=wanted.replay)
+        self._boots = Boots(said.origin, opened, note, found)
+        self._succession = Succession(self._boots, cursors)
+        self._decisions = Decisions(record, opened, found, replay=wanted.replay)
         self._kinds: Counter[str] = Counter()
         self._tails: list[tuple[Finding, TailSet]] = []
-        self._first_tick: Tick | None = None
-        self._tick = Tick("", 0, 0, True)
-        """The clocks of the last record that is no snapshot."""
-        self._mono = 0
-        self._day = ""
         self._torn = ""
 
     def done(self, last: bool) -> Verified:
         records = self._scanned.records
         for start in range(0, len(records), TOGETHER):
-            rows = read_all(records[start : start + TOGETHER])
+            found = read_all(records[start : start + TOGETHER])
             former = self._boots.name
-            self._look(start, rows)
-            self._look_at_durable(start, rows, former)
-            self._look_at_chains(start, rows)
-            self._kinds.update([row.kind for row in rows if not isinstance(row, str)])
+            rows = [row for row in found if not isinstance(row, str)]
+            kinds = [row.kind for row in rows]
+            self._kinds.update(kinds)
+            seq = self._segment.before.seq + 1 + start
+            whole = len(rows) == len(found)
+            if whole and self._succession.all_usual(rows, kinds, seq):
+                self._look_at_kinds(start, rows, kinds)
+            else:
+                self._look_at_each(start, found)
+            self._look_at_durable(start, found, former)
         self._look_at_the_end(last)
         return self._verified()
 
-    # --- what is found --------------------------------------------------------------------
-
-    def _at(self) -> Finding:
-        """The place of the record at hand, and nothing found yet."""
-        index, scanned = self._index, self._scanned
-        round_ = _glanced(scanned.records[index]).round
-        since = _glanced(scanned.records[index - 1]).utc if index else 0
-        seq = self._segment.before.seq + 1 + index
-        return Finding(self._segment.number, scanned.offsets[index], seq, round_, "", since)
-
-    def _found(self, what: str) -> None:
-        if len(self._findings) < MOST_FINDINGS:
-            self._findings.append(replace(self._at(), what=what))
-        else:
-            self._more += 1
-
     # --- every record ---------------------------------------------------------------------
 
-    def _look(self, start: int, rows: Sequence[Strict | str]) -> None:
-        """What every record goes through: what is as usual costs some comparisons."""
-        boots, cursors, skims = self._boots, self._cursors, not self._decisions.asked
-        name, (sw, conf, proc), table = boots.name, boots.ran, boots.table
-        mono, day, tick = self._mono, self._day, self._tick
-        timed, utc, paced, was_set = tick.boot, tick.utc, tick.mono, tick.clock
-        seq = self._segment.before.seq + start
-        for index, row in enumerate(rows, start):
-            seq += 1
-            self._index = index
+    def _look_at_kinds(self, start: int, rows: Sequence[Strict], kinds: Sequence[str]) -> None:
+        """Records that go on as most do: only what they say themselves is looked at."""
+        boots, decisions = self._boots, self._decisions
+        skips = () if decisions.asked else decisions.skipped(rows, kinds)
+        signed = 0
+        for at in [at for at in range(len(rows)) if at not in skips]:
+            self._found.index = start + at
+            if kinds[at] == "checkpoint":
+                if boots.unsigned < 0 and signed < at:
+                    boots.unsigned = rows[signed].mono
+                signed = at + 1
+            self._look_at_the_kind(rows[at])
+        if boots.unsigned < 0 and signed < len(rows):
+            boots.unsigned = rows[signed].mono
+
+    def _look_at_each(self, start: int, found: Sequence[Strict | str]) -> None:
+        boots = self._boots
+        for index, row in enumerate(found, start):
+            self._found.index = index
             if isinstance(row, str):
-                self._found(row)
+                self._found.say(row)
                 continue
-            now, kind = row.mono, row.kind
-            if row.boot != name or row.sw != sw or row.conf != conf or row.proc != proc:
-                boots.goes_on(row, seq, mono)
-                mono = mono if row.boot == name else 0
-                name, (sw, conf, proc) = boots.name, boots.ran
-            if row.seq != seq or row.table != table or row.day != day:
-                day = self._look_at_the_place(row, seq)
-            if now < mono:
-                self._found("its clock that only goes forward went back")
-            mono = now
-            if kind != "snapshot":
-                gone = row.utc - utc
-                if not (gone >= 0 and -STEP_US <= gone - (now - paced) // 1000 <= STEP_US):
-                    self._look_at_the_clock(Tick(timed, utc, paced, was_set), row)
-                timed, utc, paced, was_set = name, row.utc, now, kind == "clock"
-            cursor = row.cursor
-            if cursor is not UNSET:
-                device = cursor.device
-                known = cursors.get(device)
-                if known is None or cursor.epoch != known.epoch or cursor.seq <= known.seq:
-                    self._look_at_the_cursor(cursor, known)
-                cursors[device] = cursor
-            if boots.unusual or row.cause is not UNSET:
-                self._look_at_the_turn(row, seq)
-            if boots.unsigned < 0 and kind != "checkpoint":
-                boots.unsigned = now
-            if not skims or kind not in DECIDED or self._decisions.may_hide(row):
-                self._look_at_the_kind(row, seq)
-        self._mono, self._day, self._tick = mono, day, Tick(timed, utc, paced, was_set)
+            for wrong in self._succession.take(row, self._found.seq):
+                self._found.say(wrong)
+            if boots.unsigned < 0 and row.kind != "checkpoint":
+                boots.unsigned = row.mono
+            self._look_at_the_kind(row)
 
-    def _look_at_the_kind(self, row: Strict, seq: int) -> None:
+    def _look_at_the_kind(self, row: Strict) -> None:
         try:
-            _LOOKS[row.kind](self, row, seq)
+            _LOOKS[row.kind](self, row, self._found.seq)
         except (NoteProblem, WrongData) as problem:
-            self._found(f"{row.kind}: {problem}")
-
-    def _look_at_the_place(self, row: Strict, seq: int) -> str:
-        """Gives the gaming day."""
-        table = self._boots.table
-        if row.seq != seq or row.table != table:
-            self._found(f"it says seq {row.seq} of table {row.table}, not {seq} of {table}")
-        if not DAY.fullmatch(row.day):
-            self._found(f"its gaming day is {row.day!r}")
-        return row.day
-
-    def _look_at_the_turn(self, row: Strict, seq: int) -> None:
-        if self._boots.unusual:
-            self._boots.takes_kind(row.kind)
-        if row.cause is not UNSET and not 0 < row.cause < seq:
-            self._found(f"its cause {row.cause} is no record before it")
-
-    def _look_at_the_clock(self, former: Tick, row: Strict) -> None:
-        tick = Tick(row.boot, row.utc, row.mono, row.kind == "clock")
-        if self._first_tick is None:
-            self._first_tick = tick
-        elif wrong := clock_wrong(former, tick):
-            self._found(wrong)
-
-    def _look_at_the_cursor(
-        self, cursor: StrictCursor, known: StrictCursor | DeviceCursor | None
-    ) -> None:
-        if known is not None and known.epoch == cursor.epoch:
-            stood = f"it stood at {known.seq} already"
-            self._found(f"{cursor.device}'s log goes on with {cursor.seq}, {stood}")
-
-    def _look_at_chains(self, start: int, rows: Sequence[Strict | str]) -> None:
-        """Of all cursors together, for each by itself costs as much as reading the record."""
-        cursors = [row.cursor for row in rows if not isinstance(row, str)]
-        chains = [cursor.chain for cursor in cursors if cursor is not UNSET]
-        if HEX.fullmatch("".join(chains)) and not any(len(chain) != 16 for chain in chains):
-            return
-        for index, row in enumerate(rows, start):
-            if isinstance(row, str) or row.cursor is UNSET or HEX16.fullmatch(row.cursor.chain):
-                continue
-            self._index = index
-            self._found(f"the chain in its cursor is {row.cursor.chain!r}")
+            self._found.say(f"{row.kind}: {problem}")
 
     def _look_at_durable(self, start: int, rows: Sequence[Strict | str], former: str) -> None:
         """Within a boot, what is known to be on the disk does not become less."""
@@ -229,23 +130,23 @@ class _Work:
             before = rows[index - start - 1] if index > start else former
             name = before if isinstance(before, str) else before.boot
             if not isinstance(row, str) and row.boot == name:
-                self._index = index
-                self._found("it says that less was on the disk than the record before it")
+                self._found.index = index
+                self._found.say("it says that less was on the disk than the record before it")
 
     # --- single kinds ---------------------------------------------------------------------
 
     def _snapshot_record(self, row: Strict, seq: int) -> None:
-        if self._index:
-            self._found("a snapshot that no segment begins with")
+        if self._found.index:
+            self._found.say("a snapshot that no segment begins with")
             return
         for wrong in wrong_snapshot(row.bytes, self._segment.snapshot, row.seq):
-            self._found(wrong)
-        self._says(self._decisions.begins(*self._this(seq)))
+            self._found.say(wrong)
+        self._says(self._decisions.begins())
 
     def _opened_record(self, row: Strict, seq: int) -> None:
         check_data(row.kind, row.bytes)
         opened = self._boots.opened_record(row, seq)
-        self._says(self._decisions.opened(*self._this(seq), opened))
+        self._says(self._decisions.opened(opened))
 
     def _tail_record(self, row: Strict, seq: int) -> None:
         check_data(row.kind, row.bytes)
@@ -258,9 +159,9 @@ class _Work:
             end = self._scanned.offsets[index]
             wrong = wrong or wrong_place(tail, self._segment.number, end)
         else:
-            self._tails.append((self._at(), tail))
+            self._tails.append((self._found.at(), tail))
         if wrong:
-            self._found(wrong)
+            self._found.say(wrong)
 
     def _certificate_record(self, row: Strict, seq: int) -> None:
         check_data(row.kind, row.bytes)
@@ -276,13 +177,17 @@ class _Work:
 
     def _decision_record(self, row: Strict, seq: int) -> None:
         self._decisions.hides(row)
-        if self._decisions.asked:
-            self._says(self._decisions.decided(*self._this(seq), row))
+        self._decided(row, seq)
 
     def _refusal_record(self, row: Strict, seq: int) -> None:
         self._says(self._decisions.tells(row))
+        self._decided(row, seq)
+
+    def _decided(self, row: Strict, seq: int) -> None:
         if self._decisions.asked:
-            self._says(self._decisions.decided(*self._this(seq), row))
+            self._says(self._decisions.decided(row))
+        else:
+            self._decisions.unread += 1
 
     def _closed_record(self, row: Strict, seq: int) -> None:
         check_data(row.kind, row.bytes)
@@ -291,14 +196,9 @@ class _Work:
     def _other_record(self, row: Strict, seq: int) -> None:
         check_data(row.kind, row.bytes)
 
-    def _this(self, seq: int) -> tuple[bytes, Place]:
-        """The record at hand, and where it lies."""
-        offset = self._scanned.offsets[self._index]
-        return self._scanned.records[self._index], Place(self._segment.number, offset, seq)
-
     def _says(self, wrong: str) -> None:
         if wrong:
-            self._found(wrong)
+            self._found.say(wrong)
 
     # --- the end --------------------------------------------------------------------------
 
@@ -311,19 +211,13 @@ class _Work:
         if last and tail.verdict is Verdict.TORN:
             self._torn = words
             return
-        self._index = len(scanned.records) - 1
-        at = self._at()
-        since = _glanced(scanned.records[-1]).utc
-        what = f"{scanned.why}; {words}"
-        self._findings.append(
-            replace(at, offset=scanned.end, seq=scanned.where.seq + 1, what=what, since=since)
-        )
+        self._found.say_at_the_end(f"{scanned.why}; {words}")
 
     def _verified(self) -> Verified:
         segment, scanned, boots = self._segment, self._scanned, self._boots
         decisions = self._decisions
-        boot = boots.boot(self._mono, scanned.durable[1])
-        cursors = {device: _kept(at) for device, at in self._cursors.items()}
+        boot = boots.boot(self._succession.mono, scanned.durable[1])
+        cursors, tick = self._succession.cursors, self._succession.tick
         known, frontier = decisions.known, self._tree.frontier(self._tree.size)
         decided = self._before.decided or self._kinds["decision"] > 0
         told = boots.opened_bytes
@@ -331,24 +225,23 @@ class _Work:
         first = boots.left[0] if boots.left else boot
         start = Start(
             first,
-            boots.first_ran,
-            _glanced(scanned.records[0]).mono,
+            glanced(scanned.records[0]).mono,
             scanned.durable[0],
             boots.other,
             tuple(self._tails),
-            self._first_tick,
+            self._succession.first,
         )
         return Verified(
             segment.number,
-            self._findings,
-            self._more,
+            self._found.findings,
+            self._found.more,
             not scanned.why,
             segment.snapshot.origin,
             self._before,
             start,
             after,
             boot,
-            self._tick if self._tick.boot else None,
+            tick if tick.boot else None,
             scanned.end,
             (*(one.name for one in boots.left), boot.name),
             tuple(boots.certificates),
@@ -366,7 +259,7 @@ class _Work:
             roots(self._tree, self._wanted.sizes),
             frozenset(boots.told),
             self._torn,
-            (_glanced(scanned.records[0]).utc, _glanced(scanned.records[-1]).utc),
+            (glanced(scanned.records[0]).utc, glanced(scanned.records[-1]).utc),
         )
 
 
@@ -382,15 +275,3 @@ _LOOKS: Final[dict[str, Callable[[_Work, Strict, int], None]]] = {
     "decision": _Work._decision_record,
     "refusal": _Work._refusal_record,
 }
-
-
-def _glanced(record: bytes) -> _Glance:
-    """Zeros where it is no record."""
-    try:
-        return _glance(record)
-    except UNREADABLE:
-        return _Glance()
-
-
-def _kept(at: StrictCursor | DeviceCursor) -> DeviceCursor:
-    return at.as_kept() if isinstance(at, StrictCursor) else at

@@ -251,13 +251,25 @@ NO_KEY = "NAME+8 hex digits+BASE64"
         (["prove", "nothing", "--seq", "1"], "there is no record here"),
         (["check-proof", "none.json", "--table-key", "KEY"], "a file"),
         (["check-proof", "none.json", "--table-key", "x"], NO_KEY),
+        (["prove", "R", "--seq", "0"], "1 to 999999999999999999"),
+        (["prove", "R", "--seq", "2", "-7"], "1 to 999999999999999999"),
+        (["prove", "R", "--seq", "1" + 18 * "0"], "1 to 999999999999999999"),
+        (["check-proof", "none.json", "--table-key", "keys/witness.key"], "a verifier key, or"),
         (["check-case", "none.zip"], "there is no such case"),
+        (["check-case", "keys"], "it has no manifest.json"),
+        (["check-case", "keys/witness.pub"], "is no zip, or a part of one"),
+        (["check-case", "none.zip", "--seal", "zz"], "64 hex digits"),
         (["cosign", "R", "--archive", "a", "--keys", "none"], "`holecard keys new` makes one"),
         (["cosign", "R", "--archive", "a", "--keys", "keys", "--table-key", "x"], NO_KEY),
         (["cosign", "R", "--archive", "", "--keys", "keys"], "a name"),
         (["cosign", "nothing", "--archive", "a", "--keys", "keys"], "there is no record here"),
         (["witnessed", "R", "none.note", "--witness-key", "WITNESS"], "a file"),
         (["witnessed", "R", "none.note", "--witness-key", "KEY"], "what witness.pub holds"),
+        (["witnessed", "R", "none.note", "--witness-key", "keys/nobody"], NO_KEY),
+        (
+            ["witnessed", "R", "none.note", "--witness-key", "keys/witness.key"],
+            "what witness.pub holds",
+        ),
     ],
 )
 def test_mistakes_are_exit_2_and_change_nothing(
@@ -277,6 +289,8 @@ def test_mistakes_are_exit_2_and_change_nothing(
     assert out == ""
     assert err.startswith("holecard: ")
     assert allowed in err
+    assert err.count("allowed:") <= 1
+    assert "PRIVATE" not in err
     assert err.count("\n") == 1
     assert files_in(tmp_path) == before
 

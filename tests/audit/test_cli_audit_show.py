@@ -16,6 +16,8 @@ import pytest
 from controller.audit.finding_records import last_of, of_rounds, of_seqs
 from controller.audit.looks import looks_file
 from controller.audit.reading import records
+from controller.audit.records import By, Entry
+from controller.procedure.states import State
 from tests.audit.audit_command import LEFT_OPEN, Runs, rounds
 from tests.audit.outside import played
 from tests.audit.table import begun, note, told
@@ -96,6 +98,27 @@ def test_rounds_are_found_over_segments(tmp_path: Path) -> None:
     assert [one.place.seq for one in last_of(tmp_path / "record", 60)][-1] == seqs[-1] + 2
     assert len(last_of(tmp_path / "record", 60)) == 60
     assert len(last_of(tmp_path / "record", 10**6)) == seqs[-1] + 2
+
+
+def test_wagers_that_were_taken_back_belong_to_the_round_before(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    log = begun(record)
+
+    def decided(turn: int, *, seats: int | None = None) -> int:
+        effects = (
+            [] if seats is None else [{"type": "Prompt", "tell": "take_wagers", "count": seats}]
+        )
+        data = {"event": {"type": "Something"}, "rows": [], "effects": effects}
+        entry = Entry("decision", By("dealer", "Ann"), data, turn, state=State())
+        return log.write([entry])[0].seq
+
+    first = [decided(0, seats=1), decided(1), decided(1, seats=0)]
+    first += [decided(1, seats=1), decided(1, seats=2), decided(1, seats=0), decided(1)]
+    second = [decided(1, seats=1), decided(1, seats=2), decided(2), decided(2, seats=0)]
+    lying = [decided(2, seats=1)]
+    shown = {turn: [one.place.seq for one in of_rounds(record, turn, turn)] for turn in (1, 2, 3)}
+    assert shown == {1: first, 2: second, 3: lying}
+    log.close()
 
 
 def test_without_anything_the_round_at_hand_is_shown(runs: Runs) -> None:

@@ -38,14 +38,14 @@ GAMES = ("maxtime", "sf21x", "classic", "mega")
 def test_rounds_with_all_that_goes_wrong_come_out_as_recorded(
     name: str, seed: str, tmp_path: Path
 ) -> None:
-    table = revealed(name, seed, events=600)
+    table = revealed(name, seed, events=300)
     place = tmp_path / "record"
     recorded(place, table.engine.game, table.entries)
     report = verify(place, jobs=1)
     assert (report.code, report.findings, report.unchecked) == (RIGHT, (), ())
     assert report.again == len(table.entries)
     assert report.unread == 0
-    assert report.segments[1] > 3
+    assert report.segments[1] > 2
     theirs = read_independently(place)
     assert (theirs["exit"], theirs["wrong"]) == (RIGHT, None)
 
@@ -110,7 +110,7 @@ def test_what_follows_on_other_code_with_an_open_round_is_not_known(
     assert f"made by holecard 0.0.1, whose procedure's code is {OTHER_CODE}" in unchecked
 
 
-@pytest.mark.parametrize("what", AT_REST)
+@pytest.mark.parametrize("what", ["no wager", "a shuffle after the round"])
 def test_after_other_code_that_left_a_table_at_rest_ours_is_made_again(
     tmp_path: Path, what: str
 ) -> None:

@@ -155,7 +155,8 @@ def test_a_tail_that_was_set_aside_is_held_against_its_record(
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"size": 3}, "the tail record is of 3 bytes, opened of 440"),
+        ({"size": 500}, "the tail record is of 500 bytes, opened of 440"),
+        ({"size": 3}, "does not hold what was set aside"),
         ({"offset": 100}, "the tail record is of (1, 100), the records before end at"),
         ({"segment": 3}, "the tail record is of (3, "),
         ({"two": ["Ann", "Bo"]}, "two people are named where they accept"),

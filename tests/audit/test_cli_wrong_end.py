@@ -1,0 +1,229 @@
+"""Records with damage behind their last good record, as the commands that read them tell it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from controller.audit.ends import check_end
+from controller.audit.finding_records import of_seqs
+from controller.audit.following import Following
+from controller.audit.frames import HEAD_SIZE
+from controller.audit.problems import Damaged, Missing, Unexplained
+from controller.audit.reading import read_segment
+from controller.audit.segments import numbers, segment_file
+from tests.audit.audit_command import Runs, rounds
+from tests.audit.table import begun, note
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Runs:
+    runs = Runs(tmp_path, capsys)
+    runs.make(*rounds(3))
+    return runs
+
+
+def flip(record: Path, at: int, number: int = 1) -> None:
+    """A byte of the frame at this place from the segment's first."""
+    segment = read_segment(record, number)
+    offset = segment.frames[at].offset + HEAD_SIZE + 5
+    data = bytearray(segment.buffer)
+    data[offset] ^= 1
+    segment_file(record, number).write_bytes(data)
+
+
+READERS: list[tuple[tuple[str, ...], int]] = [
+    (("show", "--seq", "1-10", "--json"), 10),
+    (("show", "--seq", "1-999", "--json"), 25),
+    (("show", "--seq", "30", "--json"), 0),
+    (("show", "--round", "3", "--json"), 0),
+    (("show", "--kind", "opened", "--json"), 1),
+    (("tail", "--lines", "7", "--json"), 7),
+    (("export", "--format", "jsonl"), 25),
+    (("export", "--format", "csv"), 26),
+    (("export", "--format", "jsonl", "--round", "3"), 0),
+    (("sql", "SELECT count(*) FROM records"), 2),
+    (("rebuild-index",), 1),
+]
+
+
+@pytest.mark.parametrize(("words", "lines"), READERS)
+def test_what_is_good_is_shown_and_what_is_missing_is_told(
+    words: tuple[str, ...], lines: int, runs: Runs
+) -> None:
+    flip(runs.record, 25)
+    told = runs("verify")
+    assert "records after seq 25 are missing; at least " in told.out
+    missing = told.out.partition("records after seq 25")[2].splitlines()[0]
+    ran = runs(*words)
+    assert ran.code == 1
+    assert len(ran.out.splitlines()) == lines
+    assert f"records after seq 25{missing}" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_a_case_of_it_is_made_and_what_is_missing_is_told(runs: Runs) -> None:
+    flip(runs.record, 25)
+    ran = runs("export", "--all", "--out", str(runs.folder / "case"))
+    assert ran.code == 1
+    assert "records after seq 25 are missing" in ran.line
+    assert runs("check-case", record=runs.folder / "case").code == 0
+    ran = runs("export", "--round", "3", "--out", str(runs.folder / "other"))
+    assert (ran.code, ran.out) == (1, "")
+    assert "records after seq 25 are missing" in ran.line
+    assert ran.err.count("\n") == 1
+
+
+def test_an_index_that_has_seen_more_tells_what_is_missing(runs: Runs) -> None:
+    assert runs("rebuild-index").code == 0
+    flip(runs.record, 25)
+    ran = runs("show", "--kind", "opened")
+    assert ran.code == 1
+    assert "records after seq 25 are missing" in ran.err
+
+
+def test_a_record_that_ends_as_it_may_is_no_news(runs: Runs) -> None:
+    for words in (("show",), ("tail",), ("export", "--format", "csv"), ("sql", "SELECT 1")):
+        ran = runs(*words)
+        assert (ran.code, ran.err) == (0, "")
+
+
+def grown(place: Path, count: int) -> Path:
+    log = begun(place)
+    for at in range(count):
+        log.write([note(str(at), 300)])
+    log.close()
+    return place
+
+
+def test_a_write_that_was_cut_off_is_no_wrong_end(tmp_path: Path) -> None:
+    record = grown(tmp_path / "record", 8)
+    segment = read_segment(record, 1)
+    begins, end = segment.frames[-1].offset, segment.end
+    data = bytearray(segment.buffer)
+    cut = begins + (end - begins) // 2
+    data[cut:end] = bytes(end - cut)
+    segment_file(record, 1).write_bytes(data)
+    check_end(record)
+
+
+def test_bytes_that_nothing_explains_are_told(tmp_path: Path) -> None:
+    record = grown(tmp_path / "record", 8)
+    segment = read_segment(record, 1)
+    data = bytearray(segment.buffer)
+    data[segment.end : segment.end + 600] = b"\x5a" * 600
+    segment_file(record, 1).write_bytes(data)
+    with pytest.raises(Unexplained, match=r"600 bytes after seq .* that no cut-off write explains"):
+        check_end(record)
+
+
+def test_a_segment_that_another_follows_is_read_to_its_end(tmp_path: Path) -> None:
+    record = grown(tmp_path / "record", 90)
+    first, *_, last = numbers(record)
+    assert first < last
+    flip(record, 5, first)
+    check_end(record)
+    told: list[int] = []
+    with pytest.raises(Damaged, match="records after seq 5 are missing"):
+        told.extend(one.place.seq for one in of_seqs(record, 1, 10**6))
+    assert told == [1, 2, 3, 4, 5]
+
+
+def test_what_has_gone_at_a_second_look_is_no_wrong_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = grown(tmp_path / "record", 8)
+    file = segment_file(record, 1)
+    whole = file.read_bytes()
+    flip(record, 4)
+    with pytest.raises(Missing, match="records after seq 4 are missing"):
+        check_end(record)
+    read = read_segment
+
+    def written_meanwhile(place: Path, number: int) -> object:
+        found = read(place, number)
+        file.write_bytes(whole)
+        return found
+
+    monkeypatch.setattr("controller.audit.ends.read_segment", written_meanwhile)
+    check_end(record)
+
+
+def test_who_follows_is_told_when_it_stands_still(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    log = begun(record)
+    log.write([note("one", 300)])
+    following = Following(record)
+    assert not list(following.more())
+    following.check_end()
+    first = following.where.seq
+    for at in range(4):
+        log.write([note(str(at), 300)])
+    log.close()
+    flip(record, first + 1)
+    assert [told.place.seq for told in following.more()] == [first + 1]
+    with pytest.raises(Missing, match=f"records after seq {first + 1} are missing"):
+        following.check_end()
+
+
+def test_who_follows_into_a_segment_that_does_not_go_on_is_told(tmp_path: Path) -> None:
+    record = grown(tmp_path / "record", 8)
+    following = Following(record)
+    here = following.where.seq
+    log = begun(record)
+    for at in range(90):
+        log.write([note(str(at), 300)])
+    log.close()
+    assert numbers(record)[-1] > 2
+    flip(record, here + 1)
+    assert [told.place.seq for told in following.more()] == [here + 1]
+    with pytest.raises(Damaged, match=f"records after seq {here + 1} are missing"):
+        following.check_end()
+
+
+def test_following_a_damaged_record_ends_with_it(runs: Runs) -> None:
+    flip(runs.record, 25)
+    ran = runs("tail", "--follow", "--lines", "3", "--json")
+    assert (ran.code, len(ran.lines)) == (1, 3)
+    assert "records after seq 25 are missing" in ran.line
+    assert ran.err.count("\n") == 1
+
+
+# --- an output that is closed -----------------------------------------------------------------
+
+CLOSED = {"out": ">&-", "err": "2>&-"}
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show",),
+        ("tail",),
+        ("export", "--format", "csv"),
+        ("prove", "--round", "1", "--json"),
+        ("sql", "SELECT 1"),
+    ],
+)
+def test_an_output_that_is_closed_is_no_news(
+    words: tuple[str, ...], closed: str, runs: Runs
+) -> None:
+    name, *options = words
+    code = "import sys; from controller.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "audit", name, str(runs.record), *options]
+    redirected = CLOSED[closed]
+    run = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$@" {redirected}', "sh", *command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert (run.stdout == "") == (closed == "out")
