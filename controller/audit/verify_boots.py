@@ -58,6 +58,9 @@ class Boots:
         self.certified = 0
         self.unusual = True
         """`takes_kind` has to look at the next record as well."""
+        self.inherits: Finding | None = None
+        """The first record of the segment's first boot that stands behind its `opened`, which is
+        not in the segment."""
         self.other: Finding | None = None
         """The first record of the segment's first boot that may not follow on `closed`."""
         self.closed = False
@@ -117,7 +120,9 @@ class Boots:
         """The boot was opened before the segment, and may have its key from the snapshot."""
         if self.left:
             self._found.say(f"a boot begins with {kind}, not with opened")
-        elif self.opened is not None and self.ran != _short(self.opened):
+            return
+        self.inherits = self._found.at()
+        if self.opened is not None and self.ran != _short(self.opened):
             self._found.say("sw, conf or proc is not the beginning of that in its boot's opened")
         given = self._given
         if given is not None and given.boot == self.name:
@@ -247,7 +252,6 @@ class Boots:
             self.certified,
             self.closed,
             self.untold,
-            self.begun is False,
             self.signed_at,
             self.unsigned,
         )

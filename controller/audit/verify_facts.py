@@ -56,8 +56,6 @@ class Boot(Struct, frozen=True):
     closed: bool = False
     untold: int = 0
     """Bytes that it set aside and no `tail` record tells of yet."""
-    inherited: bool = False
-    """Its `opened` stands before this segment, if it has one."""
     signed: int = -1
     """`mono` of its first checkpoint in this segment; -1 where there is none."""
     unsigned: int = -1
@@ -72,6 +70,9 @@ class Start(Struct, frozen=True):
     mono: int
     durable: int
     """What its first record says."""
+    inherits: Finding | None = None
+    """The first record of that boot that its `opened` must stand before, where it is not in this
+    segment; and nothing found yet."""
     other: Finding | None = None
     """The first record of it that may not follow on `closed`, and nothing found yet."""
     tails: tuple[tuple[Finding, TailSet], ...] = ()

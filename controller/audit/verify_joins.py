@@ -151,10 +151,10 @@ def _of_boots(
     for name in over.intersection(segment.boots):
         yield replace(at, what=f"boot {name} was over")
     if known is None or known.name != first.name:
-        if first.inherited and (known is not None or segment.number == 1):
-            yield replace(at, what=f"boot {first.name} does not begin with opened")
+        if start.inherits is not None and (known is not None or segment.number == 1):
+            yield replace(start.inherits, what=f"boot {first.name} does not begin with opened")
         return
-    if known.opened and first.opened and not first.inherited:
+    if known.opened and first.opened and start.inherits is None:
         yield replace(at, what=f"boot {first.name} was opened already, by record {known.opened}")
     if start.mono < known.mono:
         yield replace(at, what="its clock that only goes forward went back")

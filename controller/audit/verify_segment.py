@@ -227,6 +227,7 @@ class _Work:
             first,
             glanced(scanned.records[0]).mono,
             scanned.durable[0],
+            boots.inherits,
             boots.other,
             tuple(self._tails),
             self._succession.first,

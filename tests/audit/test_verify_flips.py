@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.audit.verify import WRONG
+from tests.audit.asked import verify
+from tests.audit.by_page import Pen, closed
+from tests.audit.verifying import read
 from tests.torture.altered import counted, flips, rewritings
 
 SHARE = 61
+GOOD = closed(65536, rounds=2, boots=2)
 
 
 def test_no_bit_of_a_closed_record_can_be_another(
@@ -29,3 +38,35 @@ def test_no_rewriting_passes_for_right(
     assert 0 < shown <= sum(found.values())
     assert sum(found.values()) > 25
     record_property("rewritings of a record", sum(found.values()))
+
+
+ODD = (
+    b"0", b"-1", b"1.5", b"null", b'""', b"{}", b"[]", b"true", b"99999999999999999999",
+    b'"\\ud800"', b"\xff", b" ", b",", b'"', b'{"a":', b"[" * 2000, b"\\u0041",
+)  # fmt: skip
+"""What may stand in a record where something else should."""
+
+
+@given(st.data())
+def test_whatever_stands_in_a_record_is_found_and_nothing_fails_of_it(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """The frame is right, and so are chain and tree: somebody has written it like this."""
+    records = list(GOOD.records)
+    at = data.draw(st.integers(0, len(records) - 1))
+    record = records[at]
+    begin = data.draw(st.integers(0, len(record) - 1))
+    end = data.draw(st.integers(begin, min(len(record), begin + 12)))
+    records[at] = record[:begin] + data.draw(st.sampled_from(ODD)) + record[end:]
+    if records[at] == record:
+        return
+    pen = Pen(65536)
+    pen.segment()
+    for each in records:
+        pen.sync()
+        pen.put(each)
+    place = pen.save(tmp_path_factory.mktemp("record"))
+    theirs = read(place)
+    assert (verify(place).code, theirs["exit"]) == (WRONG, WRONG)
+    assert verify(place, replay=False).code == WRONG
+    assert verify(place).findings[0].seq <= theirs["wrong"]["seq"]
