@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from controller.config import explain, files, loader
+from controller.config import equipment, explain, files, loader
 from controller.config.jurisdictions import JurisdictionFile
 from controller.config.layers import Origin
 from controller.config.loader import Anything
@@ -184,6 +184,7 @@ def _lines(found: Anything, *, explaining: bool) -> Iterator[str]:
                 f"{found.seats} seats; {currency.code}, written {currency.symbol}, "
                 f"{currency.minor_digits} digits after the point"
             )
+            yield from equipment.lines(found.equipment)
             yield from _option_lines(found.sheet, explaining=explaining)
         case JurisdictionFile():
             yield from _ruling_lines(found)
@@ -258,6 +259,7 @@ def _as_json(found: Anything) -> dict[str, object]:
                     "minor_digits": found.currency.minor_digits,
                 },
                 "jurisdiction": found.jurisdiction.name,
+                "equipment": equipment.as_json(found.equipment),
                 "game": _game_json(found.sheet),
             }
         case JurisdictionFile():

@@ -1,4 +1,5 @@
-"""Table files: which game a table deals, under which jurisdiction, with which chips and limits."""
+"""Table files: which game a table deals, under which jurisdiction, with which chips and limits, and
+with which devices."""
 
 from __future__ import annotations
 
@@ -11,6 +12,13 @@ from msgspec import Struct
 
 from controller.config import checks, files
 from controller.config.checks import Check, unfit
+from controller.config.equipment import (
+    NO_EQUIPMENT,
+    TABLES,
+    Equipment,
+    check_standing,
+    read_equipment,
+)
 from controller.config.files import Document
 from controller.config.jurisdictions import DEFAULT, read_jurisdiction
 from controller.config.layers import read_layer
@@ -52,6 +60,7 @@ class TableConfig(Struct, frozen=True):
     seats: int
     currency: Currency
     file: str
+    equipment: Equipment = NO_EQUIPMENT
 
 
 def _read_code(value: object) -> str:
@@ -93,7 +102,7 @@ def parse_table(
     files.expect(document, "table")
     file = document.source
     problems: list[UsageProblem] = []
-    tables = open_document(document, ("table", "currency", "options"), problems)
+    tables = open_document(document, ("table", "currency", "options", *TABLES), problems)
     head = read_table(tables["table"], TableHead, _HEAD, f"{file}: table", problems)
     currency = read_table(tables["currency"], Currency, _CURRENCY, f"{file}: currency", problems)
     sheet = house = None
@@ -107,18 +116,24 @@ def parse_table(
     decks = SHOES if sheet is None else sheet.head.decks_allowed
     own = read_layer("table", file, tables["options"], problems, decks)
     more = read_layer("override", overrides_from, overrides, problems, decks)
+    seats = MOST_SEATS if head is None else head.seats
+    equipment, wrong = read_equipment(document.content, file, document.folder, seats)
+    problems += wrong
     refuse(problems)
     # Whatever could not be read has been refused.
     assert head is not None
     assert sheet is not None
     assert house is not None
     assert currency is not None
+    whole = lay_over(sheet, [sheet.layer, house.layer, own, more])
+    check_standing(equipment, whole.options, file)
     return TableConfig(
         head.name,
         head.title or head.name,
-        lay_over(sheet, [sheet.layer, house.layer, own, more]),
+        whole,
         house.rulings,
         head.seats,
         currency,
         file,
+        equipment,
     )

@@ -1,0 +1,307 @@
+"""A table file's devices, record and keys: which ones there are and where, by name only.
+
+Whether a port's address can be one, and whether a device was paired, those know who open it. A
+table without them can be checked, explained and simulated; it cannot be served.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from controller.config import checks
+from controller.config.checks import Check, Wrong, unfit
+from controller.config.problems import printable, refuse, shown
+from controller.config.shape import Key, read_table, refuse_unknown
+from controller.rules.combinations import MOST_MONEY, Range
+from controller.rules.options import Limit, Options
+from controller.rules.problem import UsageProblem
+
+BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster")
+MOST_STATIONS: Final = 7
+_SERIAL: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
+_TIME: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
+
+
+class DevicePlace(Struct, frozen=True):
+    """A device of the table."""
+
+    serial: str
+    port: str = ""
+    """Where it is plugged in; empty: it is found by its serial number."""
+    seats: tuple[int, ...] = ()
+    """Of a station."""
+
+
+class Batch(Struct, frozen=True):
+    """What is to be seen of this table's cards."""
+
+    min_confidence: int = 80
+    """Percent. A card that is read less surely is entered by the dealer."""
+    backs: tuple[int, ...] = ()
+    """The makers' numbers of the backs of the batches, which alternate; empty: any one."""
+
+
+class Devices(Struct, frozen=True):
+    """The file's [devices]."""
+
+    shoe: DevicePlace
+    shuffler: DevicePlace | None
+    stations: tuple[DevicePlace, ...]
+    batch: Batch
+    standing: dict[int, dict[str, int]]
+    """What a seat's bet button places, bet by bet."""
+
+
+class RecordPlace(Struct, frozen=True):
+    """The file's [record]."""
+
+    directory: Path
+    day_starts: int = 0
+    """Minutes after midnight, by UTC, at which the gaming day begins."""
+    segment_mib: int = 8
+
+
+class Equipment(Struct, frozen=True):
+    """All of it; what the file leaves out is None."""
+
+    devices: Devices | None = None
+    record: RecordPlace | None = None
+    keys: Path | None = None
+    """The directory of the keys."""
+
+
+NO_EQUIPMENT: Final = Equipment()
+TABLES: Final = ("devices", "record", "keys")
+
+# --- what the values may be -------------------------------------------------------------------
+
+
+def _read_serial(value: object) -> str:
+    if not isinstance(value, str) or not _SERIAL.fullmatch(value):
+        raise unfit(value)
+    return value
+
+
+def _read_time(value: object) -> int:
+    found = _TIME.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise unfit(value)
+    return int(found[1]) * 60 + int(found[2])
+
+
+_SERIAL_CHECK: Final = Check(
+    "a serial number of 1 to 20 letters, digits, dots, dashes and underscores", _read_serial
+)
+_DEVICE: Final = {"serial": Key(_SERIAL_CHECK, required=True), "port": Key(checks.text(200))}
+_BATCH: Final = {
+    "min_confidence": Key(checks.whole(Range(0, 100))),
+    "backs": Key(checks.list_of(checks.whole(Range(1, 255)), most=8)),
+}
+_PLACE: Final = checks.text(400)
+_RECORD: Final = {
+    "directory": Key(_PLACE, required=True),
+    "day_starts": Key(Check('a time of the day, by UTC, such as "06:00"', _read_time)),
+    "segment_mib": Key(checks.whole(Range(1, 1024))),
+}
+_KEYS: Final = {"directory": Key(_PLACE, required=True)}
+_PARTS: Final = ("shoe", "shuffler", "stations", "standing")
+_AMOUNT: Final = checks.whole(Range(1, MOST_MONEY))
+
+
+class _Record(Struct, frozen=True):
+    directory: str
+    day_starts: int = 0
+    segment_mib: int = 8
+
+
+class _Keys(Struct, frozen=True):
+    directory: str
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def read_equipment(
+    content: Mapping[str, Any], file: str, folder: Path | None, seats: int
+) -> tuple[Equipment, list[UsageProblem]]:
+    """What the file says of devices, record and keys, and what is wrong with it. Directories start
+    from the folder that the file lies in."""
+    problems: list[UsageProblem] = []
+    # What is no table was refused when the document was opened.
+    content = {name: raw for name, raw in content.items() if isinstance(raw, Mapping)}
+    beside = folder or Path()
+    devices = record = keys = None
+    if "devices" in content:
+        devices = _Reading(f"{file}: devices", seats, problems).devices(content["devices"])
+    if "record" in content:
+        found = read_table(content["record"], _Record, _RECORD, f"{file}: record", problems)
+        if found is not None:
+            place = beside / found.directory
+            record = RecordPlace(place, found.day_starts, found.segment_mib)
+    if "keys" in content:
+        named = read_table(content["keys"], _Keys, _KEYS, f"{file}: keys", problems)
+        keys = None if named is None else beside / named.directory
+    return Equipment(devices, record, keys), problems
+
+
+class _Reading:
+    """The reading of one [devices]."""
+
+    def __init__(self, where: str, seats: int, problems: list[UsageProblem]) -> None:
+        self._where = where
+        self._seats = seats
+        self._problems = problems
+
+    def devices(self, raw: Mapping[str, Any]) -> Devices | None:
+        where, problems = self._where, self._problems
+        before = len(problems)
+        refuse_unknown(raw, (*_PARTS, *_BATCH), f"{where}.", problems)
+        plain = {name: raw[name] for name in _BATCH if name in raw}
+        batch = read_table(plain, Batch, _BATCH, where, problems)
+        if "shoe" not in raw:
+            self._say("shoe", "is missing", 'a table with serial = "..."')
+        shoe = self._device(raw, "shoe")
+        shuffler = self._device(raw, "shuffler")
+        stations = self._stations(raw.get("stations", []))
+        standing = self._standing(raw.get("standing", {}))
+        self._once([one for one in (shoe, shuffler, *stations) if one is not None])
+        if len(problems) > before or shoe is None or batch is None:
+            return None
+        return Devices(shoe, shuffler, stations, batch, standing)
+
+    def _say(self, part: str, what: str, allowed: str) -> None:
+        at = f"{self._where}.{part}" if part else self._where
+        self._problems.append(UsageProblem(at, what, allowed))
+
+    def _device(self, raw: Mapping[str, Any], name: str) -> DevicePlace | None:
+        if name not in raw:
+            return None
+        where = f"{self._where}.{name}"
+        return read_table(raw[name], DevicePlace, _DEVICE, where, self._problems)
+
+    def _stations(self, raw: Any) -> tuple[DevicePlace, ...]:
+        if not isinstance(raw, Sequence) or isinstance(raw, str):
+            self._say("stations", f"{shown(raw)} stands where a list does", "[[devices.stations]]")
+            return ()
+        if len(raw) > MOST_STATIONS:
+            self._say("stations", f"it has {len(raw)} entries", f"at most {MOST_STATIONS}")
+        seats = checks.list_of(checks.whole(Range(1, self._seats)), least=1)
+        keys = {**_DEVICE, "seats": Key(seats, required=True)}
+        read = (
+            read_table(one, DevicePlace, keys, f"{self._where}.stations[{at}]", self._problems)
+            for at, one in enumerate(raw)
+        )
+        stations = tuple(one for one in read if one is not None)
+        for seat, count in Counter(seat for one in stations for seat in one.seats).items():
+            if count > 1:
+                self._say("stations", f"seat {seat} has {count} stations", "one for each seat")
+        return stations
+
+    def _once(self, devices: Sequence[DevicePlace]) -> None:
+        for serial, count in Counter(one.serial for one in devices).items():
+            if count > 1:
+                self._say("", f"{count} devices have the serial number {serial}", "one for each")
+
+    # --- standing wagers ------------------------------------------------------------------
+
+    def _standing(self, raw: Any) -> dict[int, dict[str, int]]:
+        if not isinstance(raw, Mapping):
+            self._say("standing", f"{shown(raw)} stands where a table does", "1 = { main = 1000 }")
+            return {}
+        found: dict[int, dict[str, int]] = {}
+        for key, bets in raw.items():
+            seat = int(key) if re.fullmatch("[1-9]", str(key)) else 0
+            if not 1 <= seat <= self._seats:
+                at = f"standing.{printable(key)}"
+                self._say(at, "is no seat", f"1 to {self._seats}")
+            else:
+                found[seat] = dict(self._bets(f"standing.{seat}", bets))
+        return dict(sorted(found.items()))
+
+    def _bets(self, part: str, raw: Any) -> Iterator[tuple[str, int]]:
+        """Those that the procedure takes, in its order."""
+        if not isinstance(raw, Mapping):
+            self._say(part, f"{shown(raw)} stands where a table does", "{ main = 1000 }")
+            return
+        refuse_unknown(raw, BETS, f"{self._where}.{part}.", self._problems)
+        if "main" not in raw:
+            self._say(part, "has no main wager", "main, with or without others")
+        for bet in BETS:
+            if bet not in raw:
+                continue
+            try:
+                amount = _AMOUNT.read(raw[bet])
+            except Wrong as wrong:
+                self._say(f"{part}.{bet}", str(wrong), _AMOUNT.allowed)
+                continue
+            yield bet, amount
+
+
+def check_standing(equipment: Equipment, options: Options, file: str) -> None:
+    """UsageProblem for a standing wager that the table's limits do not take."""
+    if equipment.devices is None:
+        return
+    refuse(
+        [
+            UsageProblem(f"{file}: devices.standing.{seat}.{bet}", f"{amount} is not taken", why)
+            for seat, bets in equipment.devices.standing.items()
+            for bet, amount in bets.items()
+            if (why := _beyond(options, bet, amount))
+        ]
+    )
+
+
+def _beyond(options: Options, bet: str, amount: int) -> str:
+    """Which limit the wager breaks, as what is allowed; empty where none."""
+    limit: Limit = getattr(options.limits, bet)
+    unit = options.money.unit
+    if amount % unit:
+        return f"multiples of {unit}"
+    if limit.min is not None and amount < limit.min:
+        return f"{limit.min} or more"
+    if limit.max is not None and amount > limit.max:
+        return f"{limit.max} or less"
+    if limit.step is not None and amount % limit.step:
+        return f"multiples of {limit.step}"
+    return ""
+
+
+# --- in words ---------------------------------------------------------------------------------
+
+
+def lines(equipment: Equipment) -> Iterator[str]:
+    """What there is, one thing a line."""
+    devices, record = equipment.devices, equipment.record
+    if devices is not None:
+        named = (("shoe", devices.shoe), ("shuffler", devices.shuffler))
+        stations = (("station", one) for one in devices.stations)
+        for name, one in (*named, *stations):
+            if one is not None:
+                seats = f", seats {', '.join(map(str, one.seats))}" if one.seats else ""
+                port = f" at {one.port}" if one.port else ""
+                yield f"{name} {one.serial}{port}{seats}"
+        backs = ", ".join(map(str, devices.batch.backs)) or "any"
+        yield f"cards read with {devices.batch.min_confidence} % or more; backs: {backs}"
+        for seat, bets in devices.standing.items():
+            wagers = ", ".join(f"{bet} {amount}" for bet, amount in bets.items())
+            yield f"seat {seat} stands for {wagers}"
+    if record is not None:
+        starts = f"{record.day_starts // 60:02}:{record.day_starts % 60:02}"
+        yield f"record {record.directory}; the day starts at {starts} UTC"
+    if equipment.keys is not None:
+        yield f"keys {equipment.keys}"
+
+
+def as_json(equipment: Equipment) -> dict[str, object]:
+    """The same as data: what is not there is null."""
+    found: dict[str, object] = msgspec.to_builtins(
+        equipment, enc_hook=str, builtin_types=(), str_keys=True
+    )
+    return found

@@ -1,0 +1,129 @@
+"""Whether cards come as they lie in a new deck: looked for in cards that lie face up already.
+
+    suspicious(((1, 12), (2, 11), (4, 9), ...))     # positions in the shoe, and cards
+
+A well shuffled shoe has such an order by chance as well, so each one has to be long: a card
+follows another one in a given way with a chance of at most `chance`, and there are fewer than
+PLACES places where so long a run can begin. All of them together ring for less than one in a
+million well shuffled shoes (FALSE_ALARMS). A run goes over one or two cards that nobody has seen.
+
+Nothing is asked of the cards that have not come, and none is counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from controller.rules.cards import RANK, SUIT, Card
+
+PLACES: Final = 8 * 52
+LONGEST_GAP: Final = 3
+"""Positions from one card that was seen to the next, within a run."""
+
+Follows: TypeAlias = Callable[[Card, Card, int], bool]
+
+
+class Order(Struct, frozen=True):
+    """A way in which unshuffled cards follow one another."""
+
+    name: str
+    follows: Follows
+    """Of two cards, the second one so many positions after the first."""
+    chance: float
+    """Of a card that follows by chance, at most: that of the last one of such a run, of which the
+    others have left a single deck."""
+    run: int
+    """So many cards that follow, one after the other, are no chance."""
+
+    @property
+    def false_alarms(self) -> float:
+        """In a well shuffled shoe, at most: each place may begin a run."""
+        return float(PLACES * self.chance**self.run)
+
+
+def _rises(one: Card, other: Card, gap: int) -> bool:
+    return SUIT[one] == SUIT[other] and RANK[other] - RANK[one] == gap
+
+
+def _falls(one: Card, other: Card, gap: int) -> bool:
+    return SUIT[one] == SUIT[other] and RANK[one] - RANK[other] == gap
+
+
+def _ranks_rise(one: Card, other: Card, gap: int) -> bool:
+    return gap == 1 and (RANK[other] - RANK[one]) % 13 == 1
+
+
+def _ranks_fall(one: Card, other: Card, gap: int) -> bool:
+    return gap == 1 and (RANK[one] - RANK[other]) % 13 == 1
+
+
+def _ranks_together(one: Card, other: Card, gap: int) -> bool:
+    """Sorted by ranks: the same one, or the next."""
+    return gap == 1 and (RANK[other] - RANK[one]) % 13 in (0, 1)
+
+
+def _ranks_together_down(one: Card, other: Card, gap: int) -> bool:
+    return gap == 1 and (RANK[one] - RANK[other]) % 13 in (0, 1)
+
+
+def _suits_together(one: Card, other: Card, gap: int) -> bool:
+    return gap == 1 and SUIT[one] == SUIT[other]
+
+
+ORDERS: Final = (
+    Order("a suit upwards", _rises, 1 / 46, 6),
+    Order("a suit downwards", _falls, 1 / 46, 6),
+    Order("ranks upwards", _ranks_rise, 4 / 43, 9),
+    Order("ranks downwards", _ranks_fall, 4 / 43, 9),
+    Order("ranks together, upwards", _ranks_together, 7 / 39, 13),
+    Order("ranks together, downwards", _ranks_together_down, 7 / 39, 13),
+    Order("suits together", _suits_together, 1 / 4, 17),
+)
+
+NEIGHBOURS: Final = 0.04
+"""The chance that a card is the next or the one before of its suit: at most 24 in 13 x 51."""
+RARE: Final = 1e-10
+"""So seldom more neighbours come by chance than ring; looked at after each of PLACES cards."""
+
+
+def _too_many(neighbours: int, of: int) -> bool:
+    """Chernoff's bound: so many of so many come by chance less than RARE."""
+    share = neighbours / of if of else 0.0
+    if share <= NEIGHBOURS:
+        return False
+    distance = share * math.log(share / NEIGHBOURS)
+    if share < 1:
+        distance += (1 - share) * math.log((1 - share) / (1 - NEIGHBOURS))
+    return math.exp(-of * distance) < RARE
+
+
+FALSE_ALARMS: Final = sum(order.false_alarms for order in ORDERS) + PLACES * RARE
+"""In how many of well shuffled shoes somebody is called for nothing, at most."""
+
+
+def suspicious(faces: Iterable[tuple[int, Card]]) -> bool:
+    """Whether these cards, by their positions, are in no order that a shuffle leaves."""
+    return found(faces) is not None
+
+
+def found(faces: Iterable[tuple[int, Card]]) -> str | None:
+    """The order that they are in, in words; None in none."""
+    lying = sorted(dict(faces).items())
+    runs = [0] * len(ORDERS)
+    neighbours = pairs = 0
+    for (place, one), (next_place, other) in pairwise(lying):
+        gap = next_place - place
+        if gap == 1:
+            pairs += 1
+            neighbours += _rises(one, other, 1) or _falls(one, other, 1)
+        for at, order in enumerate(ORDERS):
+            follows = gap <= LONGEST_GAP and order.follows(one, other, gap)
+            runs[at] = runs[at] + 1 if follows else 0
+            if runs[at] >= order.run:
+                return order.name
+    return "too many neighbours" if _too_many(neighbours, pairs) else None

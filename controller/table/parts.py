@@ -1,0 +1,95 @@
+"""What a running table is put together from: its game, its devices, its keys and its record."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Protocol, TypeAlias
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from msgspec import Struct
+
+from controller.audit.book import Book
+from controller.audit.clock import Clock, Day, gaming_day
+from controller.audit.log import Log
+from controller.audit.problems import Failed
+from controller.audit.recorder import Keys
+from controller.audit.records import Appended, Entry
+from controller.audit.segments import SIZE
+from controller.config.loader import TableConfig
+from controller.procedure.events import Device
+from controller.procedure.game import Game
+from controller.table.hearing import House
+from drivers.address import Address, open_port
+from drivers.clock import monotonic_us
+from drivers.locating import Search, Wanted
+from drivers.supervisor import Open
+from firmware_protocol.enums import DeviceClass
+
+Find: TypeAlias = Callable[[Wanted], Awaitable[Address]]
+
+CLASSES: Final[Mapping[DeviceClass, Device]] = MappingProxyType(
+    {
+        DeviceClass.SHOE: "shoe",
+        DeviceClass.SHUFFLER: "shuffler",
+        DeviceClass.STATION: "station",
+    }
+)
+"""What the procedure calls a device."""
+
+
+class Writing(Protocol):
+    """Who writes the record: an `audit.book.Book`."""
+
+    @property
+    def failed(self) -> Failed | None: ...
+    async def append(self, *entries: Entry) -> tuple[Appended, ...]: ...
+    async def close(self) -> None: ...
+
+
+class Fitted(Struct, frozen=True):
+    """A device of the table."""
+
+    wanted: Wanted
+    seats: tuple[int, ...] = ()
+    """Of a station: the seats whose buttons and lamps it has."""
+
+    @property
+    def device(self) -> Device:
+        return CLASSES[self.wanted.device_class]
+
+    @property
+    def serial(self) -> str:
+        return self.wanted.serial
+
+
+class Parts(Struct, frozen=True):
+    """All that is given."""
+
+    name: str
+    what: TableConfig | Game
+    """What the record says of the configuration."""
+    game: Game
+    house: House
+    devices: tuple[Fitted, ...]
+    keys: Keys
+    own: Callable[[], X25519PrivateKey]
+    """The host's key towards its devices."""
+    record: Path
+    day: Day = gaming_day()
+    size: int = SIZE
+
+
+class World(Struct, frozen=True):
+    """Where time, ports and the disk come from."""
+
+    find: Callable[[], Find] = Search
+    """One for each device."""
+    opener: Open = open_port
+    clock: Callable[[], int] = monotonic_us
+    utc: Clock | None = None
+    write: Callable[[Log, Callable[[Failed], None]], Writing] = Book
+
+
+REAL: Final = World()

@@ -1,0 +1,158 @@
+"""What the table remembers beside the procedure's state: made anew from the record after a start.
+
+Of cards it knows those that lie or lay face up, with their places in the shoe, and nothing else: no
+count is kept of them, and nobody asks it what is left in the shoe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller.audit.entries import read_made
+from controller.audit.records import Record
+from controller.procedure import events as e
+from controller.procedure.effects import DecksOut, Discarded, Effect, Told
+from controller.procedure.events import Event
+from controller.rules.cards import Card
+from controller.rules.rulings import Irregularity
+
+Suspicion: TypeAlias = Literal["duplicate", "foreign_back", "short", "long", "factory_order"]
+
+
+class Face(Struct, frozen=True, gc=False):
+    """A card that was seen."""
+
+    pos: int
+    """Its position in the loading, from 1."""
+    card: Card
+    back: int = 0
+
+
+class Recall(Struct, frozen=True):
+    """Beside the state."""
+
+    discarding: int = 0
+    """Cards found face up at the shoe's mouth that are still to be pulled out, and not used."""
+    loading: int = 0
+    """The shoe's number of the loading; 0: not known."""
+    count: int = 0
+    """Cards that were loaded, the cut card aside; 0: not known."""
+    last: int = 0
+    """The highest position that is known to have left the shoe."""
+    cut: bool = False
+    """One of them was the cut card's."""
+    closed: bool = False
+    """No card of this loading is dealt any more, and what was seen of it has been counted."""
+    faces: tuple[Face, ...] = ()
+    """Cards of this loading that were seen, in the order in which that was."""
+    back: int = 0
+    """The maker's number of their backs; 0: not seen yet."""
+    former: int = 0
+    """That of the loading before."""
+    twin: bool = False
+    """The shoe has seen a card more often than its decks hold it. Which other one it means may lie
+    face down, so nobody is told before that is turned over."""
+    shuffling: bool = False
+    """The shuffler has begun and not ended: a door that is open is in its way."""
+    alarmed: frozenset[Suspicion] = frozenset()
+    """What people were told of this loading, and need not be told again."""
+
+    # --- what happens ---------------------------------------------------------------------
+
+    def decided(self, event: Event, effects: tuple[Effect, ...]) -> Recall:
+        """The procedure has taken an event."""
+        known = self
+        for effect in effects:
+            if isinstance(effect, Discarded) and isinstance(event, e.FaceUpCardFound):
+                known = replace(known, discarding=known.discarding + 1)
+            elif isinstance(effect, Told) and effect.what == Irregularity.DECK_SUSPECT.value:
+                known = known.told_of(event)
+            elif isinstance(effect, DecksOut):
+                known = replace(known, back=0, former=0)
+        if isinstance(event, e.DecksChanged | e.TableOpened):
+            return Recall(loading=known.loading, shuffling=known.shuffling)
+        if isinstance(event, e.ShuffleStarted):
+            # What was to be pulled out went into the shuffle with all others.
+            return replace(known, discarding=0)
+        return known
+
+    def told_of(self, event: Event) -> Recall:
+        """People know that the decks are not what they should be."""
+        why: Suspicion = event.why if isinstance(event, e.DeckSuspect) else "duplicate"
+        twin = self.twin and why != "duplicate"
+        return replace(self, alarmed=self.alarmed | {why}, twin=twin)
+
+    def told(self, data: Any) -> Recall:
+        """A device has told something that stands in the record."""
+        match data.get("what"):
+            case "ShoeLoaded":
+                return Recall(
+                    loading=data["shoe"],
+                    count=data["count"],
+                    former=self.back or self.former,
+                    shuffling=self.shuffling,
+                )
+            case "ShuffleStarted" | "ShuffleDone" | "CountWrong" as what:
+                return replace(self, shuffling=what == "ShuffleStarted")
+            case "Faulted" if data["code"] == "aborted":
+                return replace(self, shuffling=False)
+            case "ShoeInventory":
+                return replace(self, closed=True)
+            case "CardSeen":
+                return self._seen(data)
+            case "CardRetracted":
+                return self._retracted(data["pos"])
+            case "ShoeCardRead" | "ReadFailed" | "CutCardCame" if "pos" in data:
+                pulled = max(self.discarding - bool(data.get("discarded")), 0)
+                cut = self.cut or data["what"] == "CutCardCame"
+                last = max(self.last, data["pos"])
+                return replace(self, last=last, discarding=pulled, cut=cut)
+            case _:
+                return self
+
+    def _seen(self, data: Any) -> Recall:
+        face = Face(data["pos"], data["card"], data["back"])
+        back = self.back or data["back"]
+        last = max(self.last, face.pos)
+        return replace(self, faces=(*self.faces, face), back=back, last=last)
+
+    def _retracted(self, pos: int) -> Recall:
+        faces = tuple(face for face in self.faces if face.pos < pos)
+        return replace(self, faces=faces, last=min(self.last, pos - 1))
+
+    # --- questions ------------------------------------------------------------------------
+
+    def foreign(self, back: int, backs: tuple[int, ...]) -> bool:
+        """Whether a card with this back does not belong to the batch that is dealt. 0 is no
+        back: the shoe has not recognised it, or does not look."""
+        if not back:
+            return False
+        if backs and back not in backs:
+            return True
+        if self.back:
+            return back != self.back
+        return len(backs) > 1 and back == self.former
+
+
+NOTHING_KNOWN: Final = Recall()
+
+
+def recalled(records: Iterable[Record]) -> Recall:
+    """What these records come to: those of the last segment, which is as far as it goes back.
+    Records of other code are passed over where they cannot be read."""
+    known = NOTHING_KNOWN
+    for record in records:
+        if record.kind == "decision":
+            try:
+                made = read_made(record.data)
+            except msgspec.DecodeError:
+                continue
+            known = known.decided(made.event, made.effects)
+        elif record.kind == "device":
+            known = known.told(msgspec.json.decode(record.data))
+    return known

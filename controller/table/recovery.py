@@ -1,0 +1,180 @@
+"""Where the table goes on after a start: all of it from the record.
+
+found = recover(opening, procedure, serials)
+found.now               the state, what is remembered beside it, and that devices are away
+found.hidden            cards that lie face down: the shoe is asked for them again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from controller.audit.entries import read_said
+from controller.audit.folding import fold
+from controller.audit.opening import Opening
+from controller.audit.reading import read_segment, record_of
+from controller.audit.records import DeviceCursor, Record
+from controller.audit.segments import numbers
+from controller.procedure import events as e
+from controller.procedure.effects import Prompt
+from controller.procedure.engine import Procedure
+from controller.procedure.events import Device
+from controller.procedure.holds import BEFORE
+from controller.procedure.states import State, Step
+from controller.table.arming import Arms
+from controller.table.hearing import CONTROLLER, Now
+from controller.table.keepers import Stood
+from controller.table.recall import Recall, recalled
+from controller.table.shown import beneath, payment_prompt
+from controller.table.taking import face_down
+from controller.table.troubles import NO_TROUBLES, Trouble, Troubles
+from firmware_protocol.link_cursor import Cursor
+
+MOST_SEGMENTS: Final = 16
+"""So far back a card that lies face down, and the loading that it came from, are looked for."""
+
+
+class Hidden(Struct, frozen=True):
+    """A card that lies face down, and which record of the shoe told it."""
+
+    commitment: str
+    cursor: DeviceCursor | None
+    """None: the record does not say."""
+    seq: int = 0
+    """Of our own record, which has it sealed."""
+
+
+class Known(Struct, frozen=True):
+    """What the record knows of a device beside its log."""
+
+    firmware: bytes = b""
+    boot: int = 0
+
+
+class Recovered(Struct, frozen=True):
+    """What a start begins with."""
+
+    now: Now
+    last: State | None
+    """The procedure's state as the record has it; None before the first decision."""
+    hidden: tuple[Hidden, ...]
+    repeated: Prompt | None
+    """The payment that was shown when the controller ended."""
+    restarted: e.ControllerRestarted | None
+    """What is to be recorded first: a round or a shoe was open."""
+    stood: Mapping[str, Stood]
+    """How far each device's log goes, by serial number."""
+    known: Mapping[str, Known]
+
+
+def recover(
+    opening: Opening, procedure: Procedure, devices: Iterable[tuple[Device, str]]
+) -> Recovered:
+    """RecordProblem where the record does not say how the table stands."""
+    folded = fold(opening, procedure)
+    s, every = folded.now, tuple(devices)
+    seq = 0 if opening.last is None else opening.last.seq
+    now = Now(s, away(every), _recall(opening), Arms(seq))
+    payment = payment_prompt(beneath(s), procedure.shows(beneath(s)))
+    return Recovered(
+        now,
+        folded.state,
+        tuple(_hidden(opening, one) for one in sorted(face_down(s))),
+        payment,
+        e.ControllerRestarted(CONTROLLER) if open_now(s) else None,
+        MappingProxyType({serial: stood(opening, serial) for _, serial in every}),
+        MappingProxyType({serial: _known(opening, serial) for _, serial in every}),
+    )
+
+
+def open_now(s: State) -> bool:
+    """Cards or wagers lie on the felt, or a shoe is in play. Where the felt is to be compared
+    already, it is not compared twice."""
+    if s.step in (Step.CLOSED, Step.FELT):
+        return False
+    return s.step not in BEFORE or bool(s.seats)
+
+
+def away(devices: Iterable[tuple[Device, str]]) -> Troubles:
+    """At a start each device is still to be found. Nobody is told before that takes too long."""
+    every = tuple(Trouble(device, serial, "link") for device, serial in devices)
+    return Troubles(every, frozenset(one.key for one in every)) if every else NO_TROUBLES
+
+
+def stood(opening: Opening, serial: str) -> Stood:
+    found = opening.cursor(serial)
+    if found is None or not found.epoch:
+        return Stood()
+    chains = opening.chains(serial)
+    recent = {seq: bytes.fromhex(chain) for seq, chain in chains.items() if seq <= found.seq}
+    return Stood(Cursor(found.epoch, found.seq, bytes.fromhex(found.chain)), recent)
+
+
+def _known(opening: Opening, serial: str) -> Known:
+    cursor = opening.cursor(serial)
+    firmware = b""
+    for record in opening.records:
+        if record.kind == "link":
+            data = msgspec.json.decode(record.data)
+            if (data.get("what"), data.get("device")) == ("Informed", serial):
+                firmware = bytes.fromhex(data["firmware"])
+    return Known(firmware, 0 if cursor is None else cursor.boot)
+
+
+# --- further back -----------------------------------------------------------------------------
+
+
+def _backwards(opening: Opening) -> Iterator[list[Record]]:
+    """The records of each segment, the last segment first."""
+    if opening.segment is None:
+        return
+    yield opening.records
+    left = [number for number in numbers(opening.record) if number < opening.segment.number]
+    for number in reversed(left[1 - MOST_SEGMENTS :]):
+        yield _records(opening.record, number)
+
+
+def _records(record: Path, number: int) -> list[Record]:
+    segment = read_segment(record, number)
+    return [record_of(segment.file, frame) for frame in segment.frames]
+
+
+def _hidden(opening: Opening, commitment: str) -> Hidden:
+    """The last record of the shoe that told this card."""
+    wanted = commitment.encode()
+    for records in _backwards(opening):
+        for record in reversed(records):
+            if record.kind != "decision" or record.cursor is None:
+                continue
+            if wanted in bytes(record.data) and _told(record) == commitment:
+                return Hidden(commitment, record.cursor, record.seq)
+    return Hidden(commitment, None)
+
+
+def _told(record: Record) -> str:
+    """The commitment of the card that came face down."""
+    event = read_said(record.data).event
+    return event.commitment if isinstance(event, e.HoleDealt | e.ErrorCardDrawn) else ""
+
+
+def _recall(opening: Opening) -> Recall:
+    """From the loading of the shoe on."""
+    found: list[Record] = []
+    for records in _backwards(opening):
+        found = [*records, *found]
+        if any(_loads(record) for record in records):
+            break
+    return recalled(found)
+
+
+def _loads(record: Record) -> bool:
+    if record.kind != "device":
+        return False
+    data: Any = msgspec.json.decode(record.data)
+    return bool(data.get("what") == "ShoeLoaded")

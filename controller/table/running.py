@@ -1,0 +1,290 @@
+"""A running table: everything that it takes, begun in order and ended in order.
+
+    async with RunningTable(parts) as table:
+        await table.act({"type": "Paid"}, dealer)
+        table.shown
+
+Its record is opened and played again, what was open goes on at the same step, and the devices are
+found and resumed from where their logs stand. Whatever of it fails ends all of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import FIRST_COMPLETED
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Final, Self
+
+import structlog
+from msgspec import Struct
+
+from controller.audit.records import Appended, Entry, by
+from controller.procedure.engine import Procedure
+from controller.procedure.events import Actor, ShuffleStarted
+from controller.procedure.live import LiveTable
+from controller.procedure.row import Decision
+from controller.procedure.states import Step
+from controller.table.fittings import Fittings
+from controller.table.hearing import Ear, Heard
+from controller.table.items import Closing, Done, Start, Stopped
+from controller.table.links import START_WAIT
+from controller.table.mending import Mending
+from controller.table.opening_up import open_record
+from controller.table.parts import REAL, Parts, World
+from controller.table.recovery import Recovered
+from controller.table.relearning import Relearning
+from controller.table.sent_acts import BadAct, read_act
+from controller.table.shown import Shown
+from controller.table.table import Table
+from controller.table.taking import Taking, face_down
+from controller.table.troubles import Trouble
+from controller.table.vault import Vault
+from drivers.supervisor import Supervisor
+
+SAFE_WAIT: Final = 2.0
+"""Seconds for locks and lamps to be made safe at the end."""
+END_WAIT: Final = 10.0
+"""Seconds for what waits at the table to be recorded at the end."""
+
+_log: Final = structlog.get_logger("table")
+
+
+class RunningTable:
+    """See the module. To be used in an `async with`, once."""
+
+    def __init__(self, parts: Parts, world: World = REAL) -> None:
+        self.parts = parts
+        self._world = world
+        self._watchers: list[Callable[[Done], None]] = []
+        self._group: asyncio.TaskGroup | None = None
+        self._ending = False
+        self._relearnt = asyncio.Event()
+        """Set when every card that lies face down is known, or never will be."""
+
+    # --- what others ask ------------------------------------------------------------------
+
+    @property
+    def shown(self) -> Shown:
+        """Where the table stands."""
+        return self.table.shown
+
+    @property
+    def boot(self) -> str:
+        """The name of this start in the record."""
+        return self.log.boot
+
+    async def act(
+        self, sent: Mapping[str, Any], actor: Actor, *, second: Actor | None = None
+    ) -> Done:
+        """What somebody does, as it was sent: recorded, whether it is taken or refused. BadAct,
+        NotInVault, CannotTake: nothing has happened. Stopped, Full: nothing can."""
+        return await self.table.act(read_act(sent, actor, self._ear, second=second))
+
+    async def record(self, entry: Entry) -> Done:
+        """Something for the record alone."""
+        return await self.table.record(entry)
+
+    async def shuffle_again(self, actor: Actor) -> Done:
+        """Somebody has looked at the shuffler: it does not shuffle, and shall. BadAct."""
+        starting = self.fittings.starting
+        if starting is None or self.table.state.step is not Step.SHUFFLING:
+            raise BadAct("no shuffle of the shuffler is waited for")
+        if actor.role not in ("dealer", "floor"):
+            raise BadAct("the dealer or the floor looks at the shuffler")
+        data = {"what": "shuffler looked at"}
+        done = await self.table.record(Entry("person", by(actor), data))
+        starting.want_again(self.parts.game.decks)
+        return done
+
+    @property
+    def shuffle_problem(self) -> str:
+        """Why the shuffle that is waited for may not have begun; empty without one."""
+        starting = self.fittings.starting
+        return "" if starting is None else starting.problem
+
+    def watch(self, told: Callable[[Done], None]) -> None:
+        """From now on `told` is told of each thing that was recorded, at once; it must not wait."""
+        self._watchers.append(told)
+
+    def supervisor(self, serial: str) -> Supervisor:
+        """LookupError where the table has no such device."""
+        return self.fittings.served[serial].supervisor
+
+    # --- beginning and ending -------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """RecordProblem where the record does not open; then nothing is left open."""
+        if self._group is not None:
+            raise ValueError("a table runs once")
+        parts, world, loop = self.parts, self._world, asyncio.get_running_loop()
+        self._group = asyncio.TaskGroup()
+        procedure = Procedure(parts.game)
+        self.log, found = open_record(parts, procedure, world.utc)
+        try:
+            self._build(procedure, found)
+            self.book = world.write(
+                self.log, lambda failed: _soon(loop, lambda: self.table.fail(failed))
+            )
+        except BaseException:
+            self.log.close()
+            raise
+        await self._group.__aenter__()
+        self._tasks = self._begin(self._group, found)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Whatever ended it goes on as it is; where the table itself has failed, that is raised."""
+        assert self._group is not None
+        try:
+            try:
+                await self._end(self._tasks)
+            finally:
+                for task in self._tasks.every:
+                    task.cancel()
+                await self._group.__aexit__(None, None, None)
+        finally:
+            await self.book.close()
+
+    def _build(self, procedure: Procedure, found: Recovered) -> None:
+        parts = self.parts
+        keys = parts.keys
+        self._ear = Ear(parts.game, parts.house, Vault(parts.name, keys.hole, keys.surveillance))
+        seats = [seat for one in parts.devices for seat in one.seats]
+        taking = Taking(LiveTable(parts.game), self._ear, procedure, seats)
+        waits = "the controller has been started" if found.restarted is not None else ""
+        start = Start(found.now, self.log.where.seq, found.repeated, waits)
+        self.table = Table(taking, self._append, start, show=self._show, told=self._told)
+        self._mending = Mending(self.table)
+        self.fittings = Fittings(parts, self._world, self.table, found, unkept=self._mending.failed)
+        self._mending.watch(self.fittings.kept)
+
+    async def _append(self, *entries: Entry) -> tuple[Appended, ...]:
+        return await self.book.append(*entries)
+
+    def _begin(self, group: asyncio.TaskGroup, found: Recovered) -> Tasks:
+        def begin(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+            return group.create_task(work, name=f"{self.parts.name}: {name}")
+
+        fittings = self.fittings
+        loop = begin(self.table.run(), "its loop")
+        others = [
+            begin(self._first(found), "its first word"),
+            begin(fittings.drain(), "events"),
+            begin(self._mending.run(), "mending"),
+            begin(self._relearn(found), "cards face down"),
+        ]
+        outlets = begin(fittings.outlets.run(), "outlets")
+        if fittings.starting is not None:
+            others.append(begin(fittings.starting.run(), "shuffles"))
+        devices = [begin(work, name) for name, work in fittings.work()]
+        return Tasks(loop, outlets, tuple(devices), tuple(others))
+
+    async def _first(self, found: Recovered) -> None:
+        """Before anybody does anything: that the controller was started while something was open.
+        What happened before that is heard first, at the step at which it happened."""
+        if found.restarted is None:
+            return
+        restarted = Heard((found.restarted,))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(START_WAIT):
+                await self.fittings.caught_up()
+                await self._relearnt.wait()
+        while True:
+            try:
+                await self.table.first(restarted)
+                return
+            except Closing:
+                return
+            except Stopped:
+                await self.table.goes_on.wait()
+
+    async def _relearn(self, found: Recovered) -> None:
+        if not found.hidden:
+            self._relearnt.set()
+            return
+        serial = self.fittings.shoe_serial
+        relearning = Relearning(
+            self._ear.vault,
+            self.fittings.shoe,
+            serial,
+            found.hidden,
+            lies=lambda commitment: commitment in face_down(self.table.state),
+        )
+        faults = await relearning.run()
+        self._relearnt.set()
+        for fault in faults:
+            why = "it does not know the card that lies face down"
+            try:
+                await self.table.record(fault)
+                await self.table.changes((Trouble("shoe", serial, "hidden", "", why),))
+            except Stopped as problem:
+                _log.warning("not told", what="hidden card", why=str(problem))
+
+    # --- what the table tells -------------------------------------------------------------
+
+    def _show(self, shown: Shown) -> None:
+        if not self._ending:
+            self.fittings.outlets.want(shown)
+        if shown.stopped:
+            self._mending.failed()
+
+    def _told(self, done: Done) -> None:
+        starting = self.fittings.starting
+        if starting is not None:
+            for one in done.answered:
+                if not isinstance(one.answer, Decision):
+                    continue
+                if isinstance(one.event, ShuffleStarted) and one.event.actor.role != "device":
+                    if done.state.step is Step.SHUFFLING:
+                        starting.want(self.parts.game.decks)
+                elif one.answer.state.step is not Step.SHUFFLING:
+                    starting.over()
+        for told in self._watchers:
+            told(done)
+
+    # --- the end --------------------------------------------------------------------------
+
+    async def _end(self, tasks: Tasks) -> None:
+        """All is made safe, what waits is recorded, and each task has ended."""
+        self._ending = True
+        outlets = self.fittings.outlets
+        outlets.safe()
+        safe = asyncio.create_task(outlets.settled(self.fittings.here))
+        await asyncio.wait((safe, tasks.outlets), timeout=SAFE_WAIT, return_when=FIRST_COMPLETED)
+        await _ended(safe, *tasks.devices)
+        await self.table.close()
+        await asyncio.wait((tasks.loop,), timeout=END_WAIT)
+        await _ended(tasks.loop, tasks.outlets, *tasks.others)
+
+
+class Tasks(Struct, frozen=True):
+    """What runs while a table does."""
+
+    loop: asyncio.Task[None]
+    outlets: asyncio.Task[None]
+    devices: tuple[asyncio.Task[None], ...]
+    others: tuple[asyncio.Task[None], ...]
+
+    @property
+    def every(self) -> tuple[asyncio.Task[None], ...]:
+        return (*self.devices, self.loop, self.outlets, *self.others)
+
+
+async def _ended(*tasks: asyncio.Task[None]) -> None:
+    """What each of them ends with, its group knows."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """From whichever thread."""
+    with suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(call)

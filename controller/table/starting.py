@@ -1,0 +1,75 @@
+"""The one command that is no wish: START of a shuffle. It is sent once for each time that people
+ask for it, and never again by itself. Whether it was carried out the shuffler's event tells; where
+nobody knows, people look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from controller.audit.records import CONTROLLER, Entry
+from drivers.calls import CommandRefused, CommandUnanswered, NotReady
+from drivers.driver import ResultMissing
+from drivers.shuffler import InDoubt
+from firmware_protocol.link_calls import LinkBusy
+
+_NOT_STARTED: Final = (CommandRefused, CommandUnanswered, LinkBusy, NotReady)
+
+
+class Startable(Protocol):
+    """A shuffler."""
+
+    async def start(self, decks: int, profile: int = 0) -> object: ...
+    def looked(self) -> None: ...
+
+
+class Starting:
+    """Starts the shuffles of one table, one at a time."""
+
+    def __init__(self, shuffler: Startable, record: Callable[[Entry], None]) -> None:
+        """`record` takes what stands in the way; it must not wait."""
+        self._shuffler = shuffler
+        self._record = record
+        self._wanted = 0
+        self._some = asyncio.Event()
+        self.problem = ""
+        """Why the last one may not have begun, for people."""
+
+    def want(self, decks: int) -> None:
+        """People have asked for it."""
+        self._wanted = decks
+        self._some.set()
+
+    def want_again(self, decks: int) -> None:
+        """People have looked at the shuffler: it does not shuffle, and shall."""
+        self._shuffler.looked()
+        self.want(decks)
+
+    def over(self) -> None:
+        """No shuffle is wanted any more."""
+        self._wanted = 0
+        self.problem = ""
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            decks, self._wanted = self._wanted, 0
+            if decks:
+                await self._start(decks)
+
+    async def _start(self, decks: int) -> None:
+        self.problem = ""
+        try:
+            await self._shuffler.start(decks)
+        except _NOT_STARTED as problem:
+            self._tell(f"the shuffle was not started: {problem}")
+        except (ResultMissing, InDoubt) as problem:
+            self._tell(f"nobody knows whether the shuffle was started: {problem}")
+
+    def _tell(self, problem: str) -> None:
+        self.problem = f"{problem}; look at the shuffler, then ask for the shuffle again"
+        self._record(Entry("fault", CONTROLLER, {"what": "shuffle", "detail": problem}))

@@ -1,0 +1,244 @@
+"""A table file's devices, record and keys: read strictly, optional, and told in words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from controller.config.equipment import (
+    NO_EQUIPMENT,
+    Batch,
+    DevicePlace,
+    Devices,
+    Equipment,
+    RecordPlace,
+    as_json,
+    lines,
+)
+from controller.config.files import installed
+from controller.config.loader import load_table
+from controller.config.problems import each
+from controller.rules.problem import UsageProblem
+
+HEAD = """
+schema = 1
+[table]
+name = "one"
+game = "mega"
+seats = 5
+[options]
+money.unit = 50
+limits.main = { min = 1000, max = 50000, step = 100 }
+"""
+WHOLE = """
+[devices]
+min_confidence = 75
+backs = [3, 9]
+[devices.shoe]
+serial = "SH-1"
+port = "usb:SH-1"
+[devices.shuffler]
+serial = "SF-1"
+[[devices.stations]]
+serial = "ST-1"
+seats = [1, 2]
+[[devices.stations]]
+serial = "ST-2"
+port = "adapter:X9"
+seats = [5]
+[devices.standing]
+2 = { buster = 500, main = 1000 }
+1 = { main = 2500 }
+[record]
+directory = "data/record"
+day_starts = "06:30"
+segment_mib = 4
+[keys]
+directory = "/etc/holecard"
+"""
+
+
+def loaded(folder: Path, text: str) -> Equipment:
+    file = folder / "table.toml"
+    file.write_text(HEAD + text)
+    return load_table(file).equipment
+
+
+def refused(folder: Path, text: str) -> list[str]:
+    file = folder / "table.toml"
+    file.write_text(HEAD + text)
+    with pytest.raises(UsageProblem) as caught:
+        load_table(file)
+    return [str(one).removeprefix(f"{file}: ") for one in each(caught.value)]
+
+
+def test_a_table_without_them_is_a_table(tmp_path: Path) -> None:
+    assert loaded(tmp_path, "") == NO_EQUIPMENT
+
+
+def test_everything_that_there_is(tmp_path: Path) -> None:
+    found = loaded(tmp_path, WHOLE)
+    assert found.devices == Devices(
+        DevicePlace("SH-1", "usb:SH-1"),
+        DevicePlace("SF-1"),
+        (DevicePlace("ST-1", "", (1, 2)), DevicePlace("ST-2", "adapter:X9", (5,))),
+        Batch(75, (3, 9)),
+        {1: {"main": 2500}, 2: {"main": 1000, "buster": 500}},
+    )
+    # A bet without the main wager before it is refused: the order is the procedure's.
+    assert list(found.devices.standing[2]) == ["main", "buster"]
+    assert found.record == RecordPlace(tmp_path / "data/record", 390, 4)
+    assert found.keys == Path("/etc/holecard")
+
+
+def test_what_may_be_left_out(tmp_path: Path) -> None:
+    found = loaded(tmp_path, '[devices.shoe]\nserial = "SH-1"\n[record]\ndirectory = "r"\n')
+    devices = Devices(DevicePlace("SH-1"), None, (), Batch(), {})
+    assert found == Equipment(devices, RecordPlace(tmp_path / "r"), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[devices]\n", 'devices.shoe: is missing; allowed: a table with serial = "..."'),
+        ("[[devices]]\n", "devices: a list stands where a table does"),
+        (
+            '[devices.shoe]\nserial = "a b"\n',
+            "devices.shoe.serial: 'a b' cannot stand here; allowed: a serial number of 1 to 20",
+        ),
+        ("[devices.shoe]\nport = 'x'\n", "devices.shoe.serial: is missing"),
+        (
+            '[devices.shoe]\nserial = "S"\nseats = [1]\n',
+            "devices.shoe.seats: is no key of this table",
+        ),
+        ('[devices]\nshoe = "SH-1"\n', "devices.shoe: 'SH-1' stands where a table does"),
+        (
+            '[devices]\nshoes = 1\n[devices.shoe]\nserial = "S"\n',
+            "devices.shoes: is no key of this table; allowed: shoe? shoe, shuffler",
+        ),
+        (
+            '[devices]\nmin_confidence = 101\n[devices.shoe]\nserial = "S"\n',
+            "devices.min_confidence: 101 cannot stand here; allowed: 0 to 100",
+        ),
+        (
+            '[devices]\nbacks = [1, 1]\n[devices.shoe]\nserial = "S"\n',
+            "devices.backs: 1 stands in it twice",
+        ),
+        (
+            '[devices.shoe]\nserial = "S"\n[devices.shuffler]\nserial = "S"\n',
+            "devices: 2 devices have the serial number S; allowed: one for each",
+        ),
+        (
+            '[devices]\nstations = "no"\n[devices.shoe]\nserial = "S"\n',
+            "devices.stations: 'no' stands where a list does",
+        ),
+        (
+            '[devices]\nstations = [3]\n[devices.shoe]\nserial = "S"\n',
+            "devices.stations[0]: 3 stands where a table does",
+        ),
+        (
+            '[devices.shoe]\nserial = "S"\n[[devices.stations]]\nserial = "T"\nseats = [6]\n',
+            "devices.stations[0].seats: 6 cannot stand here; allowed: a list of 1 to 5",
+        ),
+        (
+            '[devices.shoe]\nserial = "S"\n[[devices.stations]]\nserial = "T"\n',
+            "devices.stations[0].seats: is missing",
+        ),
+        (
+            """[devices]
+            shoe = { serial = "S" }
+            stations = [{ serial = "T", seats = [1] }, { serial = "U", seats = [1] }]""",
+            "devices.stations: seat 1 has 2 stations; allowed: one for each seat",
+        ),
+        (
+            '[devices.shoe]\nserial = "S"\n[devices.standing]\n9 = { main = 1000 }\n',
+            "devices.standing.9: is no seat; allowed: 1 to 5",
+        ),
+        (
+            '[devices.shoe]\nserial = "S"\n[devices.standing]\n1 = 1000\n',
+            "devices.standing.1: 1000 stands where a table does",
+        ),
+        (
+            '[devices]\nstanding = 4\n[devices.shoe]\nserial = "S"\n',
+            "devices.standing: 4 stands where a table does",
+        ),
+        (
+            '[devices.shoe]\nserial = "S"\n[devices.standing]\n1 = { buster = 500 }\n',
+            "devices.standing.1: has no main wager",
+        ),
+        (
+            '[devices.shoe]\nserial = "S"\n[devices.standing]\n1 = { main = 1000, side = 5 }\n',
+            "devices.standing.1.side: is no key of this table",
+        ),
+        (
+            '[devices.shoe]\nserial = "S"\n[devices.standing]\n1 = { main = true }\n',
+            "devices.standing.1.main: true cannot stand here",
+        ),
+        (
+            '[devices.shoe]\nserial = "S"\n[devices.standing]\n1 = { main = 900 }\n',
+            "devices.standing.1.main: 900 is not taken; allowed: 1000 or more",
+        ),
+        (
+            '[devices.shoe]\nserial = "S"\n[devices.standing]\n1 = { main = 90000 }\n',
+            "devices.standing.1.main: 90000 is not taken; allowed: 50000 or less",
+        ),
+        (
+            '[devices.shoe]\nserial = "S"\n[devices.standing]\n1 = { main = 1050 }\n',
+            "devices.standing.1.main: 1050 is not taken; allowed: multiples of 100",
+        ),
+        (
+            '[devices.shoe]\nserial = "S"\n[devices.standing]\n1 = { main = 1001 }\n',
+            "devices.standing.1.main: 1001 is not taken; allowed: multiples of 50",
+        ),
+        ("[record]\n", "record.directory: is missing"),
+        (
+            '[record]\ndirectory = "r"\nday_starts = "24:00"\n',
+            "record.day_starts: '24:00' cannot stand here; allowed: a time of the day, by UTC",
+        ),
+        (
+            '[record]\ndirectory = "r"\nsegment_mib = 0\n',
+            "record.segment_mib: 0 cannot stand here; allowed: 1 to 1024",
+        ),
+        ('[keys]\ndirectory = ""\n', "keys.directory: '' cannot stand here"),
+        ('[keys]\nplace = "k"\n', "keys.place: is no key of this table; allowed: directory"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(text: str, words: str, tmp_path: Path) -> None:
+    found = refused(tmp_path, text)
+    assert any(one.startswith(words) for one in found), found
+
+
+def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
+    found = refused(tmp_path, "[devices]\nx = 1\n[record]\ny = 2\n[keys]\nz = 3\n")
+    assert len(found) == 6  # each unknown key, and what is missing beside it
+
+
+def test_in_words_and_as_data(tmp_path: Path) -> None:
+    found = loaded(tmp_path, WHOLE)
+    assert list(lines(found)) == [
+        "shoe SH-1 at usb:SH-1",
+        "shuffler SF-1",
+        "station ST-1, seats 1, 2",
+        "station ST-2 at adapter:X9, seats 5",
+        "cards read with 75 % or more; backs: 3, 9",
+        "seat 1 stands for main 2500",
+        "seat 2 stands for main 1000, buster 500",
+        f"record {tmp_path / 'data/record'}; the day starts at 06:30 UTC",
+        "keys /etc/holecard",
+    ]
+    data = json.loads(json.dumps(as_json(found)))
+    assert data["devices"]["stations"][1]["serial"] == "ST-2"
+    assert data["record"]["day_starts"] == 390
+    assert list(lines(NO_EQUIPMENT)) == []
+    assert as_json(NO_EQUIPMENT) == {"devices": None, "record": None, "keys": None}
+
+
+@pytest.mark.parametrize("name", sorted(installed("table")))
+def test_the_examples_can_be_served(name: str) -> None:
+    found = load_table(name).equipment
+    assert found.devices is not None
+    assert found.record is not None
+    assert found.keys is not None
+    assert found.devices.shuffler is not None
