@@ -87,8 +87,9 @@ fuzz: setup ## guided fuzzing of all that decodes, FUZZ_SECONDS for each target 
 	$(BIN)/python -m tests.fuzz.decoders --seconds $(FUZZ_SECONDS)
 
 TORTURE_SHARE ?= 1
+TORTURE_ARGS ?=
 torture: setup ## losses of power, kills and failing system calls against the record (long)
-	$(BIN)/python -m tests.torture --share $(TORTURE_SHARE)
+	$(BIN)/python -m tests.torture --share $(TORTURE_SHARE) $(TORTURE_ARGS)
 
 # Built from a clean slate: setuptools would pack what an older build left behind.
 wheel: setup ## build the wheel into dist/
