@@ -10,6 +10,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 # pytest-timeout bounds a test; a bound per example would only measure how busy the machine is.
@@ -82,6 +83,14 @@ def _helper_process() -> None:
     # multiprocessing starts its tracker once for the life of the process. Started here, it is
     # no leak of the first test that uses a pool.
     resource_tracker.ensure_running()
+
+
+@pytest.fixture(autouse=True)
+def _lines_for_engineers() -> Iterator[None]:
+    """Where they go, and how many of them, is one setting of the whole process."""
+    former = structlog.get_config()
+    yield
+    structlog.configure(**former)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ import io
 import logging
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from drivers import happenings as told
 from drivers import log_lines
 from drivers.states import State
 from tests.drivers.simulated import running, simulate, table
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    former = structlog.get_config()
-    yield
-    structlog.configure(**former)
 
 
 def plays(tmp_path: Path) -> list[told.AnyHappening]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from hil.bench_host import PUBLIC, hosted
 from hil.device import identity
 from hil.device.hands import Load, Plug
 from hil.front.sim import Setup, plugged_in
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    former = structlog.get_config()
-    yield
-    structlog.configure(**former)
 
 
 def test_a_new_device_is_adopted_and_nothing_is_said_on_stdout(
