@@ -68,10 +68,12 @@ bench: setup ## measure the speed
 certify: setup ## check the published figures (long)
 	$(BIN)/python -m pytest -q -s --timeout 0 tests/certify $(PYTEST_ARGS)
 
-# The differential test in full: both engines over all the rows, on both cores.
-campaign: setup ## play both engines against each other at length (long)
+# Both engines over all the rows, and whole rounds at a table that dies at every record, on both
+# cores.
+campaign: setup ## play engines and tables against each other at length (long)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --timeout 0 \
-	    tests/campaigns/test_differential_full.py $(PYTEST_ARGS)
+	    tests/campaigns/test_differential_full.py tests/campaigns/test_table_rounds_full.py \
+	    $(PYTEST_ARGS)
 
 # Each run waits for most of its time, so all six go side by side.
 conform: setup ## try every item on each simulated device, at serial ports and on USB (long)

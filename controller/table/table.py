@@ -39,6 +39,9 @@ MOST_WAITING: Final = 64
 still."""
 MOST_DEVICES: Final = 32
 """Room beside them for what devices tell, each one thing at a time."""
+SLOW: Final = 3.0
+"""Seconds that the record may take. After them nothing more is let out of the shoe until it is
+there: a disk that stalls may not come back."""
 _CANNOT: Final = (RowFault, ArithmeticError, LookupError, ValueError)
 """What the rules fail with over an event that cannot be: a seat, hand or amount that nobody has."""
 _UNWRITABLE: Final = (TypeError, ValueError, OverflowError)
@@ -76,6 +79,10 @@ class Table:
         self._queue: asyncio.Queue[Item | None] = asyncio.Queue(MOST_WAITING + MOST_DEVICES)
         self._item: Item | None = None
         self._closing = False
+        self._slow = False
+        """People were told that the record is."""
+        self._since: float | None = None
+        """When the record was given what it has not answered yet."""
         self.stopped: Exception | None = None
         """Why nothing can be recorded now."""
         self.goes_on = asyncio.Event()
@@ -87,6 +94,11 @@ class Table:
     @property
     def state(self) -> State:
         return self.now.state
+
+    @property
+    def waits(self) -> float:
+        """Seconds for which the record has not answered."""
+        return 0.0 if self._since is None else asyncio.get_running_loop().time() - self._since
 
     # --- what comes -----------------------------------------------------------------------
 
@@ -211,7 +223,7 @@ class Table:
             await self._cannot(item, taken)
             return
         try:
-            appended = await self._append(*taken.entries) if taken.entries else ()
+            appended = await self._record(taken.entries)
         except (Failed, NotNow) as problem:
             self._stop(problem)
             self._turn_away(item, problem)
@@ -225,6 +237,25 @@ class Table:
         if was_stopped:
             # What has changed meanwhile is told now.
             await self._take(Item(lambda now: Heard(), self._future(), whose="changes"))
+
+    async def _record(self, entries: tuple[Entry, ...]) -> tuple[Appended, ...]:
+        if not entries:
+            return ()
+        loop = asyncio.get_running_loop()
+        self._since = loop.time()
+        slow = loop.call_later(SLOW, self._is_slow)
+        try:
+            return await self._append(*entries)
+        finally:
+            slow.cancel()
+            self._since = None
+
+    def _is_slow(self) -> None:
+        _log.warning("the record is slow", seconds=SLOW)
+        self._slow = True
+        if self.stopped is None:
+            self.shown = replace(self.shown, stopped="the record is slow: wait")
+            self._show(self.shown)
 
     def _decide(self, item: Item) -> Taken | Exception:
         """What comes of it, or why it cannot be."""
@@ -260,8 +291,9 @@ class Table:
         if appended:
             self.seq = appended[-1].seq
         self._ear.vault.forget(face_down(taken.now.state))
-        effects = taken.effects
-        if effects is None and item.first:
+        effects, slow = taken.effects, self._slow
+        self._slow = False
+        if effects is None and (item.first or slow):
             effects = self._taking.shows(self.state)
         if effects is not None:
             self.shown = self._shown(effects)

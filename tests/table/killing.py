@@ -50,6 +50,8 @@ class Ended(NamedTuple):
     settled: list[Settled]
     groups: int
     """How often something was recorded."""
+    paid: list[int]
+    """The groups in which a payment was confirmed."""
     kinds: list[str]
     findings: list[str]
     repeats: list[Prompt]
@@ -112,6 +114,7 @@ def ended(made: Room, robots: list[Robot]) -> Ended:
         made.last,
         [effect for effect in effects if isinstance(effect, Settled)],
         made.books[0].appended,
+        made.books[0].paid,
         [record.kind for record in made.records()],
         [finding.what for finding in verification.report.findings],
         [prompt for robot in robots for prompt in robot.repeats],

@@ -24,7 +24,7 @@ from controller.audit.reading import records
 from controller.audit.recorder import Keys
 from controller.audit.records import Appended, Entry, Moment, Record, encode
 from controller.audit.sealing import HOLE_KEY_SIZE, HoleKey
-from controller.procedure.events import Actor
+from controller.procedure.events import Actor, Paid
 from controller.procedure.game import Game
 from controller.procedure.states import State
 from controller.table.hearing import House
@@ -79,6 +79,8 @@ class SimulatedBook:
         self._log = log
         self.failed: Failed | None = None
         self.appended = 0
+        self.slow = 0.001
+        """Seconds that the disk takes."""
         self.refusing: Exception | None = None
         """Why nothing is taken."""
         self.killed_at = -1
@@ -86,12 +88,16 @@ class SimulatedBook:
         self.killed_before = False
         """It dies before it is written, not after."""
         self.dead = asyncio.Event()
+        self.paid: list[int] = []
+        """The groups in which a payment was confirmed."""
 
     async def append(self, *entries: Entry) -> tuple[Appended, ...]:
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(self.slow)
         if self.refusing is not None:
             raise self.refusing
         dies = self.appended == self.killed_at or self.dead.is_set()
+        if any(isinstance(getattr(one.data, "event", None), Paid) for one in entries):
+            self.paid.append(self.appended)
         self.appended += 1
         if dies and (self.killed_before or self.dead.is_set()):
             await self._die()
