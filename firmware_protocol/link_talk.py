@@ -189,7 +189,7 @@ class Talk:
                 raise UnknownMessage(f"{type(what).__name__} has no place in a session")
             hearer(session, what, now)
         except ProtocolError as error:
-            self._tell(Defective(error))
+            self._tell(Defective(_bare(error)))
 
     def _beat(self, session: Session, beat: DeviceBeat, now: int) -> None:
         self._tell(Beat(beat))
@@ -340,3 +340,10 @@ class Talk:
 def _some(time: int | None) -> Iterator[int]:
     if time is not None:
         yield time
+
+
+def _bare(error: ProtocolError) -> ProtocolError:
+    """Without where it came from: those frames hold the plaintext, which may be a card that lies
+    face down."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -21,7 +22,12 @@ def run(register: Register, command: str, arguments: Sequence[str]) -> int:
         parser.parse_args([command, "--help"])
         return 2
     try:
-        return func(parsed)
+        code = func(parsed)
+        sys.stdout.flush()
+        return code
     except UsageProblem as problem:
         print(f"holecard: {problem}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # as the command says it: the reader of the output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141

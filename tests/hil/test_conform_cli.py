@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from xml.etree import ElementTree
@@ -247,3 +249,13 @@ def test_the_module_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--profile", "shoe", "--port", "/dev/x", "--only", "XX-9"]
     assert by_module.run(cli.register, "conform", given) == 2
     assert capsys.readouterr().err.startswith("holecard: --only: there is no item XX-9")
+
+
+def test_the_module_whose_reader_has_gone() -> None:
+    command = [sys.executable, "-m", "hil.front", "breaks", "--profile", "station"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        assert child.stderr.read() == b""
+    assert child.returncode == 141
