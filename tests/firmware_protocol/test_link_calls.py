@@ -134,7 +134,8 @@ def test_a_reply_of_another_kind_is_a_defect_and_no_answer() -> None:
         assert isinstance(defect, Defective)
         assert type(defect.error) is errors.UnknownMessage
         # Nothing that could be written down leads to what was said.
-        assert defect.error.__traceback__ is defect.error.__context__ is None
+        assert defect.error.__traceback__ is None
+        assert defect.error.__context__ is None
     assert isinstance(wired.say(CommandReply(ident, BOOT, LockReply(LOCKED)))[0], Replied)
 
 
