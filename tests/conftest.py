@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -19,6 +20,14 @@ settings.load_profile("house")
 
 GRACE_SECONDS = 2.0
 """How long a thread or child that was told to end may take to be gone."""
+
+
+for _number in (signal.SIGINT, signal.SIGQUIT):
+    # A shell that starts us in the background has us ignore them, and our children too.
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(
+            _number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL
+        )
 
 
 def require(condition: object, reason: str) -> None:

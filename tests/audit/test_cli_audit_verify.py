@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -140,7 +141,7 @@ def test_what_decisions_say_can_be_left_out(runs: Runs) -> None:
         (["--checkpoint", "x"], "--checkpoint and --witness-key go together"),
         (["--witness-key", "x"], "--checkpoint and --witness-key go together"),
         (["--table-key", "nowhere"], "--table-key: nowhere: no such file or directory"),
-        (["--table-key", "a+b"], "--table-key: no verifier key"),
+        (["--table-key", "a+b"], "--table-key: is no verifier key"),
         (["--table-key", ""], "--table-key: is no name"),
         (["--table-key", "{folder}/rounds.json"], "is not a comment with a fingerprint"),
         (
@@ -208,13 +209,21 @@ def test_several_processes_find_the_same(long: Path, runs: Runs) -> None:
         assert one.code == (0 if spoilt is None else 1)
 
 
+def waiting(terminal: int) -> Iterator[bytes]:
+    """What was written to it, which it hands out in pieces."""
+    os.set_blocking(terminal, False)
+    with suppress(BlockingIOError):
+        while piece := os.read(terminal, 65536):
+            yield piece
+
+
 def test_progress_is_shown_at_a_terminal_only(long: Path) -> None:
     near, far = pty.openpty()
     try:
         run = subprocess.run(
             command(str(long)), cwd=ROOT, stdout=subprocess.PIPE, stderr=far, timeout=60, check=True
         )
-        shown = os.read(near, 65536)
+        shown = b"".join(waiting(near))
     finally:
         os.close(near)
         os.close(far)
