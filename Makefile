@@ -39,7 +39,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: setup ## play rounds of each game and show them as a dealer sees them
+demo: setup ## deal rounds of each game at a whole simulated table, and show them
 	$(BIN)/holecard demo
 
 test: setup ## run the tests
@@ -68,11 +68,12 @@ bench: setup ## measure the speed
 certify: setup ## check the published figures (long)
 	$(BIN)/python -m pytest -q -s --timeout 0 tests/certify $(PYTEST_ARGS)
 
-# Both engines over all the rows, and whole rounds at a table that dies at every record, on both
-# cores.
+# Both engines over all the rows, whole rounds at a table that dies at every record, and every script
+# dealt by the daemon, on both cores.
 campaign: setup ## play engines and tables against each other at length (long)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --timeout 0 \
 	    tests/campaigns/test_differential_full.py tests/campaigns/test_table_rounds_full.py \
+	    tests/campaigns/test_scripts_over_wire.py \
 	    $(PYTEST_ARGS)
 
 # Each run waits for most of its time, so all six go side by side.
@@ -90,7 +91,7 @@ fuzz: setup ## guided fuzzing of all that decodes, FUZZ_SECONDS for each target 
 
 TORTURE_SHARE ?= 1
 TORTURE_ARGS ?=
-torture: setup ## losses of power, kills and failing system calls against the record (long)
+torture: setup ## losses of power, kills and failing system calls against record and table (long)
 	$(BIN)/python -m tests.torture --share $(TORTURE_SHARE) $(TORTURE_ARGS)
 
 # Built from a clean slate: setuptools would pack what an older build left behind.

@@ -24,6 +24,10 @@ from typing import NamedTuple
 from controller.audit.problems import (
     CannotWrite,
     Failed,
+    IndexBusy,
+    IndexNoRoom,
+    IndexOfOther,
+    IndexPlace,
     InUse,
     NoRecord,
     NotNow,
@@ -33,6 +37,8 @@ from controller.audit.problems import (
 from controller.rules.problem import UsageProblem
 
 GROUP = "holecard.commands"
+_UNUSABLE = (NoRecord, OtherTable, InUse, CannotWrite, IndexPlace, IndexOfOther, IndexBusy)
+"""Places without the right record or index, or that are in use, or that cannot be written."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
@@ -47,7 +53,6 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("demo", "controller.sim.cli:register", "play rounds and show them prompt by prompt"),
     Command("config", "controller.config.cli:register", "check and explain games and tables"),
     Command(
         "procedure", "controller.procedure_cli:register", "a game's dealing procedure in words"
@@ -57,7 +62,14 @@ COMMANDS = (
     Command("devices", "controller.devices.cli:register", "pair devices with this host", True),
     Command("keys", "controller.audit.cli_keys:register", "make the keys of the record"),
     Command("audit", "controller.audit.cli_audit:register", "verify, show and export a record"),
+    Command("review", "controller.screens.cli_review:register", "look at a record in a browser"),
     Command("people", "controller.table.cli_people:register", "keep the people of a house"),
+    Command("serve", "controller.daemon.cli:register", "serve a table", True),
+    Command(
+        "doctor",
+        "controller.daemon.cli_doctor:register",
+        "what is wrong with a table, and what mends it",
+    ),
 )
 
 EXIT_NO = 1  # a record that is damaged, or is not what the rules make of it
@@ -221,10 +233,10 @@ def _load(command: Command) -> Callable[..., None]:
 
 def _complain_of_record(problem: RecordProblem) -> int:
     code = EXIT_NO
-    if isinstance(problem, NoRecord | OtherTable | InUse | CannotWrite):
-        code = EXIT_USAGE
-    elif isinstance(problem, Failed | NotNow):
+    if isinstance(problem, Failed | NotNow | IndexNoRoom):
         code = EXIT_OUTPUT
+    elif isinstance(problem, _UNUSABLE):
+        code = EXIT_USAGE
     words = str(problem).replace("\n", "\\n")  # one line, whatever its directory is called
     print(f"holecard: {words}", file=sys.stderr)
     return code

@@ -8,10 +8,15 @@ that cannot be written is dropped, and no device waits or fails for it.
 from __future__ import annotations
 
 import logging
+import select
 import sys
 from contextlib import suppress
+from typing import Final, TextIO
 
 import structlog
+
+_PIECE: Final = 1000
+"""Characters that a pipe has room for if it has any: 4096 bytes at least."""
 
 
 def to_stderr(least: int = logging.INFO) -> None:
@@ -26,11 +31,22 @@ def to_stderr(least: int = logging.INFO) -> None:
             ),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(least),
-        logger_factory=_Stderr,
+        logger_factory=Stderr,
     )
 
 
-class _Stderr:
+def takes(stream: TextIO) -> bool:
+    """Whether there is room for a piece. What is no file of the system's always has."""
+    try:
+        descriptor = stream.fileno()
+    except OSError:
+        return True
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(0))
+
+
+class Stderr:
     """What stderr is when the line is written."""
 
     def __init__(self, *_: object) -> None:
@@ -39,7 +55,11 @@ class _Stderr:
     def msg(self, line: str) -> None:
         # Its reader may have gone, its disk may be full, and it may be closed, or None.
         with suppress(OSError, ValueError, AttributeError):
-            sys.stderr.write(f"{line}\n")
-            sys.stderr.flush()
+            text = f"{line}\n"
+            for at in range(0, len(text), _PIECE):
+                if not takes(sys.stderr):
+                    return  # its reader stands still, and nobody here waits for it
+                sys.stderr.write(text[at : at + _PIECE])
+                sys.stderr.flush()
 
     debug = info = warning = error = critical = exception = msg

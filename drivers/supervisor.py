@@ -39,6 +39,7 @@ from drivers.keeping import Come, Keeping, NotKept, in_words
 from drivers.key_files import KeyProblem
 from drivers.locating import Search, Wanted
 from drivers.port import Ears, Port, PortRefused
+from drivers.progress import Progress
 from drivers.reports import Reports, Tell
 from drivers.rests import Rests
 from drivers.shoe import Shoe
@@ -141,6 +142,11 @@ class Supervisor:
     def clock_read(self) -> said.ClockRead | None:
         """The device's clock beside the host's, as last read in this session."""
         return self._wire.clock_read
+
+    @property
+    def progress(self) -> Progress:
+        """When something was last done for it, and what its links have counted."""
+        return self._wire.progress
 
     async def ready(self) -> None:
         """Returns when the device is ready, at once if it is.

@@ -20,6 +20,7 @@ from drivers import happenings as told
 from drivers.calls import Calls, NotReady, takes
 from drivers.locating import Wanted, identity_of
 from drivers.port import Port
+from drivers.progress import Progress
 from drivers.reports import Reports
 from drivers.states import PORT_OPEN, Standing, State, Trigger
 from firmware_protocol import link_events as said
@@ -95,6 +96,7 @@ class Wire:
         self.clock_read: said.ClockRead | None = None
         self.gone = asyncio.Event()
         """Set when the port is to be let go of."""
+        self.progress = Progress()
         self._reports = reports
         self._clock = clock
         self._owner = owner
@@ -241,6 +243,7 @@ class Wire:
     def _note_time(self) -> None:
         """When the link or the reports want to be woken next."""
         self._timer = None
+        self.progress.turn(self._clock(), self.link)
         times = (self.link.due() if self.link is not None else None, self._reports.due())
         due = min((one for one in times if one is not None), default=None)
         if due is not None:
@@ -266,6 +269,7 @@ class Wire:
     @_first_cause
     def on(self, trigger: Trigger, why: str) -> None:
         """Something has happened that the table of states answers."""
+        self.progress.turn(self._clock(), self.link)
         former = self.state
         changed = self._standing.on(trigger)
         if changed or former not in PORT_OPEN:

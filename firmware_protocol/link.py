@@ -121,6 +121,16 @@ class Link:
         """Whether events flow."""
         return self._talk.resuming.taking
 
+    @property
+    def repeats(self) -> int:
+        """Records that came once more though they were kept."""
+        return self._talk.repeats
+
+    @property
+    def gaps(self) -> int:
+        """Records that came before one that was missing."""
+        return self._talk.gaps
+
     # --- the port ---------------------------------------------------------------------------
 
     def open(self, now: int) -> list[LinkEvent]:

@@ -65,6 +65,10 @@ class Talk:
         self._window = WINDOW
         self._ack_wanted = False
         self._naked = (0, 0)  # the seq last asked for again, and when
+        self.repeats = 0
+        """Records that came once more though they were kept."""
+        self.gaps = 0
+        """Records that came before one that was missing."""
         self._hearers: dict[type, Callable[[Session, Any, int], None]] = {
             EventRecord: self._record,
             CommandReply: self._reply,
@@ -219,12 +223,14 @@ class Talk:
         self._tell(Arrived(record))
 
     def _repeated(self, _: EventRecord, __: int) -> None:
+        self.repeats += 1
         self._ack_wanted = True  # one for all that came together
 
     def _drop(self, _: EventRecord, __: int) -> None:
         """Its acknowledgement is kept()'s."""
 
     def _missing(self, record: EventRecord, now: int) -> None:
+        self.gaps += 1
         wanted, (before, at) = self._records.next, self._naked
         if wanted != before or now - at >= _NAK_GAP:
             self._naked = wanted, now

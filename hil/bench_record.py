@@ -52,7 +52,7 @@ def begun(record: Path) -> Log:
     return Log.begin(Opening.at(record, table="bench"), identity, Ed25519PrivateKey.generate())
 
 
-class _Raw:
+class Raw:
     """What a disk can do at best: a page written over, and on it."""
 
     def __init__(self, file: Path) -> None:
@@ -77,7 +77,7 @@ def _timed(once: Callable[[], object], count: int, into: list[float]) -> None:
         into.append(clock() - begun_at)
 
 
-def _at(values: list[float], part: float) -> float:
+def at(values: list[float], part: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * part))]
 
 
@@ -100,11 +100,11 @@ class _Signed:
 def _measure(pace: Pace) -> list[Line]:
     count = max(20, round(pace.seconds * _OPS_A_SECOND))
     times: dict[str, list[float]] = {name: [] for name in ("raw", "log", "signed", "book")}
-    rates: dict[str, list[float]] = {name: [] for name in ("raw", "log", "together")}
+    rates: dict[str, list[float]] = {name: [] for name in ("raw", "log", "group", "together")}
     with scratch() as place:
-        raw, log, signed = _Raw(place / "raw"), begun(place / "log"), begun(place / "signed")
+        raw, log, signed = Raw(place / "raw"), begun(place / "log"), begun(place / "signed")
         book = Book(begun(place / "book"))
-        signing, one = _Signed(signed), entry()
+        signing, one, group = _Signed(signed), entry(), [entry()] * TOGETHER
         contestants: dict[str, Callable[[], object]] = {
             "raw": raw.once,
             "log": lambda: log.write([one]),
@@ -117,9 +117,14 @@ def _measure(pace: Pace) -> list[Line]:
                 _timed(once, count, times[name])
                 if name in rates:
                     rates[name].append(count / (time.perf_counter() - begun_at))
+            turns = count // 4
             begun_at = time.perf_counter()
-            _together(book, count)
-            rates["together"].append(count * TOGETHER / 4 / (time.perf_counter() - begun_at))
+            for _ in range(turns):
+                log.write(group)
+            rates["group"].append(turns * TOGETHER / (time.perf_counter() - begun_at))
+            begun_at = time.perf_counter()
+            _together(book, turns)
+            rates["together"].append(turns * TOGETHER / (time.perf_counter() - begun_at))
         book.close_now()
         log.close()
         signed.close()
@@ -127,36 +132,40 @@ def _measure(pace: Pace) -> list[Line]:
     return _lines(times, rates)
 
 
-def _together(book: Book, count: int) -> None:
-    """So many always wait, on a loop as at a table; a quarter as many times as a slice has ones."""
+def _together(book: Book, turns: int) -> None:
+    """So many always wait, on a loop as at a table: each appends again when it is answered."""
     one = entry()
 
-    async def waiting() -> None:
-        for _ in range(count // 4):
-            await asyncio.gather(*(book.append(one) for _ in range(TOGETHER)))
+    async def appends() -> None:
+        for _ in range(turns):
+            await book.append(one)
 
-    asyncio.run(waiting())
+    async def all_of_them() -> None:
+        await asyncio.gather(*(appends() for _ in range(TOGETHER)))
+
+    asyncio.run(all_of_them())
 
 
 def _lines(times: dict[str, list[float]], rates: dict[str, list[float]]) -> list[Line]:
     def beside(name: str, part: float) -> float:
-        return _at(times[name], part) / _at(times["raw"], part)
+        return at(times[name], part) / at(times["raw"], part)
 
     def by_turns(name: str) -> float:
         pairs = zip(rates[name], rates["raw"], strict=True)
         return median(one / other for one, other in pairs)
 
-    unsigned = _at(times["signed"], 0.5) / _at(times["log"], 0.5)
+    unsigned = at(times["signed"], 0.5) / at(times["log"], 0.5)
     micro = 1e6
     return [
         rate("raw", "4 KiB overwritten and fdatasync", median(rates["raw"]), "writes"),
-        Line("raw_p50", "  the same, p50", _at(times["raw"], 0.5) * micro, "us"),
-        Line("raw_p99", "  the same, p99", _at(times["raw"], 0.99) * micro, "us"),
+        Line("raw_p50", "  the same, p50", at(times["raw"], 0.5) * micro, "us"),
+        Line("raw_p99", "  the same, p99", at(times["raw"], 0.99) * micro, "us"),
         Line("log_rate", "appends one by one, rate beside it", by_turns("log"), "times", 0.9),
         Line("log_p50", "  p50 beside its p50", beside("log", 0.5), "times"),
         Line("log_p99", "  p99 beside its p99", beside("log", 0.99), "times", at_most=1.5),
         Line("book_p50", "  through the thread, p50 beside it", beside("book", 0.5), "times"),
         Line("book_p99", "  through the thread, p99 beside it", beside("book", 0.99), "times"),
+        Line("group", "64 written with one sync, rate beside it", by_turns("group"), "times"),
         Line("together", "64 waiting at once, rate beside it", by_turns("together"), "times", 12),
         Line("signed", "signed each round, p50 beside unsigned", unsigned, "times", at_most=1.1),
     ]

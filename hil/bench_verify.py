@@ -1,5 +1,6 @@
 """A record read: verified with and without its rules, opened, indexed; beside SHA-256 over the same
-bytes, in turns. The record is of simulated rounds, made for it.
+bytes, in turns. The record is of simulated rounds, made for it; what it takes to go on with it is
+held beside that for a short one, by turns.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from controller.audit.index import Index
-from controller.audit.opening import Opening
 from controller.audit.reading import segments
 from controller.audit.recorded_rounds import PAR, record_par
-from controller.audit.recorder import Keys
+from controller.audit.recorder import Keys, Recorder
 from controller.audit.sealing import HoleKey
+from controller.audit.segments import SIZE
 from controller.audit.verify import Verification
 from controller.config.loader import load_game
+from controller.procedure.engine import Procedure
+from controller.procedure.game import Game
 from controller.sim.games import default_jurisdiction, game_of
 from hil.bench_lines import Line, Section, rate, ratio
 from hil.bench_record import scratch
@@ -31,14 +34,9 @@ ROUNDS_A_SECOND: Final = 30_000
 _GAME: Final = "mega"
 
 
-def _keys(opening: Opening) -> Keys:
+def _keys() -> Keys:
     surveillance = X25519PrivateKey.generate().public_key()
     return Keys(Ed25519PrivateKey.generate(), HoleKey(bytes(range(32))), surveillance)
-
-
-def _made(record: Path, rounds: int) -> int:
-    game = game_of(load_game(_GAME), default_jurisdiction())
-    return record_par(record, game, rounds, _keys)
 
 
 def _timed(run: Callable[[], None]) -> float:
@@ -66,8 +64,11 @@ def _hashed(record: Path) -> Callable[[], None]:
     return run
 
 
-def _opened(record: Path) -> None:
-    Opening.at(record, table=PAR).close()
+def _gone_on_with(record: Path, game: Game, keys: Keys) -> float:
+    """Seconds until a table goes on: its record read, each decision of the last segment made again,
+    a boot begun and signed."""
+    with Recorder(record, PAR, lambda _: keys) as recorder:
+        return _timed(lambda: recorder.begin(Procedure(game)))
 
 
 def _indexed(record: Path, file: Path) -> None:
@@ -76,25 +77,37 @@ def _indexed(record: Path, file: Path) -> None:
 
 
 def _measure(pace: Pace) -> list[Line]:
+    game, keys = game_of(load_game(_GAME), default_jurisdiction()), _keys()
+    rounds = max(50, round(pace.seconds * ROUNDS_A_SECOND))
     with scratch() as place:
-        record = place / "record"
-        count = _made(record, max(50, round(pace.seconds * ROUNDS_A_SECOND)))
-        size = sum(segment.end for segment in segments(record))
+        record, short = place / "record", place / "short"
+        count = record_par(record, game, rounds, lambda _: keys)
+        ends = [segment.end for segment in segments(record)]
+        size, last = sum(ends), ends[-1]
+        # Its last segment is about as full, for that is what is read.
+        least = min(1.0, (SIZE + last) / size)
+        fewer = record_par(short, game, round(rounds * least), lambda _: keys)
         hashing = _hashed(record)
         best = {
             "hash": min(_timed(hashing) for _ in range(3)),
             "verify": min(_timed(lambda: _verified(record, replay=False)) for _ in range(3)),
             "replay": _timed(lambda: _verified(record, replay=True)),
-            "open": min(_timed(lambda: _opened(record)) for _ in range(3)),
             "index": _timed(lambda: _indexed(record, place / "index.db")),
         }
+        turns = [
+            (_gone_on_with(record, game, keys), _gone_on_with(short, game, keys)) for _ in range(3)
+        ]
+        best["open"], best["short"] = map(min, zip(*turns, strict=True))
+    longer = f"  beside that of {fewer:,} records"
     return [
         Line("records", "records in it", count, "records"),
         Line("bytes", "bytes a record, with its frame", size / count, "bytes"),
         rate("verify", "verified, one core: hashes, root, signatures", count / best["verify"], "r"),
         ratio("verify_ratio", "  beside SHA-256 of the same", best["hash"] / best["verify"]),
         rate("replay", "verified with every decision made again", count / best["replay"], "r"),
-        Line("open", "opened and recovered", best["open"], "s", at_most=1.0),
+        Line("open", "opened, recovered, gone on with", best["open"], "s", at_most=1.0),
+        Line("open_full", "  at most, were its last segment full", best["open"] * SIZE / last, "s"),
+        Line("open_ratio", longer, best["open"] / best["short"], "times", at_most=1.5),
         rate("index", "indexed from nothing", count / best["index"], "r"),
     ]
 

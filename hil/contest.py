@@ -24,6 +24,8 @@ class Pace(Struct, frozen=True):
     slices: int = 11
     seconds: float = 0.15
     """About the length of one slice."""
+    full: bool = False
+    """What is long in itself is measured at its whole length: hours."""
 
 
 class Rates(Struct, frozen=True):

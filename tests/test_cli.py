@@ -189,7 +189,7 @@ def test_an_unknown_command_names_the_known(
     install(("hello", "hello_command:register"))
     assert cli.main(["helo"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("holecard: command: there is no helo; allowed: demo, ")
+    assert err.startswith("holecard: command: there is no helo; allowed: config, ")
     assert err.endswith(", hello\n")
 
 

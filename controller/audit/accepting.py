@@ -1,6 +1,6 @@
 """Bytes behind the last record that nothing explains: two people accept that they are set aside.
 
-with Unexplained.at(record, ("Ann", "Bo")) as found:      # looks; nothing is changed
+with Acceptance.at(record, ("Ann", "Bo")) as found:      # looks; nothing is changed
     found.accept(table_key)                               # a boot begins, tells of it, and ends
 """
 
@@ -46,7 +46,7 @@ class Bytes(NamedTuple):
     """The first of them."""
 
 
-class Unexplained:
+class Acceptance:
     """A record that does not open, and the lock on it."""
 
     def __init__(self, opening: Opening) -> None:

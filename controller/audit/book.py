@@ -22,19 +22,26 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Final, TypeAlias
 
-from msgspec import Raw
+from msgspec import Struct
 
+from controller.audit.deadlines import Deadlines
 from controller.audit.log import Log
-from controller.audit.problems import Busy, Failed, NotNow, RecordProblem
-from controller.audit.records import OWN, Appended, Entry, encode
-from controller.audit.staging import TooLarge
+from controller.audit.plain_data import BadData, check_plain
+from controller.audit.problems import Busy, Failed, Late, NotNow, RecordProblem
+from controller.audit.records import OWN, Appended, Entry, Kind, encode
+from controller.audit.staging import Ready, TooLarge
+from controller.audit.verify_data import WrongData, check_data
 
 MOST_WAITING: Final = 1024
 """Groups that may wait; a table has a few at once, so more is a disk that has stopped."""
 MOST_TOGETHER: Final = 256 * 1024
-"""Bytes of `data` that one sync takes."""
+"""Bytes of records that one sync takes."""
 LARGEST: Final = 2**63 - 1
 """Of the integers in a record."""
+DECIDED: Final[frozenset[Kind]] = frozenset(("decision", "refusal"))
+"""Kinds whose `data` has a type of its own, which says what stands in it."""
+APPEND_WAIT: Final = 60.0
+"""Seconds that who waits for `append` has patience; disks are known to stand still for 30."""
 CLOSE_WAIT: Final = 30.0
 """Seconds that the disk has for what is being written at the end."""
 RETRY_SIGN: Final = 1.0
@@ -45,57 +52,55 @@ _Loop: TypeAlias = asyncio.AbstractEventLoop
 _Waits: TypeAlias = "Future[Together] | asyncio.Future[Together]"
 
 
-class _Group:
+class _Group(Struct, eq=False):
     """Entries that stand one after the other, and who waits for them: a thread or a loop."""
 
-    __slots__ = ("entries", "loop", "size", "waits")
-
-    def __init__(
-        self, entries: list[Entry], size: int, waits: _Waits, loop: _Loop | None = None
-    ) -> None:
-        self.entries = entries
-        self.size = size
-        self.waits = waits
-        self.loop = loop
+    entries: list[Ready]
+    size: int
+    waits: _Waits
+    there: Deadlines[Together] | None = None
+    """Of the loop that it is waited for on."""
 
     def answer(self, answer: Together | Exception) -> None:
         """In whoever's thread; what a loop waits for, in the loop's."""
-        if isinstance(self.waits, Future) and not self.waits.set_running_or_notify_cancel():
+        waits = self.waits
+        if isinstance(waits, Future) and not waits.set_running_or_notify_cancel():
             return  # whoever waited has given up
-        if self.waits.done():
+        if waits.done():
             return
         if isinstance(answer, Exception):
-            self.waits.set_exception(answer)
+            waits.set_exception(answer)
         else:
-            self.waits.set_result(answer)
+            waits.set_result(answer)
 
 
 _Answers: TypeAlias = list[tuple[_Group, Together | Exception]]
 
 
-def _deliver(answers: _Answers) -> None:
+def _deliver(there: Deadlines[Together], answers: _Answers) -> None:
     for group, answer in answers:
         group.answer(answer)
+    there.look()
 
 
 def _answer(answers: _Answers) -> None:
     """Each loop is woken once for all that it waits for."""
-    loops: dict[_Loop, _Answers] = {}
-    for group, answer in answers:
-        if group.loop is None:
-            group.answer(answer)
+    for there in {group.there for group, _ in answers}:
+        theirs = [one for one in answers if one[0].there is there]
+        if there is None:
+            for group, answer in theirs:
+                group.answer(answer)
         else:
-            loops.setdefault(group.loop, []).append((group, answer))
-    for loop, theirs in loops.items():
-        with suppress(RuntimeError):  # the loop has ended: nobody waits there any more
-            loop.call_soon_threadsafe(_deliver, theirs)
+            with suppress(RuntimeError):  # the loop has ended: nobody waits there any more
+                there.loop.call_soon_threadsafe(_deliver, there, theirs)
 
 
 class Book:
     """The one writer of a table's record."""
 
     def __init__(self, log: Log, failed: Callable[[Failed], None] | None = None) -> None:
-        """`failed` is called once, in the book's thread, when nothing can be recorded any more."""
+        """`failed` is called once, when nothing can be recorded any more: in the book's thread, or
+        in that of who has waited too long."""
         self._log = log
         self._told_failed = failed
         self._failed: Failed | None = None
@@ -105,6 +110,8 @@ class Book:
         """Nothing is put behind the last thing that is taken."""
         self._taken: Sequence[_Group] = ()
         """What is being recorded."""
+        self._loops: dict[_Loop, Deadlines[Together]] = {}
+        """Those that somebody waits on."""
         self._sign_after = 0.0
         self._thread = Thread(target=self._work, name="record", daemon=True)
         self._thread.start()
@@ -121,19 +128,37 @@ class Book:
 
     def hand_in(self, *entries: Entry) -> Future[Together]:
         """Recorded one after the other, all or none. The future says where, once they are on the
-        disk; or raises NotNow (nothing was written) or Failed.
+        disk; or raises NotNow (nothing was written) or Failed. Who waits for it says how long.
 
-        Busy, Failed, and TypeError or ValueError for what cannot be written down."""
+        Busy, Failed; BadData, and TypeError or ValueError for what else cannot be written down."""
         answer: Future[Together] = Future()
-        self._put(_group(entries, answer))
+        self._put(self._group(entries, answer))
         return answer
 
     async def append(self, *entries: Entry) -> Together:
-        """hand_in(), waited for. Giving up waiting does not call it off."""
+        """hand_in(), waited for. Giving up waiting does not call it off.
+
+        Late after APPEND_WAIT: the disk may have it or not, so nothing is recorded any more behind
+        it, and whoever waits for something else is told so too. What the disk has then is what a
+        kill at this moment might have left: an event that nobody was told is recorded."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Together] = loop.create_future()
-        self._put(_group(entries, answer, loop))
+        there = self._loops.get(loop) or self._begun(loop)
+        self._put(self._group(entries, answer, there))
+        there.watch(answer, APPEND_WAIT)
         return await answer
+
+    def _begun(self, loop: _Loop) -> Deadlines[Together]:
+        """Somebody waits on another loop than before."""
+        there = Deadlines(loop, self._late)
+        running = {one: its for one, its in self._loops.items() if not one.is_closed()}
+        self._loops = {**running, loop: there}
+        return there
+
+    def _late(self, answer: asyncio.Future[Together]) -> None:
+        words = TimeoutError(f"the disk has not answered for {APPEND_WAIT:g} s")
+        self._fail(Late(self._log.record, words))
+        answer.set_exception(self._gone())
 
     def _put(self, group: _Group) -> None:
         with self._door:
@@ -214,7 +239,7 @@ class Book:
             _answer([(group, self._failed) for group in groups])
             return
         try:
-            made = self._log.write([entry for group in groups for entry in group.entries])
+            made = self._log.write_ready([one for group in groups for one in group.entries])
         except Failed as failed:
             _answer([(group, failed) for group in groups])
             self._fail(failed)
@@ -228,6 +253,10 @@ class Book:
             for group in groups:
                 self._record([group])
         else:
+            late = self.failed
+            if late is not None:  # somebody was told that nobody knows
+                _answer([(group, late) for group in groups])
+                return
             answers: _Answers = []
             at = 0
             for group in groups:
@@ -240,7 +269,7 @@ class Book:
         patience = self._patience()
         if patience is None:
             return
-        asked = any(entry.sign for group in groups for entry in group.entries)
+        asked = any(one.entry.sign for group in groups for one in group.entries)
         if not asked and patience > 0:
             return
         try:
@@ -251,10 +280,12 @@ class Book:
             self._fail(failed)
 
     def _fail(self, failed: Failed) -> None:
-        if self._failed is None:
+        with self._door:
+            if self._failed is not None:
+                return
             self._failed = failed
-            if self._told_failed is not None:
-                self._told_failed(failed)
+        if self._told_failed is not None:
+            self._told_failed(failed)
 
     def _end(self) -> None:
         try:
@@ -275,24 +306,38 @@ class Book:
                     left.append(group)
         _answer([(group, self._gone()) for group in left])
 
+    # --- in whoever's thread --------------------------------------------------------------
 
-def _group(entries: Sequence[Entry], waits: _Waits, loop: _Loop | None = None) -> _Group:
-    """Written down by whoever hands it in, so that what cannot be is nobody else's trouble."""
-    if not entries:
-        raise ValueError("nothing to record")
-    ready = []
-    size = 0
-    for one in entries:
-        if one.kind in OWN:
-            raise ValueError(f"a {one.kind} is written by the record itself")
-        data = encode(one.data)
-        encode((one.by, one.cursor))
-        if not (0 <= one.round <= LARGEST and 0 <= one.cause <= LARGEST):
-            raise ValueError(f"round {one.round}, cause {one.cause}; allowed: 0 to 2^63 - 1")
-        size += len(data)
-        ready.append(
-            Entry(
-                one.kind, one.by, Raw(data), one.round, one.cause, one.cursor, one.state, one.sign
-            )
-        )
-    return _Group(ready, size, waits, loop)
+    def _group(
+        self, entries: Sequence[Entry], waits: _Waits, there: Deadlines[Together] | None = None
+    ) -> _Group:
+        """Written down by whoever hands it in, so that what cannot be is nobody else's trouble."""
+        if not entries:
+            raise ValueError("nothing to record")
+        made = []
+        size = 0
+        for one in entries:
+            _check(one)
+            ready = self._log.ready(one)
+            if one.kind not in DECIDED:
+                _check_kind(one)
+            size += len(ready.rest)
+            made.append(ready)
+        return _Group(made, size, waits, there)
+
+
+def _check(one: Entry) -> None:
+    """BadData, ValueError, and TypeError from what writes it down."""
+    if one.kind in OWN:
+        raise ValueError(f"a {one.kind} is written by the record itself")
+    if not (0 <= one.round <= LARGEST and 0 <= one.cause <= LARGEST):
+        raise ValueError(f"round {one.round}, cause {one.cause}; allowed: 0 to 2^63 - 1")
+    check_plain(one.data)
+
+
+def _check_kind(one: Entry) -> None:
+    """BadData."""
+    try:
+        check_data(one.kind, encode(one.data))
+    except WrongData as wrong:
+        raise BadData(f"is none of a {one.kind}: {wrong}") from None

@@ -8,7 +8,7 @@ import sys
 from typing import Final
 
 from controller.audit import keys
-from controller.audit.accepting import Bytes, Unexplained
+from controller.audit.accepting import Acceptance, Bytes
 from controller.audit.aside import TAILS
 from controller.audit.cli_common import Subparsers, command, path_of, print_json, say
 from controller.config.problems import printable
@@ -52,7 +52,7 @@ def accept(args: argparse.Namespace) -> int:
         table_key = keys.load_table_private(keys_place(args))
     try:
         names = two(args)
-        with Unexplained.at(record, names) as found:
+        with Acceptance.at(record, names) as found:
             bytes_ = found.bytes
             _show(bytes_)
             if not args.yes and ask(_ASK) != _YES:

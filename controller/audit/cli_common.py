@@ -28,9 +28,11 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 CODES: Final = """\
 Exit codes: 0 done, or yes; 1 the answer is no, or a record is not as it must be; 2 wrong
-arguments, a file that cannot be used, or a place without a record; 74 the output cannot be
-written; 130 interrupted; 141 the reader of the output has gone.
+arguments, a file that cannot be used, or a place without a record, or in use; 74 the output, a
+record or an index cannot be written; 130 interrupted; 141 the reader of the output has gone.
 """
+_VKEY: Final = "NAME+8 hex digits+BASE64"
+_LIKE_A_KEY: Final = re.compile(r"[A-Za-z0-9+/=]{40}|-----|\s")
 _ROUNDS: Final = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?")
 _MOST_WORDS: Final = 500
 
@@ -74,48 +76,36 @@ def bytes_of(option: str, value: str) -> bytes:
     return data
 
 
-def key_of(option: str, value: str | None) -> VerifierKey | None:
-    if value is None:
-        return None
-    try:
-        return VerifierKey.parse(value.strip())
-    except NoteProblem as problem:
-        what = problem.what.partition("; allowed: ")[0]
-        raise UsageProblem(option, what, "NAME+8 hex digits+BASE64, or a file with it") from None
-
-
-def witness_key(value: str | None) -> VerifierKey | None:
-    key = key_of("--witness-key", value)
-    if key is not None and key.kind is not KeyKind.COSIGNATURE:
-        raise UsageProblem("--witness-key", "is no key of a witness", "what witness.pub holds")
-    return key
-
-
 def given_witness(value: str) -> VerifierKey:
-    """Given as it is, or in a file. Nothing is repeated of the file: it may be the wrong one."""
+    """Given as it is, or in a file. Nothing is repeated of it: it may be the wrong one."""
     text = value
-    if os.path.isfile(value):
-        try:
+    if _in_file("--witness-key", value):
+        with suppress(UnicodeDecodeError):
             text = bytes_of("--witness-key", value).decode()
-            VerifierKey.parse(text.strip())
-        except (UnicodeDecodeError, NoteProblem):
-            what = f"{printable(value)} holds no verifier key"
-            raise UsageProblem("--witness-key", what, "what witness.pub holds") from None
-    key = witness_key(text)
-    assert key is not None
+    key = _parsed(text)
+    if key is None:
+        what = (
+            "is no verifier key" if text == value else f"{printable(value)} holds no verifier key"
+        )
+        raise UsageProblem("--witness-key", what, f"what witness.pub holds: {_VKEY}")
+    if key.kind is not KeyKind.COSIGNATURE:
+        raise UsageProblem("--witness-key", "is no key of a witness", "what witness.pub holds")
     return key
 
 
 def given_table(value: str, origin: Callable[[], str]) -> VerifierKey:
     """Given as it is, or in a file: as a verifier key, or as `holecard keys` has made it, which
     does not know the name of the record that it signs."""
-    if not os.path.isfile(value):
-        key = key_of("--table-key", value)
-        assert key is not None
+    if not _in_file("--table-key", value):
+        key = _parsed(value)
+        if key is None:
+            raise UsageProblem("--table-key", "is no verifier key", f"{_VKEY}, or a file with it")
         return key
     data = bytes_of("--table-key", value)
-    with suppress(NoteProblem, UnicodeDecodeError):
-        return VerifierKey.parse(data.decode().strip())
+    with suppress(UnicodeDecodeError):
+        found = _parsed(data.decode())
+        if found is not None:
+            return found
     try:
         public = key_texts.read_table(data)
     except BadText as bad:
@@ -127,6 +117,29 @@ def given_table(value: str, origin: Callable[[], str]) -> VerifierKey:
     except NoteProblem as problem:
         what = f"no key has the name of this record: {problem.what.partition('; allowed: ')[0]}"
         raise UsageProblem("--table-key", what, "a record as a table makes it") from None
+
+
+def _in_file(option: str, value: str) -> bool:
+    """A verifier key has a + and is no file; whatever else is, must be one. What may be a key by
+    itself is not repeated: it may be a private one."""
+    if os.path.isfile(value):
+        return True
+    if "+" in value or "\0" in value:
+        return False
+    if _LIKE_A_KEY.search(value):
+        raise UsageProblem(option, "is neither a file nor a verifier key", f"a file, or {_VKEY}")
+    if value and not os.path.exists(value):
+        what = f"{printable(value)}: no such file or directory"
+        raise UsageProblem(option, what, f"a file, or {_VKEY}")
+    return True
+
+
+def _parsed(text: str) -> VerifierKey | None:
+    """What is wrong with it is not said, for that would repeat some of it."""
+    try:
+        return VerifierKey.parse(text.strip())
+    except NoteProblem:
+        return None
 
 
 def text_of(option: str, text: str | None) -> str:

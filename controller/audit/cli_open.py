@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Final
 
 from controller.audit import keys
 from controller.audit.cli_common import Subparsers, command, path_of, print_json, rounds_of, text_of
-from controller.audit.hole_opening import holes_of, open_hole
+from controller.audit.ends import to_its_end
+from controller.audit.hole_opening import Hole, holes_of, open_hole
 from controller.audit.looks import look
 from controller.audit.telling import when
 from controller.devices.cli_keys import keys_place, mistakes
 from controller.procedure.terms import card_words
-from controller.rules.cards import NAMES
+from controller.rules.cards import NAMES, Card
 
 EXAMPLES: Final = """\
 examples:
@@ -40,20 +42,24 @@ def open_(args: argparse.Namespace) -> int:
     who, reason = text_of("--by", args.by), text_of("--reason", args.reason)
     with mistakes():
         private = keys.load_surveillance_private(keys_place(args))
-    holes = holes_of(record, turn)
-    look(record, "open hole card", f"round {turn}", who=who, reason=reason)
-    found = [(hole, open_hole(record, hole, private)) for hole in holes]
-    if args.json:
+    with to_its_end(record):
+        holes = holes_of(record, turn)
+        look(record, "open hole card", f"round {turn}", who=who, reason=reason)
+        _show([(hole, open_hole(record, hole, private)) for hole in holes], json=args.json)
+    return 0
+
+
+def _show(found: Sequence[tuple[Hole, Card]], *, json: bool) -> None:
+    if json:
         print_json(
             [
                 {"round": hole.round, "seq": hole.seq, "utc": hole.utc, "card": NAMES[card]}
                 for hole, card in found
             ]
         )
-        return 0
+        return
     for hole, card in found:
         dealt = f"dealt at {when(hole.utc)}, record {hole.seq}"
         print(
             f"round {hole.round}: the hole card was the {card_words(card)} ({NAMES[card]}), {dealt}"
         )
-    return 0

@@ -26,9 +26,11 @@ from controller.audit.cli_common import (
     writing,
 )
 from controller.audit.disk import RealDisk
+from controller.audit.ends import to_its_end
 from controller.audit.export_rows import time_text
 from controller.audit.heads import first_head
 from controller.audit.looks import look
+from controller.audit.notes import Checkpoint
 from controller.audit.proof_files import Checked, Proof
 from controller.audit.records import Record
 from controller.audit.whole_files import put
@@ -101,32 +103,36 @@ def prove(args: argparse.Namespace) -> int:
     asked = f"round {turn}" if turn else f"records {args.seq}" if args.seq else "how it grew"
     first_head(record)
     look(record, "prove", asked, who=text_of("--by", args.by))
-    if given is None:
-        signed = proving.last_signed(record)
-    else:
-        signed = proving.signed_as(record, args.checkpoint, given)
-    older = [_older(record, name, data) for name, data in older_files]
-    seqs: list[int] = args.seq or []
-    if turn:
-        seqs, unsigned = proving.seqs_of_round(record, turn, signed)
-        if unsigned:
-            say(f"{unsigned} later records of round {turn} are not in this checkpoint")
-    with progress() as tell:
-        proof = proving.prove(record, seqs, signed, older, tell)
+    with to_its_end(record):
+        if given is None:
+            signed = proving.last_signed(record)
+        else:
+            signed = proving.signed_as(record, args.checkpoint, given)
+        older = [_older(record, name, data) for name, data in older_files]
+        seqs: list[int] = args.seq or []
+        if turn:
+            seqs, unsigned = proving.seqs_of_round(record, turn, signed)
+            if unsigned:
+                say(f"{unsigned} later records of round {turn} are not in this checkpoint")
+        with progress() as tell:
+            proof = proving.prove(record, seqs, signed, older, tell)
+        _put_proof(proof, signed.checkpoint, out, json=args.json)
+    return 0
+
+
+def _put_proof(proof: Proof, said: Checkpoint, out: Path | None, *, json: bool) -> None:
     data = proof_files.packed(proof)
     if out is not None:
         with writing(out):
             put(RealDisk(), out, data)
-    if args.json:
+    if json:
         print_bytes(data)
-        return 0
-    said = signed.checkpoint
+        return
     print(f"{said.origin}: checkpoint over {said.size} records, root {said.root.hex()}")
     for one in proof.records:
         print(f"record {one.seq}: in the tree, {len(one.hashes)} hashes")
     for each in proof.grown:
         print(f"{each.size} records, root {each.root}: grown, {len(each.hashes)} hashes")
-    return 0
 
 
 def _older(record: Path, name: str, data: bytes | None) -> proving.Older:

@@ -21,7 +21,7 @@ from controller.config.problems import printable
 from controller.devices.cli_keys import mistakes
 from controller.procedure.engine import Procedure
 from controller.rules.problem import UsageProblem
-from controller.sim.cli import register_script, run_rounds, run_scripts, usable
+from controller.sim.cli import ENGINE, register_script, run_rounds, run_scripts, usable
 from controller.sim.results import RoundResult
 from controller.sim.runner import Watch
 from controller.sim.scripts import ScriptRound
@@ -38,7 +38,8 @@ round is dealt from a shuffle, so the rounds' numbers go on; one that is not the
 shuffle has a plain round before it, and one that the script leaves open is voided.
 
 More exit codes with --record: 1 the record is damaged, or is not what the rules make of it; 2 DIR
-is no record of scripts, is in use, or cannot be written; 74 the disk has failed or is full.
+is no record of scripts, is in use, or cannot be written; 74 the disk has failed or is full. What
+was recorded by then stays, and the next run goes on from there.
 """
 DEMO_KEYS: Final = "keys"
 _ROLES: Final[tuple[Role, ...]] = ("table", "hole", "surveillance")
@@ -67,6 +68,9 @@ def play(args: argparse.Namespace) -> int:
         if args.keys is not None:
             raise UsageProblem("--keys", "nothing is recorded", "--record DIR beside it")
         return run_scripts(args)
+    if args.over != ENGINE:
+        what = f"--over {args.over} keeps a record of its own"
+        raise UsageProblem("--record", what, f"--over {ENGINE}")
     for option, value in (("--record", args.record), ("--keys", args.keys)):
         if value is not None and (not value or "\0" in value):
             raise UsageProblem(option, "is no directory's name", "a directory")
@@ -79,16 +83,18 @@ def _record(args: argparse.Namespace, place: Path) -> int:
         check_recordable(scripted, procedure)
 
     keyring = _Keyring(place, args.keys)
-    with Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE) as recorder:
+    recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE)
 
-        def played(scripted: ScriptRound, watch: Watch | None, procedure: Procedure) -> RoundResult:
-            return play_recorded(recorder, scripted, watch, procedure)
+    def played(scripted: ScriptRound, watch: Watch | None, procedure: Procedure) -> RoundResult:
+        return play_recorded(recorder, scripted, watch, procedure)
 
-        code = run_rounds(args, rounds, played)
-    if recorder.seq:
-        words = f"{printable(place)}: recorded, the last record is {recorder.seq}"
-        print(f"holecard: {words}", file=sys.stderr)
-    return code
+    try:
+        with recorder:
+            return run_rounds(args, rounds, played)
+    finally:  # also where the disk is full, or somebody has had enough
+        if recorder.seq:
+            words = f"{printable(place)}: recorded, the last record is {recorder.seq}"
+            print(f"holecard: {words}", file=sys.stderr)
 
 
 class _Keyring:

@@ -7,20 +7,28 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from msgspec.structs import replace
 
 from controller.audit.cli_common import Subparsers, path_of, rounds_of, say, text_of
 from controller.audit.cli_index import add_index, caught_up
 from controller.audit.ends import check_end, to_its_end
-from controller.audit.finding_records import Told, at, last_of, last_round, of_rounds, of_seqs
-from controller.audit.following import Following
+from controller.audit.finding_records import (
+    Boots,
+    Told,
+    at,
+    last_of,
+    last_round,
+    of_rounds,
+    of_seqs,
+)
+from controller.audit.following import Durable, Following
 from controller.audit.heads import first_head
 from controller.audit.index_query import LONGEST, Page, find
 from controller.audit.index_terms import Wanted
 from controller.audit.looks import look
-from controller.audit.reading import read_segment
+from controller.audit.problems import RecordProblem
 from controller.audit.records import KINDS, Opened, Record
 from controller.audit.telling import clock_time, lines, money_of, when
 from controller.config.problems import printable
@@ -48,14 +56,19 @@ JSON for each record: its place, and the record as it was written.
 
 {LOOKS}
 Exit codes: 0 shown; 1 there is nothing of it, or the record is damaged: what is good of it is
-shown; 2 wrong arguments, or a place without a record; 74 the output cannot be written; 130
-interrupted; 141 the reader of the output has gone.
+shown; 2 wrong arguments, an index that cannot be used, or a place without a record; 74 the output
+or an index cannot be written; 130 interrupted; 141 the reader of the output has gone.
 """
 TAIL_EXAMPLES: Final = f"""\
 examples:
   holecard audit tail run/mega-1
   holecard audit tail run/mega-1 --lines 50
   holecard audit tail run/mega-1 --follow --json
+
+At a running table the last records may be on their way to the disk still, and be gone after a loss
+of power. --follow shows a record only once one behind it says that it was on the disk: within a
+second at a running table. What no record stands behind is not shown until one does; without
+--follow it is.
 
 {LOOKS}
 Exit codes: 0 shown; 1 the record is damaged: what is good of it is shown; 2 wrong arguments, or a
@@ -173,26 +186,18 @@ def _asked(args: argparse.Namespace) -> str:
 def _found(record: Path, wanted: Wanted, args: argparse.Namespace) -> Iterator[Told]:
     """What the index finds, read from the segments."""
     with caught_up(record, args.index) as index:
-        boots: dict[int, Opened | None] = {}
+        boots = Boots(record)
         left, after = args.limit, 0
         while left:
             page: Page = find(index.db, wanted, after, min(left, LONGEST))
             for row in page.rows:
-                if row.segment not in boots:
-                    boots[row.segment] = _opened_in(record, row.segment)
                 frame, found = at(record, row.place)
-                yield Told(row.place, frame.data, found, boots[row.segment])
+                yield Told(row.place, frame.data, found, boots.opened(row.place))
             left -= len(page.rows)
             if page.next is None:
                 return
             after = page.next
     say(f"there are more; --limit {args.limit} was asked for")
-
-
-def _opened_in(record: Path, number: int) -> Opened | None:
-    """The last boot of a segment: all that is wanted of it is how amounts are written."""
-    told: Opened | None = read_segment(record, number).snapshot.opened or None
-    return told
 
 
 def _print_all(found: Iterable[Told], args: argparse.Namespace) -> int:
@@ -212,20 +217,32 @@ def tail(args: argparse.Namespace) -> int:
     first_head(record)
     asked = f"the last {args.lines}{', and all that follow' if args.follow else ''}"
     look(record, "tail", asked, who=text_of("--by", args.by))
-    following = Following(record) if args.follow else None
     printer = _Printer(json=args.json)
+    if args.follow:
+        _follow(record, args.lines, printer)
     for told in last_of(record, args.lines) if args.lines else ():
-        if following is None or told.place.seq <= following.where.seq:
-            printer(told)
-    while following is not None:
-        for told in following.more():
+        printer(told)
+    check_end(record)
+    return 0
+
+
+def _follow(record: Path, count: int, printer: _Printer) -> NoReturn:
+    """Ends with an interrupt, or because the record is damaged: RecordProblem."""
+    following = Following(record)
+    last = last_of(record, count) if count else []
+    durable = Durable(following, [one for one in last if one.place.seq <= following.where.seq])
+    while True:
+        for told in durable.more():
             printer(told)
         if sys.stdout is not None:
             sys.stdout.flush()
-        following.check_end()
+        try:
+            following.check_end()
+        except RecordProblem:
+            for told in durable.rest():
+                printer(told)
+            raise
         time.sleep(_EVERY)
-    check_end(record)
-    return 0
 
 
 # --- how a record is shown --------------------------------------------------------------------

@@ -6,30 +6,27 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from controller.audit import key_texts
 from controller.audit.cli_common import (
     Subparsers,
     bytes_of,
-    key_of,
+    given_table,
+    given_witness,
     path_of,
     print_json,
-    witness_key,
 )
 from controller.audit.forms import NoteProblem
 from controller.audit.heads import first_head
-from controller.audit.key_texts import BadText
 from controller.audit.notes import VerifierKey
 from controller.audit.problems import RecordProblem
-from controller.audit.signing import table_name
 from controller.audit.telling import when
 from controller.audit.verify import PARTLY, WRONG, Progress, Report, Verification
-from controller.audit.verify_witness import Seen, given
+from controller.audit.verify_witness import Sighting, given
 from controller.config.problems import printable
 from controller.procedure.terms import counted
 from controller.rules.problem import UsageProblem
@@ -49,7 +46,8 @@ somebody with the table's key wrote it anew: for that give what a witness has co
 
 Exit codes: 0 right; 1 wrong: the first bad place is told first; 2 wrong arguments, or a place
 that cannot be read; 3 nothing is wrong, but not all could be checked: decisions of another version
-(which one is said), or segments that are not there; 130 interrupted.
+(which one is said), or segments that are not there; 74 the output cannot be written; 130
+interrupted; 141 the reader of the output has gone.
 """
 _SHOWN: Final = 20
 """Findings that are told one by one."""
@@ -123,58 +121,29 @@ def _processors(record: Path) -> int:
 
 
 def _table_key(value: str | None, record: Path) -> VerifierKey | None:
-    """Given as it is, or in a file: as a verifier key, or as `holecard keys` has made it, which
-    does not know the record's name yet."""
-    if value is None:
-        return None
-    if not _is_file(value):
-        return key_of("--table-key", value)
-    data = bytes_of("--table-key", value)
-    with suppress(NoteProblem, UnicodeDecodeError):
-        return VerifierKey.parse(data.decode().strip())
-    try:
-        public = key_texts.read_table(data)
-    except BadText as bad:
-        where = f"--table-key: {printable(value)}"
-        raise UsageProblem(where, bad.what, f"a verifier key, or {bad.allowed}") from None
-    try:
-        origin = first_head(record).snapshot.origin
-    except RecordProblem:
-        # Of a record whose beginning cannot be read only its name is missing: it is wrong anyway.
-        origin = "unknown"
-    return VerifierKey(table_name(origin), public)
+    def origin() -> str:
+        try:
+            return first_head(record).snapshot.origin
+        except RecordProblem:
+            # Of a record whose beginning cannot be read only its name is missing: it is wrong
+            # anyway.
+            return "unknown"
+
+    return None if value is None else given_table(value, origin)
 
 
-def _witness(args: argparse.Namespace) -> Seen | None:
+def _witness(args: argparse.Namespace) -> Sighting | None:
     if (args.checkpoint is None) != (args.witness_key is None):
         what = "--checkpoint and --witness-key go together"
         raise UsageProblem("arguments", what, "both, or neither")
     if args.checkpoint is None:
         return None
-    text = args.witness_key
-    if _is_file(text):
-        with _text_in("--witness-key", text):
-            text = bytes_of("--witness-key", text).decode()
-    key = witness_key(text)
-    assert key is not None
+    key = given_witness(args.witness_key)
     try:
         return given(bytes_of("--checkpoint", args.checkpoint), key)
     except NoteProblem as problem:
         where = f"--checkpoint: {printable(args.checkpoint)}"
         raise UsageProblem(where, problem.what, "a note as the witness has made it") from None
-
-
-def _is_file(value: str) -> bool:
-    """A verifier key has a + and is no file; whatever else is, must be one."""
-    return "\0" not in value and ("+" not in value or Path(value).is_file())
-
-
-@contextmanager
-def _text_in(option: str, value: str) -> Iterator[None]:
-    try:
-        yield
-    except UnicodeDecodeError:
-        raise UsageProblem(option, f"{printable(value)} holds no text", "a key") from None
 
 
 # --- what is shown ----------------------------------------------------------------------------
@@ -200,7 +169,7 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
         yield tell
 
 
-def words(report: Report, *, replay: bool = True, witness: Seen | None = None) -> Iterator[str]:
+def words(report: Report, *, replay: bool = True, witness: Sighting | None = None) -> Iterator[str]:
     """What verifying came to, for people."""
     first, last = report.segments
     yield report.origin or "a record whose beginning cannot be read"

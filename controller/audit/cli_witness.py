@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Final
 
 from controller.audit import keys, witness, witnessed
@@ -20,6 +21,7 @@ from controller.audit.cli_common import (
     writing,
 )
 from controller.audit.disk import RealDisk
+from controller.audit.ends import to_its_end
 from controller.audit.heads import first_head
 from controller.audit.whole_files import put
 from controller.config.problems import printable
@@ -74,20 +76,22 @@ def cosign(args: argparse.Namespace) -> int:
     with mistakes():
         key = keys.load_witness_key(keys_place(args))
     out = None if args.out is None else path_of("--out", args.out)
-    with progress() as tell:
-        made = witness.cosign(
-            record,
-            path_of("--archive", args.archive),
-            key,
-            table_key=table,
-            begin=args.new_record,
-            tell=tell,
-        )
-    _tell_witnessed(made)
+    archive = path_of("--archive", args.archive)
+    with to_its_end(record):
+        with progress() as tell:
+            made = witness.cosign(
+                record, archive, key, table_key=table, begin=args.new_record, tell=tell
+            )
+        _tell_witnessed(made)
+        _put_note(made, out, json=args.json)
+    return 0
+
+
+def _put_note(made: witness.Cosigned, out: Path | None, *, json: bool) -> None:
     if out is not None:
         with writing(out):
             put(RealDisk(), out, made.note.encode())
-    if args.json:
+    if json:
         print_json(
             {
                 "origin": made.origin,
@@ -101,7 +105,6 @@ def cosign(args: argparse.Namespace) -> int:
         )
     elif out is None:
         print_bytes(made.note.encode())
-    return 0
 
 
 def _tell_witnessed(made: witness.Cosigned) -> None:

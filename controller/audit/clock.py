@@ -8,12 +8,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
-from controller.audit.records import ClockQuality, Moment
+from controller.audit.records import ClockQuality, ClockSet, Moment
 
 Clock: TypeAlias = Callable[[], Moment]
 Day: TypeAlias = Callable[[int], str]
 """The gaming day at a time of utc."""
 
+STEP_US: Final = 500_000
+"""A clock that leaves its pace by more was set."""
 ASK_EVERY: Final = 1_000_000_000
 """Nanoseconds for which the machine's word is good."""
 _UNSYNCED: Final = 5
@@ -63,3 +65,18 @@ def gaming_day(starts: timedelta = timedelta(0)) -> Day:
         return known[number]
 
     return day
+
+
+def clock_set(last: Moment | None, now: Moment, *, runs: bool) -> ClockSet | None:
+    """What is to be told before anything else is, where the clock was set since the last record.
+    `runs`: that is of the same boot, so that `mono` has gone on from there."""
+    if last is None:
+        return None
+    wanted = last.utc
+    if runs:
+        wanted += (now.mono - last.mono) // 1000
+        if abs(now.utc - wanted) <= STEP_US and now.utc >= last.utc:
+            return None
+    elif now.utc >= last.utc:
+        return None
+    return ClockSet(wanted, last.mono)

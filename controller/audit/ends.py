@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from controller.audit.hole_opening import NotVoided
 from controller.audit.picking import NothingThere
 from controller.audit.problems import IndexAhead, RecordProblem, Unexplained
 from controller.audit.proving import CannotProve
 from controller.audit.reading import ASK, Segment, in_words, missing, read_segment
 from controller.audit.segments import numbers
 from controller.audit.tails import Tail, Verdict
+from controller.audit.witness import Unsigned
 
 WRONG: Final = frozenset({Verdict.MISSING, Verdict.UNEXPLAINED})
 """A write that was cut off is no wrong end: whoever writes the record next sets it aside."""
@@ -41,7 +43,7 @@ def to_its_end(record: Path) -> Iterator[None]:
     also where that is why something is not there. Raises as check_end() does."""
     try:
         yield
-    except (NothingThere, CannotProve, IndexAhead):
+    except (NothingThere, CannotProve, IndexAhead, NotVoided, Unsigned):
         check_end(record)
         raise
     check_end(record)

@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from controller.audit.records import DeviceCursor, Entry, Record, by
-from controller.audit.sealing import COMMITMENT_SIZE, SEALED_SIZE
+from controller.audit.sealing import COMMITMENT_SIZE, SEALED_TEXT
 from controller.procedure.effects import (
     Corrected,
     Effect,
@@ -81,8 +81,7 @@ class Said(Struct, frozen=True, gc=False):
 
 
 _COMMITMENT: Final = re.compile(f"[0-9a-f]{{{2 * COMMITMENT_SIZE}}}")
-_SEALED: Final = re.compile(f"[A-Za-z0-9+/]{{{-(-SEALED_SIZE // 3) * 4 - 1}}}=")
-"""Base64 of one byte less than a multiple of three."""
+_SEALED: Final = re.compile(SEALED_TEXT)
 _SIGNED: Final = frozenset[type[Effect]]({RoundOver, WagersLocked, RoundVoid, Corrected})
 """Facts that a checkpoint follows at once, beside a ruling of two people."""
 _NO_CARD: Final = -1

@@ -45,7 +45,7 @@ from controller.audit.proof_files import packed as packed_proof
 from controller.audit.proving import CannotProve, Hashes, last_signed, signed_as, untold
 from controller.audit.reading import Segment, closed, in_words, read_segment, record_of
 from controller.audit.records import Opened, Record, TailSet
-from controller.audit.segments import numbers, segment_file
+from controller.audit.segments import DIRECTORY, numbers, segment_file, segment_name
 from controller.audit.signatures import Signatures, Signed
 from controller.audit.tails import Verdict
 from controller.audit.witnessed import COSIGNED
@@ -195,7 +195,7 @@ class _Making:
     # --- segments -------------------------------------------------------------------------
 
     def _segment(self, number: int) -> None:
-        path = f"record/segments/{number:08d}.seg"
+        path = f"record/{DIRECTORY}/{segment_name(number)}"
         file = segment_file(self._record, number)
         try:
             segment = read_segment(self._record, number)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -117,6 +119,33 @@ def at(record: Path, place: Place) -> tuple[Frame, Record]:
     if frame is None or frame.seq != place.seq:
         raise Damaged(file, f"offset {place.offset}: record {place.seq} is not there", ASK)
     return frame, record_of(file, frame)
+
+
+class Boots:
+    """The boots of a record's segments, for records that were found one by one."""
+
+    def __init__(self, record: Path) -> None:
+        self._record = record
+        self._known: dict[int, list[tuple[int, Opened | None]]] = {}
+        """Of each segment, the records from which on another boot's `opened` holds."""
+
+    def opened(self, place: Place) -> Opened | None:
+        """Of the boot that this record is of. Damaged, CannotWrite."""
+        if place.segment not in self._known:
+            self._known[place.segment] = _boots(self._record, place.segment)
+        known = self._known[place.segment]
+        return known[bisect_right(known, place.seq, key=_seq) - 1][1]
+
+
+_seq: Final = itemgetter(0)
+
+
+def _boots(record: Path, number: int) -> list[tuple[int, Opened | None]]:
+    found: list[tuple[int, Opened | None]] = []
+    for told in _segment(record, number):
+        if not found or told.record.kind == "opened":
+            found.append((told.place.seq, told.opened))
+    return found
 
 
 def _from(record: Path, number: int) -> Iterator[Told]:

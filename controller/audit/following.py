@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +45,7 @@ class Following:
         """The segment of the last record."""
         self._looked = (0, 0, 0)
         """Where it stood, and how old the file was, when its end was last looked at."""
+        self._durable = max(frame.before for frame in segment.frames)
         for frame in segment.frames:
             self._opened = self._boot(segment.file, frame.data) or self._opened
 
@@ -51,6 +53,12 @@ class Following:
     def where(self) -> Where:
         """How far it has come."""
         return self._where
+
+    @property
+    def durable(self) -> int:
+        """The last record that one behind it says was on the disk. What has come beyond that may be
+        on its way there, and be gone after a loss of power."""
+        return self._durable
 
     def more(self) -> Iterator[Told]:
         """Damaged, CannotWrite."""
@@ -84,6 +92,7 @@ class Following:
             base, begin = self._at, self._where
             for frame in good_frames(chunk, 0, begin):
                 self._where = Where(frame.seq, frame.chain)
+                self._durable = max(self._durable, frame.before)
                 self._at, self._good = base + frame.end, self._number
                 self._opened = self._boot(file, frame.data) or self._opened
                 place = Place(self._number, base + frame.offset, frame.seq)
@@ -99,6 +108,26 @@ class Following:
         except msgspec.DecodeError:
             return None
         return found.data if found.kind == "opened" else None
+
+
+class Durable:
+    """What a `Following` gives, each record once one behind it says that it was on the disk."""
+
+    def __init__(self, following: Following, begin: Iterable[Told] = ()) -> None:
+        """`begin`: records that it has come to already."""
+        self._following = following
+        self._waiting = deque(begin)
+
+    def more(self) -> Iterator[Told]:
+        """Damaged, CannotWrite."""
+        self._waiting.extend(self._following.more())
+        while self._waiting and self._waiting[0].place.seq <= self._following.durable:
+            yield self._waiting.popleft()
+
+    def rest(self) -> Iterator[Told]:
+        """What no record behind it tells of, where none is going to come."""
+        while self._waiting:
+            yield self._waiting.popleft()
 
 
 class _Boot(msgspec.Struct, frozen=True):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from hashlib import sha256
 from struct import Struct as Layout
-from typing import Final, NamedTuple
+from typing import Final
 from zlib import crc32
+
+from msgspec import Struct
 
 HEAD: Final = Layout("<IIQQ32s")
 """Length, CRC, seq, durable before, chain."""
@@ -32,7 +34,7 @@ def pack(seq: int, before: int, chain: bytes, data: bytes) -> bytes:
     return HEAD.pack(size, check, seq, before, chain) + data
 
 
-class Frame(NamedTuple):
+class Frame(Struct, frozen=True, gc=False):
     seq: int
     before: int
     """The highest seq that was known to be on the disk when this was written."""

@@ -15,7 +15,7 @@ from controller.audit.segments import HEADER_SIZE, numbers, read_header, segment
 _MOST = HEADER_SIZE + HEAD_SIZE + MOST_BYTES
 
 
-class Head(NamedTuple):
+class FirstRecord(NamedTuple):
     """A segment's first record, which says what stands before it."""
 
     number: int
@@ -23,7 +23,7 @@ class Head(NamedTuple):
     snapshot: Snapshot
 
 
-def head(record: Path, number: int) -> Head:
+def head(record: Path, number: int) -> FirstRecord:
     """Damaged, CannotWrite where it cannot be read."""
     file = segment_file(record, number)
     try:
@@ -37,10 +37,10 @@ def head(record: Path, number: int) -> Head:
     if first is None:
         raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
     found = record_of(file, first)
-    return Head(number, found, snapshot_of(file, number, found))
+    return FirstRecord(number, found, snapshot_of(file, number, found))
 
 
-def first_head(record: Path) -> Head:
+def first_head(record: Path) -> FirstRecord:
     """Of the first segment that is there. NoRecord, Damaged."""
     return head(record, _there(record)[0])
 

@@ -24,7 +24,7 @@ class NotVoided(RecordProblem):
     """Nobody opens the hole card of this round."""
 
 
-class NotOpened(RecordProblem):
+class KeyDoesNotOpen(RecordProblem):
     """The key does not open it."""
 
 
@@ -82,14 +82,14 @@ def holes_of(record: Path, turn: int) -> list[Hole]:
 
 
 def open_hole(record: Path, hole: Hole, private: X25519PrivateKey) -> Card:
-    """The card. NotOpened; Damaged where it is not the one that was committed to."""
+    """The card. KeyDoesNotOpen; Damaged where it is not the one that was committed to."""
     where = f"{record}: record {hole.seq}"
     try:
         return opened_card(hole.cursor, hole.table, hole.commitment, hole.sealed, private)
     except NotCommitted as problem:
         raise Damaged(where, str(problem), ASK) from None
     except SealProblem as problem:
-        raise NotOpened(where, str(problem), "name surveillance's key of that time") from None
+        raise KeyDoesNotOpen(where, str(problem), "name surveillance's key of that time") from None
 
 
 def _decisions(record: Path, turn: int) -> Iterator[tuple[Told, _Made]]:

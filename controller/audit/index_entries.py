@@ -46,6 +46,7 @@ from controller.procedure.effects import (
 from controller.procedure.events import (
     CardDrawn,
     CardEntered,
+    CardMisread,
     CardUnreadable,
     Double,
     ErrorCardExposed,
@@ -184,6 +185,11 @@ def _not_read(rows: Rows, seq: int, read: Read, event: Event) -> None:
     rows.spans.standing.unread = rows.spans.standing.seat
 
 
+def _misread(rows: Rows, seq: int, read: Read, event: Event) -> None:
+    """The floor is told of the seat, where it is not the dealer's own."""
+    rows.spans.standing.unread = 0
+
+
 def _entered(rows: Rows, seq: int, read: Read, event: Event) -> None:
     """Read from the felt: where it was to go when nobody could read it."""
     rows.card(seq, event.card, rows.spans.standing.unread, "entered")
@@ -203,6 +209,7 @@ _EVENTS: Final[dict[str, _Happens]] = {
     CardDrawn.__name__: _drawn,
     CardUnreadable.__name__: _not_read,
     UnknownCardDrawn.__name__: _not_read,
+    CardMisread.__name__: _misread,
     CardEntered.__name__: _entered,
     HoleRevealed.__name__: _card("revealed"),
     FaceUpCardFound.__name__: _card("found"),
@@ -268,6 +275,12 @@ def _told(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
     """The floor is told of every irregularity; surveillance of some of them as well."""
     if e.who == "floor":
         rows.irregularity(seq, e.what, e.seat)
+    if e.seat and made.event.type in _READ_AGAIN:
+        rows.spans.standing.unread = e.seat
+
+
+_READ_AGAIN: Final = frozenset({CardMisread.__name__, UnknownCardDrawn.__name__})
+"""Of a card that lies on its place already."""
 
 
 def _ruled(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:

@@ -23,6 +23,7 @@ from controller.audit.problems import (
     REBUILD,
     IndexBusy,
     IndexDamaged,
+    IndexNoRoom,
     IndexOfOther,
     IndexOutdated,
     IndexPlace,
@@ -67,7 +68,7 @@ def told(file: Path) -> Iterator[None]:
         raise IndexDamaged(file, f"the index is damaged: {problem}", ANEW) from problem
     except apsw.FullError as problem:
         todo = f"free some, or {ELSEWHERE}; nothing of the record is lost"
-        raise IndexPlace(file, "there is no room for the index", todo) from problem
+        raise IndexNoRoom(file, "there is no room for the index", todo) from problem
     except (apsw.BusyError, apsw.LockedError) as problem:
         what = "somebody else writes the index for too long"
         raise IndexBusy(file, what, "try again when that is done") from problem

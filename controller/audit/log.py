@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import UNSET, Raw
 
 from controller.audit.aside import set_aside, untold
-from controller.audit.clock import Clock, Day, SystemClock, gaming_day
+from controller.audit.clock import Clock, Day, SystemClock, clock_set, gaming_day
 from controller.audit.disk import DIRECTORY_MODE, whole_write
 from controller.audit.frames import chain_start
 from controller.audit.notes import SigningKey
@@ -28,11 +28,9 @@ from controller.audit.records import (
     CONTROLLER,
     NOTHING,
     Appended,
-    ClockSet,
     DeviceCursor,
     Entry,
     Identity,
-    Kind,
     Moment,
     NoteData,
     Opened,
@@ -49,14 +47,13 @@ from controller.audit.segments import (
 )
 from controller.audit.signing import Signer, table_name
 from controller.audit.spares import Spares
-from controller.audit.staging import Head, Staged, TooLarge, stage
+from controller.audit.staging import Head, Ready, Staged, TooLarge, ready, stage
 from controller.audit.tails import MOST_TORN
 from controller.audit.tree import Frontier, leaf_hash
 from controller.audit.unsigned import in_doubt
+from controller.audit.writer_lock import tell_begun
 from controller.procedure.states import State
 
-STEP_US: Final = 500_000
-"""A clock that leaves its pace by more was set."""
 SIGN_AFTER_NS: Final = 900_000_000
 """So long after a record that nothing signs yet, something does."""
 
@@ -97,8 +94,9 @@ class Log:
         self._tree = Frontier()
         self._leaves: list[bytes] = []
         """Those that are not in the tree yet: nobody waits for that but a signature."""
-        self._where = Where(0, chain_start(origin))
-        self._read_to = self._where
+        self._last = Appended(0, chain_start(origin))
+        """The record ends with it."""
+        self._read_to = self.where
         """How far the signer has read back."""
         self._unsigned_since = 0
         self._begun = False
@@ -109,7 +107,7 @@ class Log:
         if segment is not None:
             self._round = max(record.round for record in opening.records)
             self._number, self._at = segment.number, segment.end
-            self._where, self._read_to = segment.after, segment.before
+            self._last, self._read_to = Appended(*segment.after), segment.before
             hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
             self._tree = Frontier.of(segment.before.seq, hashes)
             self._leaves = [leaf_hash(frame.data) for frame in segment.frames]
@@ -146,6 +144,8 @@ class Log:
         try:
             log._begin(opening, table_key)
         except BaseException:
+            if not log._begun:
+                opening.undo()
             log.let_go()
             raise
         return log
@@ -168,27 +168,16 @@ class Log:
                 self._disk.sync(self._fd)
                 self._disk.sync_directory(opening.segment.file.parent)
                 self._signer.begin(self._number, HEADER_SIZE)
-                self._signer.read_back(self._at, self._read_to, self._where)
-                self._read_to = self._where
+                self._read_back()
+            tell_begun(self._lock, self.origin)
         except OSError as problem:
             raise Failed(self.record, problem) from problem
         tails = untold(opening)
         torn = sum(tail.size for tail in tails)
         way = self._signer.way
         me = self._identity
-        opened = Opened(
-            self.origin,
-            me.software,
-            me.sw,
-            me.conf,
-            me.proc,
-            me.code,
-            Raw(me.game),
-            str(verifier),
-            last,
-            torn,
-            way,
-        )
+        hashes, game = (me.sw, me.conf, me.proc, me.code), Raw(me.game)
+        opened = Opened(self.origin, me.software, *hashes, game, str(verifier), last, torn, way)
         told = [Entry("tail", CONTROLLER, tail, self._round) for tail in tails]
         told += [Entry("fault", CONTROLLER, one, self._round) for one in doubt]
         opened_at = self._write([Entry("opened", CONTROLLER, opened, self._round), *told])[0].seq
@@ -205,7 +194,7 @@ class Log:
     @property
     def where(self) -> Where:
         """How far the record goes."""
-        return self._where
+        return Where(self._last.seq, self._last.chain)
 
     @property
     def no_room(self) -> OSError | None:
@@ -218,21 +207,30 @@ class Log:
             return None
         return max(0, self._unsigned_since + SIGN_AFTER_NS - self._clock().mono) / 1e9
 
+    def ready(self, entry: Entry) -> Ready:
+        """Written down, for write_ready(). TypeError, ValueError."""
+        return ready(entry, self._head)
+
     def write(self, entries: Sequence[Entry]) -> list[Appended]:
         """On the disk on return, in this order. TooLarge, NoRoom: nothing is written. Failed."""
         if self._failed is not None:
             raise Failed(self.record, self._failed)
         return self._write(entries)
 
+    def write_ready(self, entries: Sequence[Ready]) -> list[Appended]:
+        """As write()."""
+        if self._failed is not None:
+            raise Failed(self.record, self._failed)
+        return self._write_ready(entries)
+
     def sign(self) -> Appended:
         """A checkpoint over all that was written. NoRoom, Failed."""
         if self._failed is not None:
             raise Failed(self.record, self._failed)
         with self._surely():
-            self._signer.read_back(self._at, self._read_to, self._where)
-            self._read_to = self._where
+            self._read_back()
             note = self._signer.checkpoint(self._grown())
-        signed = self._where.seq
+        signed = self._last.seq
         made = self._write([Entry("checkpoint", CONTROLLER, NoteData(note), self._round)])[0]
         if made.seq == signed + 1:
             self._unsigned_since = 0  # else a snapshot or a clock that was set came between
@@ -264,72 +262,79 @@ class Log:
     # --- writing --------------------------------------------------------------------------
 
     def _write(self, entries: Sequence[Entry]) -> list[Appended]:
-        """All into one segment: where they do not fit into this one, they begin the next."""
+        return self._write_ready([ready(one, self._head) for one in entries])
+
+    def _write_ready(self, entries: Sequence[Ready]) -> list[Appended]:
+        """All into one segment: where they do not fit into this one, they begin the next.
+
+        Written out, and few calls: each is cold again when the disk has answered."""
         moment = self._clock()
-        told = self._clock_set(moment)
-        staged = self._staged([*told, *entries], moment)
-        if len(staged.data) > MOST_TORN:
-            raise TooLarge(f"{len(staged.data)} bytes at once; at most {MOST_TORN}")
-        if self._at + len(staged.data) > self.size:
-            if HEADER_SIZE + len(staged.data) > self.size:
-                raise TooLarge(f"{len(staged.data)} bytes at once; a segment has {self.size}")
-            self._next_segment(moment)
-            staged = self._staged([*told, *entries], moment)
-            if self._at + len(staged.data) > self.size:
-                raise TooLarge(f"{len(staged.data)} bytes at once; {self.size - self._at} are free")
-        with self._surely():
+        changed = clock_set(self._moment, moment, runs=self._begun)
+        told = 0 if changed is None else 1
+        if changed is not None:
+            words = Entry("clock", CONTROLLER, changed, self._round)
+            entries = [ready(words, self._head), *entries]
+        staged = stage(entries, self._head, moment, self._day(moment.utc), self._last)
+        if len(staged.data) > MOST_TORN or self._at + len(staged.data) > self.size:
+            staged = self._elsewhere(staged, entries, moment)
+        try:
             whole_write(self._disk, self._fd, staged.data, self._at)
             self._disk.sync(self._fd)
+        except BaseException as problem:
+            self._ended(problem)
+            raise
         self._took(staged)
         self._moment = moment
         self._begun = True
-        for entry in entries:
-            self._learn(entry)
+        self._learn(entries)
         if not self._unsigned_since:
             self._unsigned_since = moment.mono
-        return staged.made[len(told) :]
+        return staged.made[told:] if told else staged.made
 
-    def _staged(self, entries: Sequence[Entry], moment: Moment) -> Staged:
+    def _elsewhere(self, staged: Staged, entries: Sequence[Ready], moment: Moment) -> Staged:
+        """What has no room in this segment, in the next. TooLarge, NoRoom, Failed."""
+        size = len(staged.data)
+        if size > MOST_TORN:
+            raise TooLarge(f"{size} bytes at once; at most {MOST_TORN}")
+        if HEADER_SIZE + size > self.size:
+            raise TooLarge(f"{size} bytes at once; a segment has {self.size}")
+        self._next_segment(moment)
+        staged = self._staged(entries, moment)
+        if self._at + len(staged.data) > self.size:
+            raise TooLarge(f"{len(staged.data)} bytes at once; {self.size - self._at} are free")
+        return staged
+
+    def _staged(self, entries: Sequence[Ready], moment: Moment) -> Staged:
         """Changes nothing. TooLarge."""
-        return stage(entries, self._head, moment, self._day(moment.utc), self._where)
+        return stage(entries, self._head, moment, self._day(moment.utc), self._last)
 
     def _took(self, staged: Staged) -> None:
         """They are on the disk."""
         self._leaves += staged.leaves
         self._at += len(staged.data)
-        self._where = Where(staged.made[-1].seq, staged.made[-1].chain)
+        self._last = staged.made[-1]
+
+    def _read_back(self) -> None:
+        """What was written since the last time is on the disk as it was meant. OSError, Damaged."""
+        stands = self.where
+        self._signer.read_back(self._at, self._read_to, stands)
+        self._read_to = stands
 
     def _grown(self) -> Frontier:
         """The tree over all that was written."""
-        for leaf in self._leaves:
-            self._tree.add(leaf)
+        self._tree.grow(self._leaves)
         self._leaves.clear()
         return self._tree
 
-    def _learn(self, entry: Entry) -> None:
+    def _learn(self, entries: Sequence[Ready]) -> None:
         """What the next snapshot has to say."""
-        self._round = max(self._round, entry.round)
-        if entry.cursor is not None:
-            self._cursors[entry.cursor.device] = entry.cursor
-        if entry.state is not None:
-            self._state = entry.state
-
-    def _clock_set(self, moment: Moment) -> list[Entry]:
-        """Told before anything else is: that the clock was set."""
-        last = self._moment
-        if last is None:
-            return []
-        ran = (moment.mono - last.mono) // 1000
-        if self._begun:
-            wanted = last.utc + ran
-            if abs(moment.utc - wanted) <= STEP_US and moment.utc >= last.utc:
-                return []
-        elif moment.utc >= last.utc:
-            return []
-        else:
-            wanted = last.utc
-        kind: Kind = "clock"
-        return [Entry(kind, CONTROLLER, ClockSet(wanted, last.mono), self._round)]
+        for one in entries:
+            entry = one.entry
+            self._round = max(self._round, entry.round)
+            if entry.cursor is not None:
+                self._cursors[entry.cursor.device] = entry.cursor
+            if entry.state is not None:
+                self._state = entry.state
 
     def _next_segment(self, moment: Moment) -> None:
         """NoRoom: the record stands as it stood. Failed."""
@@ -342,20 +347,20 @@ class Log:
         snapshot = Snapshot(
             origin=self.origin,
             segment=number,
-            chain=self._where.chain.hex(),
+            chain=self._last.chain.hex(),
             frontier=tuple(one.hex() for one in self._grown().hashes),
             opened=self._opened or UNSET,
             certificate=self._certificate or UNSET,
             cursors=self._cursors,
             state=Raw(encode(self._state)),
         )
-        staged = self._staged([Entry("snapshot", CONTROLLER, snapshot, self._round)], moment)
+        told = ready(Entry("snapshot", CONTROLLER, snapshot, self._round), self._head)
+        staged = self._staged([told], moment)
         if HEADER_SIZE + len(staged.data) > self.size:
             raise TooLarge(f"a snapshot of {len(staged.data)} bytes; a segment has {self.size}")
         with self._surely():
             if self._fd >= 0:
-                self._signer.read_back(self._at, self._read_to, self._where)
-                self._read_to = self._where
+                self._read_back()
             fd = self._disk.open(file)
             try:
                 data = pack_header(number, self.size) + staged.data
@@ -376,12 +381,15 @@ class Log:
 
     @contextlib.contextmanager
     def _surely(self) -> Iterator[None]:
-        """What ends this half-way, whatever it is, ends the log: what the disk holds is not known
-        then. The first cause stays."""
+        """What ends this half-way ends the log."""
         try:
             yield
         except BaseException as problem:
-            self._failed = self._failed or problem
-            if isinstance(problem, OSError | Damaged):
-                raise Failed(self.record, self._failed) from problem
+            self._ended(problem)
             raise
+
+    def _ended(self, problem: BaseException) -> None:
+        """Whatever it is, what the disk holds is not known now. The first cause stays. Failed."""
+        self._failed = self._failed or problem
+        if isinstance(problem, OSError | Damaged):
+            raise Failed(self.record, self._failed) from problem

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import pwd
 import time
@@ -14,6 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from controller.audit.turns import take_turn
 from controller.audit.whole_files import written_to
 
 SUFFIX: Final = ".looks.jsonl"
@@ -65,7 +65,7 @@ def look(
     out: str = "",
     seal: str = "",
 ) -> Look:
-    """On the disk on return. CannotWrite: then nobody may look."""
+    """On the disk on return. CannotWrite, InUse: then nobody may look."""
     user = account()
     utc = time.time_ns() // 1000
     made = Look(utc, who or user, user, what, of, reason, out, seal)
@@ -79,7 +79,7 @@ def _append(file: Path, line: bytes) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     fd = os.open(file, flags, _MODE)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        take_turn(fd, file)
         size = os.fstat(fd).st_size
         torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"  # power went while it was written
         data = b"\n" * torn + line

@@ -7,8 +7,6 @@ log = Log.begin(opening, identity, table_key, state=state)
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,10 +15,8 @@ from typing import Final
 
 import msgspec
 
-from controller.audit.disk import DIRECTORY_MODE, MODE, Disk, RealDisk
+from controller.audit.disk import Disk, RealDisk
 from controller.audit.problems import (
-    CannotWrite,
-    InUse,
     Missing,
     NoRecord,
     OtherTable,
@@ -37,8 +33,9 @@ from controller.audit.reading import (
 from controller.audit.records import DeviceCursor, NoteData, Opened, Record, Snapshot
 from controller.audit.segments import DIRECTORY, SPARE, numbers
 from controller.audit.tails import Tail, Verdict
+from controller.audit.writer_lock import LOCK, Locked, begun, take_lock, undo
+from controller.config.problems import printable
 
-LOCK: Final = "lock"
 COSIGNED: Final = "cosigned"
 _OURS: Final = frozenset({LOCK, DIRECTORY, "keys"})
 """What may lie in a record's directory before the first segment does: demo keys too."""
@@ -47,10 +44,11 @@ _OURS: Final = frozenset({LOCK, DIRECTORY, "keys"})
 class Opening:
     """What a record holds, read and held against itself, and the lock on it."""
 
-    def __init__(self, record: Path, disk: Disk, lock: int) -> None:
+    def __init__(self, record: Path, disk: Disk, locked: Locked) -> None:
         self.record = record
         self.disk = disk
-        self.lock = lock
+        self.lock = locked.fd
+        self._made = locked.made
         self.segment: Segment | None = None
         """The last one; None in a new record."""
         self.tail: Tail | None = None
@@ -74,22 +72,30 @@ class Opening:
 
         NoRecord, InUse, OtherTable, Damaged, Missing, Unexplained, CannotWrite."""
         _look_at(record)
-        lock = _locked(record)
-        opening = cls(record, disk or RealDisk(), lock)
+        opening = cls(record, disk or RealDisk(), take_lock(record))
         opening.accept = accept
         try:
             if there := _there(record):
                 opening._read(there[-1], table, accept)
+            elif origin := begun(opening.lock):
+                what = f"the record {printable(origin)} was begun here, and its segments are gone"
+                raise Missing(record, what, f"{ASK}; a new record needs a directory of its own")
         except BaseException:
-            os.close(lock)
+            opening.close()
             raise
         return opening
 
     def close(self) -> None:
-        """Where no boot begins after all."""
+        """Where no boot begins after all: it is as if nobody had been here."""
         if self.lock >= 0:
+            self.undo()
             os.close(self.lock)
             self.lock = -1
+
+    def undo(self) -> None:
+        """What was made to take the lock is gone again, which must be held still."""
+        undo(self._made)
+        self._made = ()
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -182,31 +188,6 @@ class Opening:
         for record in self.records:
             if record.cursor is not None:
                 self.cursors[record.cursor.device] = record.cursor
-
-
-def _locked(record: Path) -> int:
-    """The one writer's lock. Makes the directory where there is none."""
-    try:
-        record.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        lock = os.open(record / LOCK, flags, MODE)
-    except FileExistsError:
-        raise NoRecord(record, "is no directory", "name a record's directory") from None
-    except FileNotFoundError:
-        todo = f"make {record.parent} first"
-        raise NoRecord(record, "there is no directory to make it in", todo) from None
-    except OSError as problem:
-        what = f"cannot be written: {problem.strerror}"
-        raise CannotWrite(record, what, "let the controller's user write there") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as problem:
-        os.close(lock)
-        if problem.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            todo = "one controller writes a record: stop the other one"
-            raise InUse(record, "another process writes it", todo) from None
-        raise CannotWrite(record, f"cannot be locked: {problem.strerror}", "mend that") from None
-    return lock
 
 
 def _there(record: Path) -> list[int]:

@@ -70,6 +70,11 @@ class Failed(RecordProblem):
         self.first = first
 
 
+class Late(Failed):
+    """The disk has not answered in time. What was handed in may stand in the record or not: that is
+    seen when it is opened anew. Until then nobody may go on as if it did, or as if it did not."""
+
+
 REBUILD = "holecard audit rebuild-index"
 
 
@@ -102,6 +107,10 @@ class IndexAhead(IndexProblem):
 
 class IndexPlace(IndexProblem):
     """Its file cannot be made, read or written where it is."""
+
+
+class IndexNoRoom(IndexPlace):
+    """The disk has no room for it."""
 
 
 class IndexBusy(IndexProblem):

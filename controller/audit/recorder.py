@@ -31,7 +31,7 @@ from controller.audit.identity import identity_of, procedure_of
 from controller.audit.log import Log
 from controller.audit.notes import SigningKey
 from controller.audit.opening import Opening
-from controller.audit.problems import OtherTable, RecordProblem
+from controller.audit.problems import NotNow, OtherTable, RecordProblem
 from controller.audit.recording_vault import SERIAL, RecordingVault
 from controller.audit.records import Entry, Identity, encode
 from controller.audit.sealing import HoleKey
@@ -108,6 +108,8 @@ class Recorder:
         self._most_waiting = together
         self._waiting: list[Entry] = []
         self._bytes = 0
+        self._sign = False
+        """A signature is due that there was no room for."""
         self._boot: _Boot | None = None
         self._looked = False
         """How the record was left by whoever wrote it before."""
@@ -208,16 +210,21 @@ class Recorder:
         return self._running.procedure.shows(s)
 
     def step(self, s: State, e: Event, /) -> Decision | Refused:
-        """Decided and recorded. RecordProblem: then nothing has happened."""
+        """Decided and recorded. RecordProblem: then nothing has happened; after NotNow the same
+        step can be taken again."""
         if s is not self.state:
             raise ValueError("the record goes on from where it stands, and from nowhere else")
         boot = self._running
         answer = boot.procedure.step(s, e)
-        cursor, sealed = boot.vault.told()
+        told = boot.vault.told()
+        sealed = "" if isinstance(answer, Refused) else told.sealed
+        try:
+            self._keep(entry(e, answer, s, cursor=told.cursor, sealed=sealed))
+        except NotNow:
+            boot.vault.tell_again(told)
+            raise
         if isinstance(answer, Refused):
-            self._keep(entry(e, answer, s, cursor=cursor))
             return answer
-        self._keep(entry(e, answer, s, cursor=cursor, sealed=sealed))
         self.state = answer.state
         if type(e) is ShoeLoaded:
             boot.vault.loaded()
@@ -258,21 +265,32 @@ class Recorder:
     # --- the record -----------------------------------------------------------------------
 
     def _keep(self, made: Entry) -> None:
+        """NotNow: this one is not kept; those that wait for others wait still."""
         data = encode(made.data)
+        size = len(data) + _AROUND
         self._waiting.append(replace(made, data=Raw(data)))
-        self._bytes += len(data) + _AROUND
+        self._bytes += size
         if self._bytes >= self._most_waiting or self._bytes >= self._running.log.size // 4:
-            self._flush()
+            try:
+                self._flush()
+            except NotNow:
+                self._waiting.pop()
+                self._bytes -= size
+                raise
 
     def _flush(self) -> None:
-        """On the disk, and signed where something of it asks for that."""
+        """On the disk, and signed where something of it asks for that. NotNow: as it was."""
         log = self._running.log
-        waiting, self._waiting, self._bytes = self._waiting, [], 0
-        if waiting:
-            log.write(waiting)
-        if any(made.sign for made in waiting) or log.sign_in() == 0:
-            log.sign()
+        if self._waiting:
+            log.write(self._waiting)
+        self._sign = self._sign or any(made.sign for made in self._waiting)
+        self._waiting, self._bytes = [], 0
         self.seq = log.where.seq
+        if self._sign or log.sign_in() == 0:
+            with suppress(NotNow):  # what stands there stands; it is signed once there is room
+                log.sign()
+                self._sign = False
+            self.seq = log.where.seq
 
 
 class _Boot(NamedTuple):

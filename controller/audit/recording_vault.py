@@ -96,6 +96,10 @@ class RecordingVault:
         told, self._told = self._told, Told()
         return told
 
+    def tell_again(self, told: Told) -> None:
+        """It could not be recorded: the event is going to be brought once more."""
+        self._told = told
+
     # --- what becomes of a card -----------------------------------------------------------
 
     def drawn(self, card: Card, /) -> Event:

@@ -120,17 +120,27 @@ class Identity(Struct, frozen=True):
         return sha256(bytes.fromhex(self.code) + self.game).hexdigest()
 
 
-class Written(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A record in the order of its fields, as it is written."""
+class WrittenFirst(Struct, frozen=True):
+    """How all records of a boot begin. A record is written in three parts, in the order of its
+    fields; its `seq` stands between the first two."""
 
     v: int
     table: str
     boot: str
-    seq: int
+
+
+class WrittenTime(Struct, frozen=True, gc=False):
+    """What all records have that are written together."""
+
     day: str
     utc: int
     mono: int
     clock: ClockQuality
+
+
+class WrittenRest(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What is known of a record before its turn has come."""
+
     round: int
     kind: Kind
     by: By

@@ -33,6 +33,8 @@ BODY_SIZE: Final = 24
 OPENING_SIZE: Final = NONCE_SIZE + BODY_SIZE
 COMMITMENT_SIZE: Final = 32
 SEALED_SIZE: Final = 32 + OPENING_SIZE + 16
+SEALED_TEXT: Final = "[A-Za-z0-9+/]{138}[AEIMQUYcgkosw048]="
+"""Base64 of so many bytes, as a pattern."""
 """Encapsulated key, ciphertext, tag."""
 _CARD_AT: Final = 6
 _CARDS: Final = 52

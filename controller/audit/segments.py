@@ -18,8 +18,11 @@ LARGEST: Final = 1 << 30
 _MAGIC: Final = b"holecard log 1\n\0"
 _HEADER: Final = Layout("<16sII")
 HEADER_SIZE: Final = _HEADER.size
-_NAME: Final = re.compile(r"(\d{8})\.seg")
-_ZEROS: Final = bytes(1024 * 1024)
+NAME: Final = re.compile(r"([0-9]{8})\.seg")
+"""Of a segment's file; its number."""
+_ZEROS: Final = bytes(16 * 1024)
+"""Written at a time. Linux keeps a file in memory in pieces as large as it was written in, and with
+pieces of a megabyte each small write and sync costs some microseconds more."""
 
 
 class Header(NamedTuple):
@@ -27,8 +30,12 @@ class Header(NamedTuple):
     size: int
 
 
+def segment_name(number: int) -> str:
+    return f"{number:08d}.seg"
+
+
 def segment_file(record: Path, number: int) -> Path:
-    return record / DIRECTORY / f"{number:08d}.seg"
+    return record / DIRECTORY / segment_name(number)
 
 
 def spare_file(record: Path) -> Path:
@@ -62,7 +69,7 @@ def numbers(record: Path) -> list[int]:
         raise NoRecord(record, "there is no record here", "name its directory") from None
     except NotADirectoryError:
         raise NoRecord(record, "is no directory of a record", "name its directory") from None
-    listed = sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+    listed = sorted(int(match[1]) for name in names if (match := NAME.fullmatch(name)))
     if not listed:
         return []
     found = list(range(listed[0], listed[-1] + 1))

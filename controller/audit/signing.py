@@ -12,18 +12,19 @@ from typing import Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.certificates import certificate
+from controller.audit.certificates import TABLE_KEY, certificate
 from controller.audit.disk import Back
 from controller.audit.notes import Checkpoint, SigningKey, signed
 from controller.audit.problems import Damaged
-from controller.audit.reading import ASK, Where, good_frames
+from controller.audit.reading import ASK, Where
+from controller.audit.scanning import scan
 from controller.audit.segments import segment_file
-from controller.audit.tree import Frontier, leaf_hash
+from controller.audit.tree import Frontier
 
 
 def table_name(origin: str) -> str:
     """The name of the table's key."""
-    return f"{origin}/table"
+    return f"{origin}{TABLE_KEY}"
 
 
 class Signer:
@@ -57,14 +58,12 @@ class Signer:
         """What was written from where it last read up to `end`, which led from `before` to
         `after`. Damaged if the disk gives anything else."""
         assert self._back is not None
-        data = self._back.read(self._at, end)
-        where = before
-        for frame in good_frames(data, 0, before):
-            self._tree.add(leaf_hash(frame.data))
-            where = Where(frame.seq, frame.chain)
-        if where != after:
+        found = scan(self._back.read(self._at, end), 0, before)
+        self._tree.grow(found.leaves)
+        if found.where != after:
             file = segment_file(self._record, self._number)
-            what = f"the disk gives back something else than was written after seq {where.seq}"
+            seq = found.where.seq
+            what = f"the disk gives back something else than was written after seq {seq}"
             raise Damaged(file, what, ASK)
         self._at = end
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import NamedTuple, Self
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
-from controller.audit.frames import MOST_BYTES, chained, pack
-from controller.audit.reading import Where
+from controller.audit.frames import MOST_BYTES, pack
 from controller.audit.records import (
     SHORT,
     VERSION,
@@ -16,10 +16,11 @@ from controller.audit.records import (
     Entry,
     Identity,
     Moment,
-    Written,
+    WrittenFirst,
+    WrittenRest,
+    WrittenTime,
     encode,
 )
-from controller.audit.tree import leaf_hash
 
 
 class TooLarge(ValueError):
@@ -29,8 +30,8 @@ class TooLarge(ValueError):
 class Head(NamedTuple):
     """What every record of a boot has."""
 
-    table: str
-    boot: str
+    begin: bytes
+    """Its bytes up to its seq."""
     sw: str
     conf: str
     proc: str
@@ -38,10 +39,20 @@ class Head(NamedTuple):
     @classmethod
     def of(cls, identity: Identity, boot: str) -> Self:
         hashes = (identity.sw[:SHORT], identity.conf[:SHORT], identity.proc[:SHORT])
-        return cls(identity.table, boot, *hashes)
+        first = encode(WrittenFirst(VERSION, identity.table, boot))
+        return cls(first[:-1] + b',"seq":', *hashes)
 
 
-class Staged(NamedTuple):
+class Ready(Struct, frozen=True, gc=False):
+    """An entry that is written down but for its seq and its time. That can be done by whoever hands
+    it in, while others are being recorded."""
+
+    entry: Entry
+    rest: bytes
+    """What stands behind the time, up to the record's end."""
+
+
+class Staged(Struct, frozen=True, gc=False):
     """Records on their way: their bytes, and where they lead."""
 
     data: bytes
@@ -49,38 +60,40 @@ class Staged(NamedTuple):
     made: list[Appended]
 
 
-def stage(entries: Sequence[Entry], head: Head, moment: Moment, day: str, where: Where) -> Staged:
-    """The frames of these entries right after `where`. TooLarge."""
-    seq, chain = where
-    before = seq
-    frames, leaves, made = [], [], []
-    for entry in entries:
-        seq += 1
-        data = encode(
-            Written(
-                VERSION,
-                head.table,
-                head.boot,
-                seq,
-                day,
-                moment.utc,
-                moment.mono,
-                moment.quality,
-                entry.round,
-                entry.kind,
-                entry.by,
-                head.sw,
-                head.conf,
-                head.proc,
-                entry.cause or UNSET,
-                entry.cursor or UNSET,
-                entry.data,
-            )
+def ready(entry: Entry, head: Head) -> Ready:
+    """TypeError, ValueError for what cannot be written down."""
+    written = encode(
+        WrittenRest(
+            entry.round,
+            entry.kind,
+            entry.by,
+            head.sw,
+            head.conf,
+            head.proc,
+            entry.cause or UNSET,
+            entry.cursor or UNSET,
+            entry.data,
         )
+    )
+    return Ready(entry, written[1:])
+
+
+def stage(entries: Sequence[Ready], head: Head, moment: Moment, day: str, last: Appended) -> Staged:
+    """The frames of these entries right after the record `last`. TooLarge.
+
+    One loop with the hashes written out: everybody who waits for the disk waits for this too."""
+    begin = head.begin
+    time = encode(WrittenTime(day, moment.utc, moment.mono, moment.quality))[1:-1]
+    before = seq = last.seq
+    chain = last.chain
+    frames, leaves, made = [], [], []
+    for one in entries:
+        seq += 1
+        data = b"%b%d,%b,%b" % (begin, seq, time, one.rest)
         if len(data) > MOST_BYTES:
-            raise TooLarge(f"a {entry.kind} of {len(data)} bytes; at most {MOST_BYTES}")
-        leaf = leaf_hash(data)
-        chain = chained(chain, leaf)
+            raise TooLarge(f"a {one.entry.kind} of {len(data)} bytes; at most {MOST_BYTES}")
+        leaf = sha256(b"\x00" + data).digest()  # leaf_hash() and chained()
+        chain = sha256(chain + leaf).digest()
         frames.append(pack(seq, before, chain, data))
         leaves.append(leaf)
         made.append(Appended(seq, chain))

@@ -1,4 +1,8 @@
-"""What lies past the last good frame of a segment, and what explains it. No I/O."""
+"""What lies past the last good frame of a segment, and what explains it. No I/O.
+
+None of it takes more than the bytes are long, whatever they are: `FORMAT.md` bounds the search for
+frames that knew of more, and each frame of a write that was cut off is looked at once.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,23 @@ import re
 from enum import Enum
 from typing import Final, NamedTuple
 
-from controller.audit.frames import HEAD, HEAD_SIZE, MOST_BYTES, Frame, unpack
+from controller.audit.frames import HEAD, HEAD_SIZE, MOST_BYTES, unpack
 
 SECTOR: Final = 512
 """A disk writes so many bytes whole or not at all."""
 MOST_TORN: Final = 4 * 1024 * 1024
 """Bytes of the longest write."""
-MOST_AHEAD: Final = 1_000_000
-"""No frame so far past the last one can be of the same record's last writes."""
-_SOMETHING: Final = re.compile(rb"[^\0]")
-_ALL_ZERO: Final = re.compile(rb"\0*")
+SEARCHED: Final = 64 * 1024 * 1024
+"""Bytes that are searched, beside SEARCHED_EACH for each byte of the tail."""
+SEARCHED_EACH: Final = 8
+_LIKE_A_HEAD: Final = re.compile(rb"(?s)(?!\0\0\0)(?=..[\0-\4]\0)")
+"""A length that is one, as its bytes stand there."""
 HOLE: Final = 40
 """More zeros in a row than a frame has anywhere."""
 _HOLE: Final = re.compile(rb"\0{%d,}" % HOLE)
+_TEXT: Final = re.compile(rb"[\x20-\xff]*")
+_SEQ: Final = slice(8, 16)
+"""Where it stands in a head."""
 _JSON: Final = json.JSONDecoder()
 
 
@@ -46,109 +54,128 @@ def classify(buffer: bytes, end: int, last: int) -> Tail:
     stop = len(buffer.rstrip(b"\0"))
     if stop <= end:
         return Tail(Verdict.CLEAN, end, 0)
-    found = whole_frames(buffer, end, stop, last)
-    needed = max((frame.before for frame in found), default=0)
+    needed, searched = _knew_of(buffer, end, stop, last)
     if needed > last:
         return Tail(Verdict.MISSING, end, stop - end, needed)
-    torn = stop - end <= MOST_TORN and _is_torn(buffer, end, stop, last)
+    torn = searched and stop - end <= MOST_TORN and _is_torn(buffer, end, stop, last)
     return Tail(Verdict.TORN if torn else Verdict.UNEXPLAINED, end, stop - end)
 
 
-def whole_frames(buffer: bytes, start: int, stop: int, last: int) -> list[Frame]:
-    """Every frame past `last` that is whole, wherever it begins."""
-    frames = []
-    at = start
-    while at + HEAD_SIZE < stop:
-        something = _SOMETHING.search(buffer, at, stop)
-        if something is None:
-            break
-        # A length below 256 begins with the byte that is not zero, a greater one up to two later.
-        at = max(at, something.start() - 2)
-        frame = _later_frame(buffer, at, last)
+def _knew_of(buffer: bytes, start: int, stop: int, last: int) -> tuple[int, bool]:
+    """The greatest seq past `last` that a whole frame says was on the disk, wherever the frame
+    begins, or 0; and whether all was searched. What is made to be slow is not."""
+    most = last + 1 + (stop - start) // HEAD_SIZE
+    effort = SEARCHED + SEARCHED_EACH * (stop - start)
+    needed, at = 0, start
+    for match in _LIKE_A_HEAD.finditer(buffer, start, min(stop + 3, len(buffer))):
+        place = match.start()
+        if place < at or place + HEAD_SIZE > len(buffer):
+            continue
+        length, _, seq, before, _ = HEAD.unpack_from(buffer, place)
+        if not (0 < length <= MOST_BYTES and last < before < seq <= most):
+            continue
+        effort -= HEAD_SIZE + length
+        if effort < 0:
+            return needed, False
+        frame = unpack(buffer, place)
         if frame is not None:
-            frames.append(frame)
-            at = frame.end
-        else:
-            at += 1
-    return frames
+            needed, at = max(needed, before), frame.end
+    return needed, True
 
 
-def _later_frame(buffer: bytes, at: int, last: int) -> Frame | None:
-    if at + HEAD_SIZE > len(buffer):
-        return None
-    length, _, seq, before, _ = HEAD.unpack_from(buffer, at)
-    if not 0 < length <= MOST_BYTES or not last < seq <= last + MOST_AHEAD or before >= seq:
-        return None
-    return unpack(buffer, at)
+# --- a write that was cut off -----------------------------------------------------------------
 
 
-def _is_torn(buffer: bytes, at: int, stop: int, last: int) -> bool:
+def _is_torn(buffer: bytes, start: int, stop: int, last: int) -> bool:
     """Whether zeros in the place of what was written explain why the first frame is not whole.
 
     A frame that is whole, with nothing missing before it, would have been read as a good one were
     its chain right: no cut-off write leaves it."""
-    if not _holes_are_pieces(buffer, at, stop):
+    if not _holes_are_sectors(buffer, start, stop):
         return False
-    hole = False
+    at, due = start, last + 1
     while at < stop:
-        last += 1
-        if _zero_piece(buffer, at, at + HEAD_SIZE):
-            return True  # where the next one begins cannot be told any more
-        if stop <= at + HEAD_SIZE:
-            return _may_begin(buffer[at:stop], last)
-        length, _, seq, before, _ = HEAD.unpack_from(buffer, at)
-        end = at + HEAD_SIZE + int(length)
-        likely = 0 < length <= MOST_BYTES and seq == last and before < seq
-        if not likely or end > len(buffer):
-            return False
-        if unpack(buffer, at) is None:
-            if _begins_with_object(buffer[at + HEAD_SIZE : stop]):
+        frame = unpack(buffer, at)
+        if frame is None:
+            end = _end_of_cut(buffer, at, stop, due, last)
+            if end is None:
                 return False
-            if not _zero_piece(buffer, at, end):
-                return stop < end
-            hole = True
-        elif not hole:
+            if end == at:
+                return True  # where the next one begins cannot be told any more
+        elif at == start or frame.seq != due or frame.before > last:
             return False
-        at = end
-    return hole
+        else:
+            end = frame.end
+        at, due = end, due + 1
+    return True
 
 
-def _holes_are_pieces(buffer: bytes, at: int, stop: int) -> bool:
-    """Whether every run of zeros that no frame has is one or more sectors, or ends with one."""
-    for hole in _HOLE.finditer(buffer, at, stop):
-        begins = hole.start() == at or not hole.start() % SECTOR
-        # What was written may end with zeros of its own where the hole begins, or begin with them.
-        nearly = HOLE // 2
-        inside = hole.end() % SECTOR
-        begins = begins or SECTOR - hole.start() % SECTOR <= nearly
-        if not begins or nearly < inside:
+def _holes_are_sectors(buffer: bytes, start: int, stop: int) -> bool:
+    """Whether every run of zeros that no frame has is one or more sectors."""
+    # What was written may end with zeros of its own where the hole begins, or begin with them.
+    nearly = HOLE // 2
+    return all(
+        (hole.start() == start or -hole.start() % SECTOR <= nearly)
+        and hole.end() % SECTOR <= nearly
+        for hole in _HOLE.finditer(buffer, start, stop)
+    )
+
+
+def _end_of_cut(buffer: bytes, at: int, stop: int, due: int, last: int) -> int | None:
+    """Where the frame `due` ends, of which a disk has not all; `at` where that cannot be told.
+    None where what is there is not of that frame, or all of it is."""
+    head = buffer[at : min(at + HEAD_SIZE, stop)]
+    edge = SECTOR - at % SECTOR
+    first, second = head[:edge].strip(b"\0"), head[edge:].strip(b"\0")
+    length, _, _, before, _ = HEAD.unpack(head.ljust(HEAD_SIZE, b"\0"))
+    known = bool(first) and len(head) >= 4 and (edge >= 4 or bool(second))
+    """Whether its length is there, or only some bytes of it."""
+    end = at + HEAD_SIZE + length
+    possible = length <= MOST_BYTES and end <= len(buffer) and before <= last
+    if not possible or (known and not length) or not _is_seq(head, edge, due):
+        return None
+    if not known or len(head) < HEAD_SIZE or (edge < HEAD_SIZE and not second):
+        return at
+    body = buffer[at + HEAD_SIZE : min(end, stop)]
+    if body[:1] not in (b"{", b"\0", b""):
+        return None
+    lost = _lost(buffer, at, min(end, stop), cut=stop < end)
+    return None if lost is not True or _begins_with_object(body) else end
+
+
+def _is_seq(head: bytes, edge: int, due: int) -> bool:
+    """Whether the head has this seq, as far as it has one: the piece up to `edge` and the one from
+    there on may be lost."""
+    wanted = due.to_bytes(8, "little")
+    for begin, end in ((0, edge), (edge, HEAD_SIZE)):
+        if not any(head[begin:end]):
+            continue
+        low, high = max(begin, _SEQ.start), min(end, _SEQ.stop, len(head))
+        if low < high and head[low:high] != wanted[low - _SEQ.start : high - _SEQ.start]:
             return False
     return True
 
 
-def _may_begin(head: bytes, seq: int) -> bool:
-    """Whether this can be the beginning of the frame `seq`, as far as it goes."""
-    length = int.from_bytes(head[:4].ljust(4, b"\0"), "little")
-    expected = seq.to_bytes(8, "little")[: max(0, len(head) - 8)]
-    return 0 < length <= MOST_BYTES and head[8:16] == expected[: len(head[8:16])]
-
-
-def _zero_piece(buffer: bytes, start: int, end: int) -> bool:
-    """Whether a whole piece of start..end, as a disk would have written it, is zero."""
-    at = start
+def _lost(buffer: bytes, start: int, end: int, *, cut: bool) -> bool | None:
+    """Whether the frame at `start` is `cut` at `end`, or a piece of it is zero that a disk writes
+    at once. None where what is there of it is no text: then nobody wrote it as a record."""
+    lost, at = cut, start
     while at < end:
         until = min(end, at - at % SECTOR + SECTOR)
-        zeros = _ALL_ZERO.match(buffer, at, until)
-        if zeros is not None and zeros.end() == until:
-            return True
+        piece = buffer[at:until]
+        if not any(piece):
+            lost = True
+        elif not _TEXT.fullmatch(piece, max(0, start + HEAD_SIZE - at)):
+            return None
         at = until
-    return False
+    return lost
 
 
-def _begins_with_object(data: bytes) -> bool:
+def _begins_with_object(body: bytes) -> bool:
     """The record of the frame is there whole, so that no write of it was cut off."""
     try:
-        found, _ = _JSON.raw_decode(data.decode("latin-1"))
+        # A record has no zero byte: behind one it does not go on.
+        found, _ = _JSON.raw_decode(body.partition(b"\0")[0].decode("latin-1"))
     except RecursionError:
         return True  # so deep is nothing that was written here
     except ValueError:

@@ -33,10 +33,11 @@ _MOST: Final = 400
 
 
 class Bare:
-    """Amounts of a game that does not say how they are written."""
+    """Amounts of a game that does not say how they are written: of the smallest unit that it
+    has."""
 
     def amount(self, amount: int) -> str:
-        return str(amount)
+        return f"{amount:,} {'unit' if abs(amount) == 1 else 'units'}"
 
 
 class _Terms(Struct, frozen=True):

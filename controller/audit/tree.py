@@ -68,6 +68,26 @@ class Frontier:
         hashes.append(top)
         self._size += 1
 
+    def grow(self, leaves: Sequence[Hash]) -> None:
+        """As add() of each, level by level: quicker where they are many."""
+        for leaf in leaves:
+            if len(leaf) != HASH_SIZE:
+                raise ValueError(_wrong_size(leaf))
+        hashes, at = self._hashes, self._size
+        level = list(leaves)
+        alone: list[Hash] = []
+        """Of each level, the last subtree where it has no partner."""
+        while level:
+            if at & 1:
+                level.insert(0, hashes.pop())
+            if len(level) & 1:
+                alone.append(level.pop())
+            pairs = zip(level[::2], level[1::2], strict=True)
+            level = [sha256(b"\x01" + left + right).digest() for left, right in pairs]
+            at >>= 1
+        hashes += reversed(alone)
+        self._size += len(leaves)
+
     def root(self) -> Hash:
         return folded(self._hashes)
 

@@ -9,7 +9,6 @@ Memory stays flat: of a segment no more comes here than `verify_segment` makes o
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -26,20 +25,20 @@ from controller.audit.findings import Finding
 from controller.audit.notes import VerifierKey
 from controller.audit.problems import NoRecord
 from controller.audit.records import Opened
-from controller.audit.segments import DIRECTORY, HEADER_SIZE
+from controller.audit.segments import DIRECTORY, HEADER_SIZE, NAME
+from controller.audit.strangers import strangers
 from controller.audit.tree import Hash
 from controller.audit.verify_facts import Code, Held, Verified, Wanted
 from controller.audit.verify_hidden import Holes
 from controller.audit.verify_jobs import verified
 from controller.audit.verify_joins import Joins
 from controller.audit.verify_reading import roots_of
-from controller.audit.verify_witness import Seen, beside, held_against
+from controller.audit.verify_witness import Sighting, beside, held_against
 
 RIGHT, WRONG, PARTLY = 0, 1, 3
 """Exit codes: nothing is wrong; something is; nothing is, of what could be checked."""
 MOST_FINDINGS: Final = 1_000
 """That are told one by one."""
-_NAME: Final = re.compile(r"(\d{8})\.seg")
 
 
 class Report(Struct, frozen=True):
@@ -103,7 +102,7 @@ class Verification:
         *,
         replay: bool = True,
         table_key: VerifierKey | None = None,
-        witness: Seen | None = None,
+        witness: Sighting | None = None,
         jobs: int = 1,
     ) -> None:
         """NoRecord."""
@@ -296,6 +295,8 @@ class Verification:
             )
         for file in sorted(aside(self._record) - self._told):
             say(f"{file}: was set aside, and no record tells of it")
+        for words in strangers(self._record, self._told):
+            say(words)
 
     # --- what it came to ------------------------------------------------------------------
 
@@ -334,7 +335,7 @@ def _there(record: Path) -> list[int]:
     """The segments that are there, in order, whether or not some are missing between. NoRecord."""
     place = record / DIRECTORY
     try:
-        names = [_NAME.fullmatch(entry.name) for entry in place.iterdir()]
+        names = [NAME.fullmatch(entry.name) for entry in place.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         raise NoRecord(record, "there is no record here", "name its directory") from None
     found = sorted(int(name[1]) for name in names if name)

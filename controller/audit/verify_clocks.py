@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.audit.log import STEP_US
+from controller.audit.clock import STEP_US
 from controller.audit.verify_facts import Tick
 
 

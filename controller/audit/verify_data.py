@@ -6,6 +6,7 @@ What decisions and refusals say beyond their shape is for the rules, which make 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from hashlib import sha256
@@ -17,15 +18,19 @@ from msgspec import Meta, Struct, UnsetType
 from controller.audit.forms import NoteProblem
 from controller.audit.notes import VerifierKey
 from controller.audit.records import ClockSet, Kind, NoteData, Nothing, Opened, Snapshot, TailSet
+from controller.audit.sealing import SEALED_TEXT
 from controller.audit.signing import table_name
-from controller.audit.strict import HEX16, UNREADABLE, Natural, wrong_form
+from controller.audit.strict import HEX16, LARGEST, UNREADABLE, Natural, wrong_form
 
 HEX64: Final = re.compile("[0-9a-f]{64}")
 ORIGIN: Final = re.compile(r"holecard/([^\s+]+)/[0-9a-f]{16}")
-_SEALED: Final = r"^[A-Za-z0-9+/]{138}[AEIMQUYcgkosw048]=$"
-"""Base64 of 104 bytes."""
 
-_Simple: TypeAlias = int | str | bool | None
+_DIGITS: Final = 20
+"""Of the longest integer that may stand there, and its sign."""
+_LONG: Final = re.compile(rb"[0-9]{19}")
+_SHOWN: Final = 40
+
+_Simple: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=LARGEST)] | str | bool | None
 _Nested: TypeAlias = _Simple | list[_Simple] | dict[str, _Simple]
 
 
@@ -39,7 +44,7 @@ class _Decision(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     event: _Typed
     rows: tuple[str, ...]
     effects: tuple[_Typed, ...]
-    sealed: Annotated[str, Meta(pattern=_SEALED)] | UnsetType = msgspec.UNSET
+    sealed: Annotated[str, Meta(pattern=f"^{SEALED_TEXT}$")] | UnsetType = msgspec.UNSET
 
 
 class _Refusal(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -104,9 +109,23 @@ def check_data(kind: Kind, data: bytes) -> None:
     else:
         open_ = isinstance(found, _Decision | _Refusal | _Fault)
         usual = not open_ and _encode(found) == data
-    wrong = "" if usual else wrong_form(data, SHAPES[kind])
+    wrong = "" if usual else wrong_form(data, SHAPES[kind]) or _too_large(data)
     if wrong:
         raise WrongData(wrong)
+
+
+def _too_large(data: bytes) -> str:
+    """Which integer of the JSON has more than 64 bits."""
+    found: list[str] = []
+
+    def integer(text: str) -> int:
+        if len(text) > _DIGITS or not -LARGEST - 1 <= int(text) <= LARGEST:
+            found.append(text[:_SHOWN])
+        return 0
+
+    if _LONG.search(data):
+        json.loads(data, parse_int=integer)
+    return f"{found[0]} is too large an integer" if found else ""
 
 
 def _is_plain(data: bytes) -> bool:

@@ -17,7 +17,7 @@ from msgspec import UNSET, Struct
 from controller.audit.folding import OtherProcedure, Replay
 from controller.audit.identity import PROCEDURE, source_hash
 from controller.audit.problems import RecordProblem
-from controller.audit.records import Opened, encode, read_record
+from controller.audit.records import By, Opened, Record, encode
 from controller.audit.strict import UNREADABLE, Strict, StrictBy
 from controller.audit.verify_data import check_data
 from controller.audit.verify_facts import Code
@@ -73,28 +73,30 @@ class Decisions:
         """The state now, as JSON; empty where it is not known."""
         return b"" if self._replay is None else self._replay.known
 
-    def begins(self) -> str:
+    def begins(self, row: Strict) -> str:
         """With the segment's snapshot. This and the others give what the rules say against the
         record at hand."""
-        return self._play(None)
+        return self._play(row, None)
 
-    def opened(self, opened: Opened) -> str:
+    def opened(self, row: Strict, opened: Opened) -> str:
         """Another boot, which may be of other code."""
         former, self._opened = self._opened, opened
-        return self._play(former)
+        return self._play(row, former)
 
     def decided(self, row: Strict) -> str:
         """A decision or a refusal. WrongData."""
         code = self._lost or _other(self._opened, self._ours)
         if self._replay is not None and code is None:
             self.again += 1
-            return self._play(None) or _wrong_seal(row) or _wrong_actor(row)
+            data = row.bytes
+            return self._play(row, None) or _wrong_seal(row, data) or _wrong_actor(row, data)
         if code is not None:
             self.taken[code] += 1
         else:
             self.unread += 1
-        check_data(row.kind, row.bytes)
-        return self._play(None) or _wrong_seal(row)
+        data = row.bytes
+        check_data(row.kind, data)
+        return self._play(row, None) or _wrong_seal(row, data)
 
     def skipped(self, rows: Sequence[Strict], kinds: Sequence[str]) -> set[int]:
         """Of records whose decisions nobody asks for, those that are for sure about no card that
@@ -120,6 +122,8 @@ class Decisions:
     def hides(self, row: Strict) -> None:
         """Keeps a decision about a card that lies face down, if this is one."""
         data = row.bytes
+        if data[:_BEGIN] in self._open or self._is_open(row):
+            return
         if event_of(data) in HIDDEN:
             cursor = None if row.cursor is UNSET else row.cursor.as_kept()
             self.hidden.append(Hidden(self._found.at(), row.table, cursor, data))
@@ -129,13 +133,13 @@ class Decisions:
         data = row.bytes
         return wrong_refusal(data) if event_of(data) in LAID else ""
 
-    def _play(self, former: Opened | None) -> str:
+    def _play(self, row: Strict, former: Opened | None) -> str:
         """Into the replay, if there still is one: what follows from a wrong state says nothing."""
         if self._replay is None:
             return ""
         place = self._found.place
         try:
-            self._replay.take(place, read_record(self._found.record))
+            self._replay.take(place, _as_record(row))
         except RecordProblem as problem:
             self._replay = None
             if isinstance(problem, OtherProcedure):
@@ -152,18 +156,23 @@ def event_of(data: bytes) -> str:
         return ""
 
 
-def _wrong_seal(row: Strict) -> str:
+def _as_record(row: Strict) -> Record:
+    """As far as the rules ask: not where a device stood."""
+    by = By(row.by.role, row.by.name, row.by.seat)
+    place = (row.v, row.table, row.boot, row.seq, row.day, row.utc, row.mono, row.clock, row.round)
+    return Record(*place, row.kind, by, row.sw, row.conf, row.proc, row.data)
+
+
+def _wrong_seal(row: Strict, data: bytes) -> str:
     """Only a card that lies face down has something sealed beside it."""
-    data = row.bytes
     sealed = row.kind == "decision" and _SEALED in data[-_SEAL:]
     if sealed and event_of(data) not in LAID:
         return f"something is sealed that does not belong to {event_of(data)}"
     return ""
 
 
-def _wrong_actor(row: Strict) -> str:
+def _wrong_actor(row: Strict, data: bytes) -> str:
     """Who did it is said twice. For decisions that were made again, which have one form."""
-    data = row.bytes
     if not data.startswith(_actor(row.by), data.find(_ACTOR) + len(_ACTOR)):
         return f"it is said to be by {row.by.role} {row.by.name}, its event by somebody else"
     return ""

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from controller.audit.findings import Finding
 from controller.audit.records import DeviceCursor
-from controller.audit.sealing import COMMITMENT_SIZE, Opening, SealProblem, check
+from controller.audit.sealing import COMMITMENT_SIZE, SEALED_TEXT, Opening, SealProblem, check
 from controller.audit.strict import UNREADABLE
 
 HIDDEN: Final = frozenset(("HoleDealt", "ErrorCardDrawn", "HoleRevealed"))
@@ -47,7 +47,7 @@ class _Said(Struct, frozen=True, gc=False):
     sealed: str = ""
 
 
-_SEALED: Final = re.compile("[A-Za-z0-9+/]{138}[AEIMQUYcgkosw048]=")
+_SEALED: Final = re.compile(SEALED_TEXT)
 """Base64 of 104 bytes."""
 _read: Final = msgspec.json.Decoder(_Said).decode
 
@@ -70,6 +70,8 @@ class Holes:
         self._drawn: dict[str, DeviceCursor] = {}
         """Cards drawn in error: of each commitment, the device's record that it binds."""
         self._hole: _Down | None = None
+        self._turned: _Down | None = None
+        """The one that was turned over last."""
         self._begun = whole
         """A hole card was seen dealt, or none can lie there."""
         self.opened = 0
@@ -117,24 +119,25 @@ class Holes:
         return ""
 
     def _revealed(self, hidden: Hidden, event: _Event) -> str:
-        hole, self._hole = self._hole, None
+        hole = self._hole
         if event.card is UNSET:
             return "a hole card that was turned over and not told"
+        if hole is None and not self._begun:
+            hole = self._hole = _Down(hidden.at.round, "", None)
+            self._begun = True
         if hole is None or hole.round != hidden.at.round:
-            if hole is None and not self._begun:
-                self.unproven += 1
-                self._begun = True
-                return ""
             return "a hole card is turned over where no commitment lies on the table"
+        # After a ruling on it the same card is turned over once more, and is no other one.
+        again, self._turned = hole is self._turned, hole
         if hole.cursor is None:
-            self.unproven += 1
+            self.unproven += not again
             return ""
         try:
             opening = Opening.of_hex(event.opening)
             check(opening, hidden.table, hole.cursor, hole.commitment, event.card)
         except SealProblem as problem:
             return f"the hole card is not the one that was dealt: {problem}"
-        self.opened += 1
+        self.opened += not again
         return ""
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import bisect
 import hashlib
 import io
 import json
@@ -22,7 +21,7 @@ import struct
 import sys
 import time
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,11 +32,14 @@ VERDICTS = ("right", "wrong", "usage", "right as far as it could be checked")
 MAGIC = b"holecard log 1\n\0"
 HEADER, SMALLEST, LARGEST = 24, 4096, 1 << 30
 HEAD = struct.Struct("<IIQQ32s")
-LONGEST, SECTOR, PIECE = 262144, 512, 1 << 20
-LONGEST_WRITE, WRITTEN_ZEROS = 4 << 20, 20
-MOST_READ = 16 << 20  # of a file beside the segments
+LONGEST, SECTOR, PIECE, SEARCHED = 262144, 512, 1 << 20, 64 << 20
+LONGEST_WRITE, WRITTEN_ZEROS, MOST_READ = 4 << 20, 20, 1 << 20  # the last: of another file
 KEPT = 16384  # how many trees and unsigned records are remembered, so that memory stays flat
-KEPT_CARDS = 64
+KEPT_CARDS, MOST_TOLD = 64, 20  # the latter of files that are no part of the record
+OURS = re.compile(  # what lies in a record's directory
+    r"segments(/([0-9]{8}|spare)\.seg)?|tails(/.+\.json(\.new)?)?|lock|keys|index\.db(-wal|-shm)?|"
+    r"cosigned(/(0|[1-9][0-9]{0,17})\.note(\.new)?)?"
+)
 TABLE_PUB = re.compile(
     r"# public key of a table \(Ed25519\); fingerprint ([0-9A-F-]{39})\n([^\n]{1,100})\n?"
 )
@@ -92,8 +94,7 @@ DATA = {
     "note": "text:string",
     "closed": "",
 }
-HIDDEN = ("HoleDealt", "ErrorCardDrawn")
-HASHES = ("sw", "conf", "proc")
+HIDDEN, HASHES = ("HoleDealt", "ErrorCardDrawn"), ("sw", "conf", "proc")
 
 
 def _fits(value: Any, kind: str) -> bool:
@@ -145,8 +146,11 @@ def _members(pairs: list[tuple[str, Any]]) -> Json:
     return found
 
 
-def _no_integer(text: str) -> Any:
-    raise Wrong(f"JSON: {text[:40]} is no integer")
+def _no_integer(text: str) -> Any:  # one of 64 bits passes
+    if not re.fullmatch("-?[0-9]+", text):
+        raise Wrong(f"JSON: {text[:40]} is no integer")
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise Wrong(f"JSON: {text[:40]} is too large an integer")
 
 
 def _whole(text: str) -> int:
@@ -176,6 +180,8 @@ def _record(data: bytes) -> Json:
     kind, event = record["kind"], record["data"].get("event")
     if kind not in DATA:
         raise Wrong(f"the page knows no kind {kind}")
+    if kind != "snapshot" and re.search(rb"[0-9]{19}", data):
+        json.loads(data, parse_int=_no_integer)
     _shaped(record["by"], "by", BY)
     if "cursor" in record:
         _shaped(record["cursor"], "cursor", CURSOR)
@@ -280,8 +286,7 @@ def _key(text: str, *kinds: int) -> Key:
 
 
 def _given(text: str, *kinds: int) -> Key:
-    """A key as it is, or in a file: as a verifier key, or as table.pub, which has no name in it:
-    that is the one of the record's table."""
+    """A key as it is, or in a file: a verifier key, or table.pub, whose name is the record's."""
     if not os.path.isfile(text):
         return _key(text, *kinds)
     try:
@@ -408,59 +413,55 @@ class Segment:
         return start
 
     def heads(self, start: int, end: int, seq: int) -> Iterator[tuple[int, int, int, int]]:
-        """Offset, length, seq and durable of what looks like the head of a frame behind `seq`."""
+        """Offset, length, seq, durable of what looks like a head that knew of more than `seq`."""
         most = seq + 1 + (end - start) // HEAD.size
         for at in range(start, end, PIECE):
             data = self.at(at, PIECE + HEAD.size)
             for match in LIKE_A_HEAD.finditer(data, 0, min(PIECE, end - at) + 3):
                 if match.start() + HEAD.size <= len(data):
                     n, _, its_seq, durable, _ = HEAD.unpack_from(data, match.start())
-                    if 1 <= n <= LONGEST and max(seq, durable) < its_seq <= most:
+                    if 1 <= n <= LONGEST and seq < durable < its_seq <= most:
                         yield at + match.start(), n, its_seq, durable
 
     def tail(self, start: int, end: int, seq: int) -> str:
         """Case 2 or 4 of the bytes past the last good frame, in words; none for a write cut off."""
-        effort = 64 * PIECE + 8 * (end - start)  # what is made to be slow is unexplained indeed
+        effort = SEARCHED + 8 * (end - start)  # what is made to be slow is unexplained indeed
         for offset, n, its_seq, durable in self.heads(start, end, seq):
-            effort -= HEAD.size + (n if durable > seq else 0)
+            effort -= HEAD.size + n
             if effort < 0:
                 break
-            if durable > seq and isinstance(self.frame(offset), Frame):
-                return (
-                    f"at offset {offset} stands record {its_seq}, written when {durable} was on "
-                    "the disk: records that were acknowledged are missing"
-                )
+            if isinstance(self.frame(offset), Frame):
+                what = f"at offset {offset} stands record {its_seq}, written when {durable} was"
+                return f"{what} on the disk: records that were acknowledged are missing"
         torn = effort >= 0 and end - start <= LONGEST_WRITE and self.torn(start, end, seq)
         return "" if torn else "no write that was cut off leaves this: the tail is unexplained"
 
     def torn(self, start: int, end: int, seq: int) -> bool:
         """Case 3: frames that follow, whole pieces of them zero, or all from some byte on."""
-        offset, due, stops = start, seq + 1, [start]
+        offset, due = start, seq + 1
         while offset < end:
             frame = self.frame(offset)
             if isinstance(frame, Frame):
                 # The first is whole, and was no good; those behind it must come in their turn.
-                if offset == start or frame.seq != due or frame.durable > seq:
-                    return False
-                stops.append(frame.end)
-            elif not self.cut(offset, end, due, seq, stops):
+                wrong = offset == start or frame.seq != due or frame.durable > seq
+                stop = -1 if wrong else frame.end
+            else:
+                stop = self.cut(offset, end, due, seq)
+            if stop < 0:
                 return False
-            if stops[-1] == offset:
+            if stop == offset:
                 break  # where the frame ends cannot be told
-            offset, due = stops[-1], due + 1
+            offset, due = stop, due + 1
         data = self.at(start, end - start)
         for zeros in re.finditer(rb"\0{40,}(?=[^\0])", data):
             first, last = start + zeros.start(), start + zeros.end()
-            lost = first > offset and data[zeros.start() - 1 : zeros.start()] == b"}"
-            begins = -first % SECTOR <= WRITTEN_ZEROS or lost or _near(stops, first, WRITTEN_ZEROS)
-            if not begins or (
-                last % SECTOR > WRITTEN_ZEROS and not _near(stops, last, -WRITTEN_ZEROS)
-            ):
+            before = 0 if first == start else -first % SECTOR
+            if max(before, last % SECTOR) > WRITTEN_ZEROS:
                 return False
         return True
 
-    def cut(self, offset: int, end: int, due: int, seq: int, stops: list[int]) -> bool:
-        """Whether this can be left of a frame that is not whole; adds where it stops, if told."""
+    def cut(self, offset: int, end: int, due: int, seq: int) -> int:
+        """Where the frame stops that this is left of: `offset` if untold, -1 if of none."""
         head, edge = self.at(offset, HEAD.size).ljust(HEAD.size, b"\0"), SECTOR - offset % SECTOR
         n, _, _, durable, _ = HEAD.unpack(head)
         body, stop, wanted = offset + HEAD.size, offset + HEAD.size + n, struct.pack("<Q", due)
@@ -468,30 +469,23 @@ class Segment:
         for part in shown:
             first, last = max(part[0], 8), min(part[1], 16, end - offset)
             if first < last and head[first:last] != wanted[first - 8 : last - 8]:
-                return False
+                return -1
         told = (0, edge) in shown and (edge >= 4 or len(shown) == 2) and end - offset >= 4
         if durable > seq or n > LONGEST or stop > self.size or (told and not n):
-            return False
+            return -1
         if not told or end < body or (edge < HEAD.size and len(shown) < 2):
-            return True
-        stops.append(stop)
+            return offset
+        if body < end and self.at(body, 1) not in (b"{", b"\0"):
+            return -1
         zero = end < stop
         for at in (offset, *range(offset // SECTOR * SECTOR + SECTOR, min(stop, end), SECTOR)):
             data = self.at(at, min(SECTOR - at % SECTOR, stop - at))
             zero = zero or not any(data)
-            text = data[max(0, body - at) :]
-            if any(data) and not TEXT.fullmatch(
-                text.rstrip(b"\0") if at + len(data) > end else text
-            ):
-                return False
-        return zero and not _whole(self.at(body, n).partition(b"\0")[0].decode(errors="replace"))
-
-
-def _near(stops: list[int], offset: int, give: int) -> bool:
-    """Whether a frame stops at the offset, or up to so many bytes behind it (before it, if < 0)."""
-    first, last = sorted((offset, offset + give))
-    at = bisect.bisect_left(stops, first)
-    return at < len(stops) and stops[at] <= last
+            text = data[max(0, body - at) : max(0, end - at)]
+            if any(data) and not TEXT.fullmatch(text):
+                return -1
+        whole = _whole(self.at(body, n).partition(b"\0")[0].decode(errors="replace"))
+        return stop if zero and not whole else -1
 
 
 # --- the record -----------------------------------------------------------------------------------
@@ -521,28 +515,29 @@ class Reading:
         self.root, self.table_key, self.proven = root, table_key, table_key is not None
         self.given, self.held = given, False  # the checkpoint of a witness; whether it is of this
         self.seen: deque[tuple[int, str, Path]] = deque()  # by witnesses: size, name, file
+        self.met: list[Note] = []  # those of them that the record has come to
+        self.keys: dict[bytes, Key] = {}  # of all boots, by their ids
         self.origin, self.chain, self.utc = "", b"", -1
         self.timed: Json = {"utc": 0, "kind": "clock"}  # the last record that is no snapshot
         self.segments = self.number = self.offset = self.base = self.seq = self.round = 0
-        self.end, self.signed = (0, HEADER), 0
+        self.end, self.signed, self.decided = (0, HEADER), 0, False
         self.trees: deque[tuple[bytes, ...]] = deque([()], KEPT)
         self.unsigned: deque[tuple[int, int]] = deque(maxlen=KEPT)  # seq and mono in this boot
         self.cursors: Json = {}
         self.opened: Json | None = None
         self.certificate: str | None = None
-        self.decided = False
         self.boot: Boot | None = None
         self.boots: set[str] = set()
         # The hole card on the table: round, commitment and what is hashed before the opening;
         # the latter by commitment for cards drawn in error, which may become hole cards.
         self.hole: tuple[int, str, bytes] = (-1, "", b"")
         self.drawn: dict[str, bytes] = {}
-        self.remarks: dict[str, int] = {}
-        self.unchecked: dict[str, int] = {}
+        self.told: set[str] = set()  # files of what was set aside
+        self.remarks: Counter[str] = Counter()
+        self.unchecked: Counter[str] = Counter()
 
     def remark(self, words: str, unchecked: bool = False) -> None:
-        where = self.unchecked if unchecked else self.remarks
-        where[words] = where.get(words, 0) + 1
+        (self.unchecked if unchecked else self.remarks)[words] += 1
 
     def read(self, tell: Callable[[str], None]) -> None:
         """All there is, in order; the first thing that is wrong ends it."""
@@ -568,10 +563,19 @@ class Reading:
         if self.seen:
             size, what, _ = self.seen[0]
             raise Wrong(f"cut off: {what} is of {size} records, {self.seq} are here")
+        self.prove_met()
+        self.look_for_strangers()
         if self.boot and self.boot.kind != "closed":
-            self.remark(
-                "it does not end with closed: the table runs, lost its power, or more follows"
-            )
+            self.remark("it does not end with closed: it runs, lost its power, or more follows")
+
+    def look_for_strangers(self) -> None:
+        """What lies in the record's directory and is named neither by the page nor by a tail."""
+        folders = ("*", "segments/*", "tails/*", "cosigned/*")
+        paths = (path for folder in folders for path in self.root.glob(folder))
+        names = sorted(path.relative_to(self.root).as_posix() for path in paths)
+        found = [name for name in names if not OURS.fullmatch(name) and name not in self.told]
+        for name in found[:MOST_TOLD]:
+            self.remark(f"{name} is no part of the record")
 
     def read_segment(self, segment: Segment, last: bool) -> None:
         segment.check_header()
@@ -595,10 +599,7 @@ class Reading:
         tail = segment.tail(self.offset, used, self.seq)
         if tail:
             raise Wrong(f"{why}; {tail}")
-        self.remark(
-            f"a write was cut off at offset {self.offset} of the last segment: "
-            "nothing that was acknowledged is missing"
-        )
+        self.remark(f"a write was cut off at offset {self.offset}: nothing acknowledged is missing")
 
     def refused(self, frame: Frame) -> str:
         """Why a whole frame is not the next one; nothing where it is."""
@@ -721,10 +722,21 @@ class Reading:
         """Holds the record against what witnesses saw of it when it had this size."""
         while self.seen and self.seen[0][0] <= self.seq:
             size, what, path = self.seen.popleft()
-            _, origin, its_size, root = _checkpoint(_text(path), what)
+            note, origin, its_size, root = _checkpoint(_text(path), what)
             if its_size != size:
                 raise Wrong(f"{what} is of {its_size} records")
-            self.held |= self.hold(what, origin, size, root) and path == self.given
+            if self.hold(what, origin, size, root):
+                self.held |= path == self.given
+                self.met.append(note)
+
+    def prove_met(self) -> None:
+        """Refuses what a witness saw where no boot of the table has signed it."""
+        for note in self.met:
+            ours = [data[:4] for name, data in note.signatures if name == self.origin]
+            for key in map(self.keys.get, ours or [b""]):
+                if not key:
+                    raise Wrong(f"{note.what} is not signed by a boot of the record")
+                note.prove(key)
 
     # What the kinds of records ask for.
 
@@ -766,7 +778,9 @@ class Reading:
             raise Wrong("the certificate is none of a boot of this record")
         if self.table_key:
             note.prove(self.table_key)
-        return name, _number(seq, "the certificate's seq"), Key(self.origin, _unbase64(public))
+        key = Key(self.origin, _unbase64(public))
+        self.keys[key.id(SIGNED)] = key
+        return name, _number(seq, "the certificate's seq"), key
 
     def certify(self, boot: Boot, record: Json, data: Json) -> None:
         name, seq, key = self.certified(data["note"])
@@ -838,12 +852,13 @@ class Reading:
         name = data["file"].rpartition("/")[2]
         if data["file"] not in (name, f"tails/{name}") or name in ("", ".", "..") or "\0" in name:
             raise Wrong("the tail's file is none in tails")
+        self.told.add(f"tails/{name}")
         boot.torn, path = max(0, boot.torn - data["size"]), self.root / "tails" / name
-        if not path.is_file() or path.stat().st_size > MOST_READ:
-            self.remark("what was set aside in tails is not here, or too long to be read", True)
+        if not path.is_file():
+            self.remark("what was set aside in tails is not here", True)
             return
         try:
-            kept = json.loads(_text(path))
+            kept = json.loads(_text(path, MOST_READ + min(data["size"], LARGEST) * 4 // 3))
         except ValueError:
             raise Wrong(f"tails/{name} is not JSON") from None
         _shaped(kept, f"tails/{name}", "bytes:string *", ordered=False)
@@ -875,10 +890,10 @@ CHECKS: dict[str, Callable[[Reading, Boot, Json, Json], None]] = {
 # --- the command ----------------------------------------------------------------------------------
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, most: int = MOST_READ) -> str:
     with path.open("rb") as file:
         try:
-            return file.read(MOST_READ).decode()
+            return file.read(most).decode()
         except UnicodeDecodeError:
             raise Wrong(f"{path.name} is no text") from None
 
@@ -941,10 +956,8 @@ def _show(found: Json) -> None:
         for words, count in found[name].items():
             print(f"{name.replace('_', ' ')}: {words}" + f" ({count} times)" * (count > 1))
     if bad:
-        print(
-            f"wrong: segment {bad['segment']}, offset {bad['offset']}, record {bad['seq']}, "
-            f"round {bad['round']}: {bad['what']}"
-        )
+        where = f"segment {bad['segment']}, offset {bad['offset']}, record {bad['seq']}"
+        print(f"wrong: {where}, round {bad['round']}: {bad['what']}")
         print(f"last good: record {bad['last_good_seq']} of {bad['last_good_utc']}")
     print(found["verdict"].upper())
 
@@ -978,10 +991,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     found = verify(Reading(args.record, table_key, args.checkpoint), witness, tell)
     tell(" " * 40 + "\r")
-    if args.json:
-        print(json.dumps(found))
-    else:
-        _show(found)
+    _show(found) if not args.json else print(json.dumps(found))
     return int(found["exit"])
 
 

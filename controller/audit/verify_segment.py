@@ -141,12 +141,12 @@ class _Work:
             return
         for wrong in wrong_snapshot(row.bytes, self._segment.snapshot, row.seq):
             self._found.say(wrong)
-        self._says(self._decisions.begins())
+        self._says(self._decisions.begins(row))
 
     def _opened_record(self, row: Strict, seq: int) -> None:
         check_data(row.kind, row.bytes)
         opened = self._boots.opened_record(row, seq)
-        self._says(self._decisions.opened(opened))
+        self._says(self._decisions.opened(row, opened))
 
     def _tail_record(self, row: Strict, seq: int) -> None:
         check_data(row.kind, row.bytes)

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from controller.audit.log import STEP_US
+from controller.audit.clock import STEP_US
 from controller.audit.records import DeviceCursor
 from controller.audit.strict import DAY, HEX, HEX16, Strict, StrictCursor
 from controller.audit.verify_boots import Boots

@@ -12,11 +12,10 @@ import msgspec
 from controller.audit.aside import TAILS
 from controller.audit.forms import NoteProblem, parse_base64
 from controller.audit.records import TailSet
-from controller.audit.segments import HEADER_SIZE
-from controller.audit.tails import MOST_TORN
+from controller.audit.segments import HEADER_SIZE, LARGEST
 
-_MOST: Final = 2 * MOST_TORN
-"""Bytes of a file of what was set aside; in base64 it is a third longer than it was."""
+_AROUND: Final = 1024 * 1024
+"""Bytes that the file of what was set aside has beside them, and more."""
 
 
 def wrong_place(tail: TailSet, segment: int, end: int) -> str:
@@ -34,12 +33,18 @@ def wrong_tail(record: Path, tail: TailSet) -> str:
         return f"a tail record of a file {tail.file!r}, which is none in {TAILS}"
     try:
         with (record / TAILS / name).open("rb") as file:
-            data = file.read(_MOST + 1)
+            data = file.read(_most(tail))
     except FileNotFoundError:
         return f"{tail.file}: what was set aside is gone"
     except OSError as problem:
         return f"{tail.file}: what was set aside cannot be read: {problem.strerror}"
     return _wrong_file(tail, data)
+
+
+def _most(tail: TailSet) -> int:
+    """Bytes of the file: in base64 it is a third longer than what was set aside, which was less
+    than a segment."""
+    return _AROUND + min(tail.size, LARGEST) * 4 // 3
 
 
 def _wrong_file(tail: TailSet, data: bytes) -> str:

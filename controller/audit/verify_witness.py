@@ -26,7 +26,7 @@ from controller.audit.witnessed import COSIGNED
 _NAME: Final = re.compile(r"(0|[1-9][0-9]{0,17})\.note")
 
 
-class Seen(Struct, frozen=True):
+class Sighting(Struct, frozen=True):
     """A checkpoint that somebody else has seen."""
 
     who: str
@@ -43,14 +43,14 @@ class BadNote(Struct, frozen=True):
     what: str
 
 
-def given(note: bytes, key: VerifierKey) -> Seen:
+def given(note: bytes, key: VerifierKey) -> Sighting:
     """NoteProblem unless the witness with this key has countersigned a checkpoint in it."""
     read = parse_note(note)
     (signer,) = verified(read, (key,))
-    return Seen(key.name, read, parse_checkpoint(read.text), signer.seconds or 0)
+    return Sighting(key.name, read, parse_checkpoint(read.text), signer.seconds or 0)
 
 
-def beside(record: Path) -> tuple[list[Seen], list[BadNote]]:
+def beside(record: Path) -> tuple[list[Sighting], list[BadNote]]:
     """What lies in `cosigned/`: who signed it is not known here, but what it says is held."""
     found, bad = [], []
     for file in sorted((record / COSIGNED).glob("*.note")):
@@ -70,12 +70,12 @@ def beside(record: Path) -> tuple[list[Seen], list[BadNote]]:
             continue
         if checkpoint.size != size:
             bad.append(BadNote(size, f"{where}: is of {checkpoint.size} records"))
-        found.append(Seen(where, note, checkpoint))
+        found.append(Sighting(where, note, checkpoint))
     return found, bad
 
 
 def held_against(
-    seen: Seen,
+    seen: Sighting,
     origin: str,
     last: int,
     roots: Mapping[int, Hash],
@@ -96,7 +96,7 @@ def held_against(
     return _signed_by_boot(seen, origin, keys)
 
 
-def _signed_by_boot(seen: Seen, origin: str, keys: Iterable[Certificate]) -> str:
+def _signed_by_boot(seen: Sighting, origin: str, keys: Iterable[Certificate]) -> str:
     """The table's own signature on what was seen is that of a boot of this record."""
     known = {key.verifier.key_id: key.verifier for key in keys}
     ours = [one for one in seen.note.signatures if one.name == origin]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from controller.audit.notes import (
     verified,
 )
 from controller.audit.problems import RecordProblem
+from controller.audit.turns import take_turn
 from controller.audit.whole_files import make_directory, put, written_to
 
 COSIGNED: Final = "cosigned"
@@ -46,7 +46,8 @@ def bring(
     record: Path, notes: Sequence[tuple[str, bytes]], witness: VerifierKey, disk: Disk | None = None
 ) -> list[Brought]:
     """Puts notes, each with the name that it is called by, into `cosigned/`. All of them or none:
-    NoRecord; NotWitnessed where one is not what it must be. CannotWrite."""
+    NoRecord; NotWitnessed where one is not what it must be. CannotWrite; InUse where somebody else
+    brings some and does not come to an end."""
     origin = first_head(record).snapshot.origin
     read = [_note(where, data, origin, witness) for where, data in notes]
     place = record / COSIGNED
@@ -117,11 +118,11 @@ def _file(place: Path, size: int) -> Path:
 
 @contextmanager
 def _alone(disk: Disk, place: Path) -> Iterator[None]:
-    """While nobody else brings any. OSError."""
+    """While nobody else brings any. OSError, InUse."""
     make_directory(disk, place)
     fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        take_turn(fd, place)
         yield
     finally:
         os.close(fd)

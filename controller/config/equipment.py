@@ -1,5 +1,5 @@
-"""A table file's devices, record and keys: which ones there are and where, by name only.
-
+"""A table file's devices, record, keys, people and control ports: which there are and where, by
+name only.
 Whether a port's address can be one, and whether a device was paired, those know who open it. A
 table without them can be checked, explained and simulated; it cannot be served.
 """
@@ -68,6 +68,16 @@ class RecordPlace(Struct, frozen=True):
     segment_mib: int = 8
 
 
+class ControlPlace(Struct, frozen=True):
+    """The file's [control]: where a served table is spoken to, on this machine only."""
+
+    socket: Path
+    port: int | None = None
+    """Of the same on 127.0.0.1; None: the socket only."""
+    metrics_port: int | None = None
+    """Where figures are read on 127.0.0.1; None: nowhere."""
+
+
 class Equipment(Struct, frozen=True):
     """All of it; what the file leaves out is None."""
 
@@ -75,10 +85,13 @@ class Equipment(Struct, frozen=True):
     record: RecordPlace | None = None
     keys: Path | None = None
     """The directory of the keys."""
+    people: Path | None = None
+    """The file of the people."""
+    control: ControlPlace | None = None
 
 
 NO_EQUIPMENT: Final = Equipment()
-TABLES: Final = ("devices", "record", "keys")
+TABLES: Final = ("devices", "record", "keys", "people", "control")
 
 # --- what the values may be -------------------------------------------------------------------
 
@@ -111,6 +124,13 @@ _RECORD: Final = {
     "segment_mib": Key(checks.whole(Range(1, 1024))),
 }
 _KEYS: Final = {"directory": Key(_PLACE, required=True)}
+_PEOPLE: Final = {"file": Key(_PLACE, required=True)}
+_PORT: Final = checks.whole(Range(1024, 65535))
+_CONTROL: Final = {
+    "socket": Key(_PLACE, required=True),
+    "port": Key(_PORT),
+    "metrics_port": Key(_PORT),
+}
 _PARTS: Final = ("shoe", "shuffler", "stations", "standing")
 _AMOUNT: Final = checks.whole(Range(1, MOST_MONEY))
 
@@ -125,19 +145,29 @@ class _Keys(Struct, frozen=True):
     directory: str
 
 
+class _People(Struct, frozen=True):
+    file: str
+
+
+class _Control(Struct, frozen=True):
+    socket: str
+    port: int | None = None
+    metrics_port: int | None = None
+
+
 # --- reading ----------------------------------------------------------------------------------
 
 
 def read_equipment(
     content: Mapping[str, Any], file: str, folder: Path | None, seats: int
 ) -> tuple[Equipment, list[UsageProblem]]:
-    """What the file says of devices, record and keys, and what is wrong with it. Directories start
-    from the folder that the file lies in."""
+    """What the file says of all of them, and what is wrong with it. Places start from the folder
+    that the file lies in."""
     problems: list[UsageProblem] = []
     # What is no table was refused when the document was opened.
     content = {name: raw for name, raw in content.items() if isinstance(raw, Mapping)}
     beside = folder or Path()
-    devices = record = keys = None
+    devices = record = keys = people = control = None
     if "devices" in content:
         devices = _Reading(f"{file}: devices", seats, problems).devices(content["devices"])
     if "record" in content:
@@ -148,7 +178,24 @@ def read_equipment(
     if "keys" in content:
         named = read_table(content["keys"], _Keys, _KEYS, f"{file}: keys", problems)
         keys = None if named is None else beside / named.directory
-    return Equipment(devices, record, keys), problems
+    if "people" in content:
+        listed = read_table(content["people"], _People, _PEOPLE, f"{file}: people", problems)
+        people = None if listed is None else beside / listed.file
+    if "control" in content:
+        control = _control(content["control"], beside, f"{file}: control", problems)
+    return Equipment(devices, record, keys, people, control), problems
+
+
+def _control(
+    raw: Mapping[str, Any], beside: Path, where: str, problems: list[UsageProblem]
+) -> ControlPlace | None:
+    found = read_table(raw, _Control, _CONTROL, where, problems)
+    if found is None:
+        return None
+    if found.port is not None and found.port == found.metrics_port:
+        what = f"{found.port} is the control port already"
+        problems.append(UsageProblem(f"{where}.metrics_port", what, "another port"))
+    return ControlPlace(beside / found.socket, found.port, found.metrics_port)
 
 
 class _Reading:
@@ -297,6 +344,14 @@ def lines(equipment: Equipment) -> Iterator[str]:
         yield f"record {record.directory}; the day starts at {starts} UTC"
     if equipment.keys is not None:
         yield f"keys {equipment.keys}"
+    if equipment.people is not None:
+        yield f"people {equipment.people}"
+    control = equipment.control
+    if control is not None:
+        port = "" if control.port is None else f" and at 127.0.0.1:{control.port}"
+        yield f"control at {control.socket}{port}"
+        if control.metrics_port is not None:
+            yield f"metrics at 127.0.0.1:{control.metrics_port}"
 
 
 def as_json(equipment: Equipment) -> dict[str, object]:

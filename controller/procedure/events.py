@@ -133,6 +133,9 @@ class HoleChecked(Event, frozen=True, gc=False):
 
 
 class HoleRevealed(Event, frozen=True, gc=False):
+    """It was turned over: `card` as the shoe has read it, which `opening` proves. Where that was in
+    doubt, the card that the floor has confirmed counts."""
+
     card: Card
     opening: str
 
@@ -289,9 +292,13 @@ class SeatShorted(Event, frozen=True, gc=False):
 
 
 class CardUnreadable(Event, frozen=True, gc=False):
-    """A misread, a failed read, or one below the confidence that the house asks for."""
+    """A failed read, or one below the confidence that the house asks for."""
 
     why: str
+
+
+class CardMisread(Event, frozen=True, gc=False):
+    """The card that came last lies on the felt as another one than the screen shows."""
 
 
 class CardEntered(Event, frozen=True, gc=False):

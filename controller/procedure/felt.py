@@ -150,6 +150,14 @@ def expected(s: State) -> Place | None:
     return None
 
 
+def next_seat(s: State) -> int:
+    """The seat that the next card goes to, the first one where that begins a round; 0: none."""
+    if s.step is Step.WAGERING:
+        return s.seats[0].number if s.seats else 0
+    place = expected(s)
+    return 0 if place is None else place.seat
+
+
 def hole_is_next(s: State) -> bool:
     """The deal has come to the hole card's place."""
     return s.step is Step.DEALING and s.places[s.dealt].kind == "hole"

@@ -159,6 +159,8 @@ _FOUND_RULES = {
     "shuffle_short_or_long": ("maxtime.intro1",),
     "shoe_short_or_long": ("maxtime.intro1", "mega.intro4"),
     "unknown_card": ("mega.intro4",),
+    "entered_card_unknown": ("mega.intro4",),
+    "another_card_unknown": ("mega.intro4",),
 }
 """Sentences of the sheets that an irregularity's row carries out."""
 

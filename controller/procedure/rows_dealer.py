@@ -10,21 +10,24 @@ from controller.procedure.felt import fresh, times_seen, to_dealer
 from controller.procedure.game import Game
 from controller.procedure.row import Refusal, Row
 from controller.procedure.states import WAITING, State, Step
-from controller.rules.cards import VALUE
+from controller.rules.cards import VALUE, Card
 from controller.rules.hands import is_blackjack, plus
 from controller.rules.payouts import dealer_draws
 
 # The hole card turned over
 
 
+def hole_card(s: State, e: HoleRevealed) -> Card:
+    """As the floor confirmed it where the shoe's reading was in doubt, whatever the shoe says."""
+    return e.card if s.read < 0 else s.read
+
+
 def agrees_with_check(s: State, e: HoleRevealed) -> bool:
-    return s.checked is None or s.checked == is_blackjack(s.dealer[0], e.card)
+    return s.checked is None or s.checked == is_blackjack(s.dealer[0], hole_card(s, e))
 
 
 def hole_is_fresh(g: Game, s: State, e: HoleRevealed) -> bool:
-    if s.read >= 0:
-        return e.card == s.read
-    return times_seen(s, e.card) < g.decks
+    return s.read >= 0 or times_seen(s, e.card) < g.decks
 
 
 def _reveals(g: Game, s: State, e: HoleRevealed) -> bool:
@@ -32,14 +35,15 @@ def _reveals(g: Game, s: State, e: HoleRevealed) -> bool:
 
 
 def _revealed(g: Game, s: State, e: HoleRevealed) -> State:
-    total, soft = plus(s.dealer_total, s.dealer_soft, e.card)
+    card = hole_card(s, e)
+    total, soft = plus(s.dealer_total, s.dealer_soft, card)
     return replace(
         s,
-        dealer=(*s.dealer, e.card),
+        dealer=(*s.dealer, card),
         dealer_total=total,
         dealer_soft=soft,
         hole="",
-        seen=s.seen if s.read >= 0 else s.seen + (1 << 4 * e.card),
+        seen=s.seen if s.read >= 0 else s.seen + (1 << 4 * card),
         read=-1,
     )
 

@@ -17,9 +17,11 @@ from controller.procedure.events import (
     ShoeLoaded,
     ShuffleDone,
     ShuffleStarted,
+    UnknownCardDrawn,
 )
 from controller.procedure.felt import (
     discards,
+    next_seat,
     on_felt,
     returned,
     second_person,
@@ -28,13 +30,14 @@ from controller.procedure.felt import (
     top,
 )
 from controller.procedure.game import Game
-from controller.procedure.holds import elsewhere, named
+from controller.procedure.holds import elsewhere, found, hold, holds_for, named
 from controller.procedure.row import Refusal, Row
 from controller.procedure.rows_shoe import burned, burned_one, complete, last_to_burn, more_to_burn
 from controller.procedure.rows_stop import came_back
 from controller.procedure.rows_table import BETWEEN, shut
 from controller.procedure.rows_ways import with_top
-from controller.procedure.states import WAITING, State, Step
+from controller.procedure.states import WAITING, Hold, State, Step
+from controller.rules.rulings import Irregularity
 
 
 def _may_enter(g: Game, s: State, e: CardEntered) -> bool:
@@ -43,6 +46,23 @@ def _may_enter(g: Game, s: State, e: CardEntered) -> bool:
 
 def _entered(g: Game, s: State, e: CardEntered) -> State:
     return with_top(s, replace(top(s), card=e.card, by=e.actor.name))
+
+
+def _is_no_card(g: Game, s: State, e: UnknownCardDrawn) -> bool:
+    """Somebody looks at the card that is to be entered, and it is none. The hole card stays."""
+    return e.actor.role != "device" and top(s).back is not Step.REVEAL
+
+
+def _another_card(g: Game, s: State, e: UnknownCardDrawn) -> bool:
+    return not _is_no_card(g, s, e)
+
+
+def _hold_no_card(g: Game, s: State, e: UnknownCardDrawn) -> State:
+    """In place of what asked for the card: there is no other one to read."""
+    bare = replace(s, holds=s.holds[:-1])
+    back = top(s).back
+    seat = next_seat(replace(s, step=back))
+    return hold(g, bare, Hold(Irregularity.UNKNOWN_CARD, back, seat=seat))
 
 
 def _another_confirms(g: Game, s: State, e: CardConfirmed) -> bool:
@@ -135,6 +155,22 @@ ROWS = (
         _may_enter,
         _entered,
         why="the dealer enters a card that the decks still hold",
+    ),
+    found(
+        "entered_card_unknown",
+        (Step.CARD_ENTRY,),
+        UnknownCardDrawn,
+        "The card that was to be entered is a joker, or none of the 52.",
+        _hold_no_card,
+        _is_no_card,
+    ),
+    found(
+        "another_card_unknown",
+        (Step.CARD_ENTRY,),
+        UnknownCardDrawn,
+        "Another card came, a joker or none of the 52.",
+        holds_for(Irregularity.UNKNOWN_CARD),
+        _another_card,
     ),
     Row(
         "confirm_card",

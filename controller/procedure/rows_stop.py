@@ -30,6 +30,7 @@ from controller.procedure.felt import returned, second_person, top
 from controller.procedure.game import BETS, Game
 from controller.procedure.holds import (
     BEFORE,
+    HOLDING,
     IN_ROUND,
     beside,
     elsewhere,
@@ -372,9 +373,13 @@ REFUSALS = (
         "no hand waits for a player now",
     ),
     *(
-        Refusal("no_round", elsewhere(*at), event, "no round is under way")
+        refusal
         for _, event, _, at, _ in _DISPUTES
         if at is IN_ROUND
+        for refusal in (
+            Refusal("held_already", HOLDING, event, "the table is held: that is ended first"),
+            Refusal("no_round", elsewhere(*at, *HOLDING), event, "no round is under way"),
+        )
     ),
     Refusal("no_round_to_void", elsewhere(*IN_ROUND), RoundVoided, "no round to void now"),
     *(

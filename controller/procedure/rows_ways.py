@@ -200,6 +200,16 @@ def _passed_over(s: State, back: Step) -> Step:
     return Step.NEXT_ASKED if back in asked else Step.NEXT_HAND
 
 
+def _device_gone(g: Game, s: State, e: Go) -> bool:
+    held = top(s)
+    return held.chosen is Way.DEVICE_CHECK and held.device in s.lost
+
+
+def _device_there(g: Game, s: State, e: Go) -> bool:
+    held = top(s)
+    return held.chosen is Way.DEVICE_CHECK and held.device not in s.lost
+
+
 def _way(
     name: str,
     way: Way,
@@ -350,6 +360,14 @@ ROWS = (
         Way.DEVICE_CHECK,
         Step.DEVICE,
         "Dealing stops until the device is back, is the same one, and its counters agree.",
+        when=_device_gone,
+    ),
+    _way(
+        "device_there",
+        Way.DEVICE_CHECK,
+        Step.FELT,
+        "The device came back while the floor was asked: now the felt.",
+        when=_device_there,
     ),
     _way(
         "felt_check",

@@ -39,7 +39,7 @@ from controller.procedure.holds import (
 )
 from controller.procedure.relay import lays_without, missed_places, second_last
 from controller.procedure.row import Refusal
-from controller.procedure.rows_dealer import agrees_with_check, hole_is_fresh
+from controller.procedure.rows_dealer import agrees_with_check, hole_card, hole_is_fresh
 from controller.procedure.rows_shoe import whole_shoe
 from controller.procedure.states import Hold, State, Step
 from controller.rules.rulings import Irregularity
@@ -106,7 +106,7 @@ def _hold_hole_duplicate(g: Game, s: State, e: HoleRevealed) -> State:
 
 
 def _hold_mismatch(g: Game, s: State, e: HoleRevealed) -> State:
-    return hold(g, s, Hold(Irregularity.HOLE_MISMATCH, s.step, card=e.card))
+    return hold(g, s, Hold(Irregularity.HOLE_MISMATCH, s.step, card=hole_card(s, e)))
 
 
 def _hold_count(g: Game, s: State, e: ShuffleDone) -> State:
@@ -147,7 +147,7 @@ def _second_card_at_wagering(g: Game, s: State, e: CardDrawn) -> bool:
 
 
 def _hole_duplicate(g: Game, s: State, e: HoleRevealed) -> bool:
-    return s.read < 0 and not hole_is_fresh(g, s, e)
+    return not hole_is_fresh(g, s, e)
 
 
 def _hole_mismatch(g: Game, s: State, e: HoleRevealed) -> bool:
@@ -172,6 +172,10 @@ def _seat_shorted(g: Game, s: State, e: SeatShorted) -> bool:
 
 def _dealer_missed(g: Game, s: State, e: DealerCardMissed) -> bool:
     return missed_places(s, e.which) is not None
+
+
+_STANDING = tuple(step for step in STOPPED if step is not Step.CARD_ENTRY)
+"""Of an unknown card at its entry see `rows_lifted`."""
 
 
 ROWS = (
@@ -301,7 +305,7 @@ ROWS = (
     ),
     found(
         "unknown_card",
-        (*CARD_STEPS, *NO_CARD, *STOPPED, Step.WAGERING),
+        (*CARD_STEPS, *NO_CARD, *_STANDING, Step.WAGERING),
         UnknownCardDrawn,
         "A joker, or a card that is none of the 52.",
         holds_for(Irregularity.UNKNOWN_CARD),
@@ -313,7 +317,6 @@ ROWS = (
         "The hole card was seen as often as the decks hold it already.",
         _hold_hole_duplicate,
         _hole_duplicate,
-        "the floor confirmed another card on that place",
     ),
     found(
         "hole_mismatch",
@@ -322,7 +325,6 @@ ROWS = (
         "The hole card is not what the check said.",
         _hold_mismatch,
         _hole_mismatch,
-        "the floor confirmed another card on that place",
     ),
 )
 

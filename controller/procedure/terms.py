@@ -150,6 +150,7 @@ DETAILS: Final = {
     "factory_order": "factory order",
     "1": "first card",
     "2": "second card",
+    "misread": "read as another card",
     "counters_accepted": "device taken back as it is",
 }
 """What an event says more closely; whatever is not here is text already."""

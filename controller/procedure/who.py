@@ -50,6 +50,7 @@ WHO: Final[dict[type[Event], frozenset[Role]]] = {
     e.SeatMissed: _TABLE,
     e.SeatShorted: _TABLE,
     e.CardUnreadable: _SHOE,
+    e.CardMisread: _TABLE,
     e.CardEntered: _DEALER,
     e.CardConfirmed: _FLOOR,
     e.CardRejected: _FLOOR,

@@ -1,11 +1,13 @@
-"""`holecard script` and `holecard demo`: scripted rounds judged, and rounds shown to people."""
+"""`holecard script`: scripted rounds, played and judged."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -18,14 +20,17 @@ from controller.procedure.events import Event, HoleDealt, HoleRevealed
 from controller.procedure.row import Decision, Refused
 from controller.procedure.words import Currency, fact, say
 from controller.rules.cards import NAMES
-from controller.sim.plan import GAMES, MOST_ROUNDS, ROUNDS, SEATS, Plan
+from controller.rules.problem import UsageProblem
 from controller.sim.results import RoundResult
 from controller.sim.runner import Watch, play_script, procedure_for
 from controller.sim.scripts import ScriptRound, read_scripts
 from controller.sim.wording import event_words
 
 EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
+EXIT_BROKEN = 70
+ENGINE: Final = "engine"
+OVERS: Final = "holecard.overs"
+"""Entry points of what else plays scripted rounds: an `Over` each."""
 _CENTS: Final = Currency()
 """Scripts count in cents."""
 
@@ -34,18 +39,10 @@ examples:
   holecard script run rounds.json
   holecard script run tests/scripts/*.json --json
   holecard script run rounds.json --verbose
+  holecard script run rounds.json --over wire
 
 Exit codes: 0 every expectation held; 1 one did not (which, expected and got); 2 a file cannot be
-used (file, round, field, why), and then no round is played.
-"""
-DEMO_EXAMPLES = """\
-examples:
-  holecard demo
-  holecard demo --game mega --rounds 5 --seats 7
-  holecard demo --game sf21x --seed 4 --speed fast --plain
-
-The players and the dealer are robots; the cards come of --seed, so the same seed shows the same
-rounds. Exit codes: 0 shown; 2 wrong arguments; 130 interrupted, with the summary so far.
+used (file, round, field, why), and then no round is played; 70 with --over wire: the table failed.
 """
 
 
@@ -69,9 +66,10 @@ def register_script(
     run.add_argument("files", nargs="+", metavar="FILE", help="a file of scripted rounds")
     run.add_argument(
         "--over",
-        choices=("engine",),
-        default="engine",
-        help="what plays the rounds: engine, the procedure alone; there is nothing else yet",
+        choices=(ENGINE, *sorted(_overs())),
+        default=ENGINE,
+        help="what plays the rounds: engine, the procedure alone (default); wire, a whole table: "
+        "the daemon, with simulated devices behind real ports",
     )
     form = run.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the results as JSON")
@@ -80,88 +78,47 @@ def register_script(
     return run
 
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """`holecard demo`."""
-    demo = subparsers.add_parser(
-        "demo",
-        help="play rounds and show them prompt by prompt",
-        description="Plays rounds of the games and shows them as the dealer sees them.",
-        epilog=DEMO_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    demo.add_argument(
-        "--game", choices=(*GAMES, "all"), default="all", help="which game (default: all)"
-    )
-    demo.add_argument(
-        "--rounds",
-        type=_whole(1, MOST_ROUNDS),
-        default=ROUNDS,
-        metavar="N",
-        help=f"rounds of each game, 1 to {MOST_ROUNDS} (default: {ROUNDS})",
-    )
-    demo.add_argument(
-        "--seats",
-        type=_whole(1, 7),
-        default=SEATS,
-        metavar="N",
-        help=f"players, 1 to 7 (default: {SEATS})",
-    )
-    demo.add_argument(
-        "--seed",
-        type=_whole(0, 2**63 - 1),
-        metavar="S",
-        help="the cards and the players' whims (default: for each game one that shows much)",
-    )
-    demo.add_argument(
-        "--speed",
-        type=_speed,
-        default=1.0,
-        metavar="X",
-        help="times the usual speed, or fast: no waiting; off a terminal nothing waits",
-    )
-    demo.add_argument(
-        "--plain", action="store_true", help="neither colours nor a moving picture on a terminal"
-    )
-    demo.set_defaults(func=show_demo)
-
-
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    """A type for argparse: a whole number from `low` to `high`."""
-
-    def read(text: str) -> int:
-        allowed = f"{low} to {high}"
-        if not text.isascii() or not text.isdigit() or not low <= int(text[:20]) <= high:
-            raise argparse.ArgumentTypeError(f"'{printable(text[:40])}'; allowed: {allowed}")
-        return int(text)
-
-    return read
-
-
-def _speed(text: str) -> float:
-    """How many times as fast; 0 stands for no waiting at all."""
-    if text == "fast":
-        return 0.0
-    try:
-        speed = float(text)
-    except ValueError:
-        speed = 0.0
-    if not 0.1 <= speed <= 1000:
-        allowed = "allowed: 0.1 to 1000, or fast"
-        raise argparse.ArgumentTypeError(f"'{printable(text[:40])}'; {allowed}")
-    return speed
-
-
 # --- script run ---------------------------------------------------------------------------------
 
 
 PlaysScript: TypeAlias = Callable[[ScriptRound, Watch | None, Procedure], RoundResult]
 """What plays a scripted round."""
+Over: TypeAlias = Callable[
+    [Sequence[tuple[ScriptRound, Procedure]]], AbstractContextManager[PlaysScript]
+]
+"""What makes ready to play these rounds, all of them. UsageProblem, OverFailed."""
+
+
+class OverFailed(Exception):
+    """What was to play the rounds has failed: they are neither right nor wrong."""
 
 
 def run_scripts(args: argparse.Namespace) -> int:
     """Play every round of the files; nothing is played when one of them cannot be used."""
-    return run_rounds(args, usable(args.files), play_script)
+    rounds = usable(args.files)
+    if args.over == ENGINE:
+        return run_rounds(args, rounds, play_script)
+    try:
+        with _over(args.over)(rounds) as play:
+            return run_rounds(args, rounds, play)
+    except OverFailed as problem:
+        print(f"holecard: {problem}", file=sys.stderr)
+        return EXIT_BROKEN
+
+
+def _overs() -> dict[str, EntryPoint]:
+    """What rooms above announce."""
+    return {point.name: point for point in entry_points(group=OVERS)}
+
+
+def _over(name: str) -> Over:
+    point = _overs()[name]
+    try:
+        found: Over = point.load()
+    except (ImportError, AttributeError) as problem:
+        what = f"{point.value} cannot be loaded: {problem}"
+        raise UsageProblem(f"--over {name}", what, f"--over {ENGINE}") from problem
+    return found
 
 
 def run_rounds(
@@ -255,26 +212,3 @@ def _print(text: str) -> None:
     """Prints what the terminal's encoding has, and the rest by its number."""
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding))
-
-
-# --- demo ---------------------------------------------------------------------------------------
-
-
-def show_demo(args: argparse.Namespace) -> int:
-    """Play and show; an interrupt ends it with the summary so far."""
-    from controller.sim.demo import Demo
-    from controller.sim.screen import screen_for
-
-    games = GAMES if args.game == "all" else (args.game,)
-    plan = Plan(games, args.rounds, args.seats, args.seed)
-    screen = screen_for(sys.stdout, speed=args.speed, plain=args.plain)
-    demo = Demo(plan, screen)
-    interrupted = False
-    try:
-        demo.run()
-    except KeyboardInterrupt:
-        interrupted = True
-    finally:
-        screen.stop()  # a terminal gets its cursor back whatever happened
-    demo.summary(interrupted=interrupted)
-    return EXIT_INTERRUPTED if interrupted else 0

@@ -124,7 +124,8 @@ CONDITIONS: Final[dict[str, str]] = {
     ),
     # the dealer
     "reveal_hole": (
-        "the decks hold the card, or the floor has confirmed it; and it is what the check said"
+        "the decks hold the card, or the floor has confirmed one from the felt, which counts then; "
+        "and it is what the check said"
     ),
     "late_card": "more than one card was missed, and the card may be used",
     "late_last_card": "one missed card is left, and the card may be used",
@@ -171,6 +172,10 @@ CONDITIONS: Final[dict[str, str]] = {
     "dealer_card_missed": "the deal is not over, and its cards can lie as if that place came last",
     "seat_missed": "the deal is not over, and its cards can lie as if the seat were not in",
     "seat_shorted": "the deal is not over, and its cards can lie as if that place came last",
+    "card_misread": (
+        "it came face up, by the deal, to a hand that is in turn or stood by itself, or to the "
+        "dealer; nobody has decided, and nothing was paid since"
+    ),
     "shuffle_short_or_long": "a card is missing or too many",
     "shoe_short_or_long": "the shoe is connected and does not hold as many cards as the decks",
     "hole_duplicate": "the floor has confirmed no card there, and the decks hold this one no more",
@@ -207,7 +212,11 @@ CONDITIONS: Final[dict[str, str]] = {
     "way_burn": "the way on is burn, and it is not that a dealer was relieved",
     "way_relief_burn": "the way on is burn, and a dealer was relieved",
     "resume_*": "that is where it was stopped, or where the ruling leads",
+    "way_device_check": "the way on is device check, and the device is still gone",
+    "way_device_there": "the way on is device check, and the device is back",
     "enter_card": "the decks hold the card",
+    "entered_card_unknown": "somebody looks at the card, and it is not the hole card",
+    "another_card_unknown": "the shoe tells it of another card, or it is the hole card",
     "device_agrees": "it is the device that was lost, the same one, and its counters agree",
     "device_disagrees": "it is another device, or its identity or counters do not agree",
     "accept_counters": _SECOND,

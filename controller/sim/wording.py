@@ -118,6 +118,7 @@ EVENTS: Final[dict[str, str]] = {
     "SeatMissed": "a seat got no cards",
     "SeatShorted": "a seat got one card only",
     "CardUnreadable": "a card cannot be read",
+    "CardMisread": "a card was read as another one",
     "CardEntered": "a card is entered from the felt",
     "CardConfirmed": "the entered card is confirmed",
     "CardRejected": "the entered card is rejected",

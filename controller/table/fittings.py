@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
+from structlog.contextvars import bound_contextvars
 
 from controller.procedure.events import Device
 from controller.table.keepers import RecordKeeper
@@ -148,5 +149,11 @@ class Fittings:
     def work(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         """What runs for each device, with a name."""
         for serial, one in self.served.items():
-            yield f"device {serial}", one.supervisor.run()
-            yield f"link {serial}", one.link.run()
+            yield f"device {serial}", _of(serial, one.supervisor.run)
+            yield f"link {serial}", _of(serial, one.link.run)
+
+
+async def _of(serial: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Lines for engineers say whose they are."""
+    with bound_contextvars(device=serial):
+        await run()

@@ -172,10 +172,14 @@ class Link:
 
 def entry_of(happening: told.AnyHappening, device: Device) -> Entry:
     """What is recorded of it. None of them holds a card."""
+    return Entry("link", By("device", device), data_of(happening))
+
+
+def data_of(happening: told.AnyHappening) -> dict[str, Any]:
+    """All that it says but when, in plain words."""
     names = (name for name in happening.__struct_fields__ if name not in ("serial", "at"))
     fields = {name: _plain(getattr(happening, name)) for name in names}
-    data = {"what": type(happening).__name__, "device": happening.serial, **fields}
-    return Entry("link", By("device", device), data)
+    return {"what": type(happening).__name__, "device": happening.serial, **fields}
 
 
 def _plain(value: Any) -> Any:

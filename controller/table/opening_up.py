@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
-from controller.audit.clock import Clock
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec.structs import replace
+
+from controller.audit.clock import Clock, SystemClock
 from controller.audit.identity import identity_of
 from controller.audit.log import Log
 from controller.audit.notes import SigningKey
 from controller.audit.opening import Opening
 from controller.audit.problems import OtherTable
+from controller.audit.records import By, Entry
 from controller.audit.signing import table_name
 from controller.procedure.engine import Procedure
+from controller.rules.problem import UsageProblem
 from controller.table.parts import Parts
 from controller.table.recovery import Recovered, recover
 
+MOST_BEHIND: Final = timedelta(minutes=1)
+"""A clock that is a little behind the record was set while the controller was away: the record
+tells of that. One that is further behind is wrong, or was wrong before."""
+_BELIEVED: Final = "clock believed"
+
+
+class ClockBehind(UsageProblem):
+    """The machine's clock is before the record's last entry."""
+
 
 def open_record(
-    parts: Parts, procedure: Procedure, utc: Clock | None = None
+    parts: Parts,
+    procedure: Procedure,
+    utc: Clock | None = None,
+    believed: tuple[str, str] | None = None,
 ) -> tuple[Log, Recovered]:
-    """The record, begun, and where the table goes on. RecordProblem: then it is let go of."""
+    """The record, begun, and where the table goes on. `believed`: two people who say that the clock
+    is right though the record is ahead of it. RecordProblem, ClockBehind: then it is let go of."""
     opening = Opening.at(parts.record, table=parts.name)
     try:
         _check_key(opening, parts.keys.table)
+        behind = _behind(opening, utc or SystemClock())
+        if believed is None and behind is not None:
+            raise behind
         devices = [(one.device, one.serial) for one in parts.devices]
         found = recover(opening, procedure, devices)
     except BaseException:
         opening.close()
         raise
+    found = replace(found, believed=None if behind is None else believed)
     log = Log.begin(
         opening,
         identity_of(parts.name, parts.what),
@@ -49,3 +72,23 @@ def _check_key(opening: Opening, key: Ed25519PrivateKey) -> None:
     if str(ours) != opened.table_key:
         what = "was begun with another table's key than the one that is given"
         raise OtherTable(opening.record, what, "name the keys that it was begun with")
+
+
+def _behind(opening: Opening, utc: Clock) -> ClockBehind | None:
+    """Times that go back by hours mislead whoever reads the record, and lock-outs go by them."""
+    last = opening.last_told
+    now = utc().utc
+    if last is None or timedelta(microseconds=last.utc - now) <= MOST_BEHIND:
+        return None
+    what = f"says {_when(now)}, but the record goes to {_when(last.utc)}"
+    allowed = "a clock that is set right; if it is right now: --believe-clock, once"
+    return ClockBehind("the machine's clock", what, allowed)
+
+
+def _when(utc: int) -> str:
+    return datetime.fromtimestamp(utc // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def belief(two: tuple[str, str]) -> Entry:
+    """What is recorded where two people have said that the clock is right."""
+    return Entry("person", By("floor", two[0]), {"what": _BELIEVED, "two": list(two)})

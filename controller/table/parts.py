@@ -90,6 +90,8 @@ class World(Struct, frozen=True):
     clock: Callable[[], int] = monotonic_us
     utc: Clock | None = None
     write: Callable[[Log, Callable[[Failed], None]], Writing] = Book
+    believed: tuple[str, str] | None = None
+    """Two people who say that the clock is right though the record is ahead of it."""
 
 
 REAL: Final = World()

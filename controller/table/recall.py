@@ -16,10 +16,17 @@ from msgspec.structs import replace
 from controller.audit.entries import read_made
 from controller.audit.records import Record
 from controller.procedure import events as e
-from controller.procedure.effects import DecksOut, Discarded, Effect, Told
+from controller.procedure.effects import (
+    DecksOut,
+    Discarded,
+    Effect,
+    RoundVoid,
+    Ruled,
+    Told,
+)
 from controller.procedure.events import Event
 from controller.rules.cards import Card
-from controller.rules.rulings import Irregularity
+from controller.rules.rulings import Irregularity, Way
 
 Suspicion: TypeAlias = Literal["duplicate", "foreign_back", "short", "long", "factory_order"]
 
@@ -31,6 +38,15 @@ class Face(Struct, frozen=True, gc=False):
     """Its position in the loading, from 1."""
     card: Card
     back: int = 0
+
+
+_UNKNOWN: Final = Face(0, -1)
+_GONE: Final = frozenset(
+    (what.value, way.value)
+    for what in (Irregularity.CARD_UNREADABLE, Irregularity.UNKNOWN_CARD)
+    for way in (Way.DISCARD, Way.BURN)
+)
+"""Rulings after which nobody reads the card from the felt."""
 
 
 class Recall(Struct, frozen=True):
@@ -61,11 +77,35 @@ class Recall(Struct, frozen=True):
     """The shuffler has begun and not ended: a door that is open is in its way."""
     alarmed: frozenset[Suspicion] = frozenset()
     """What people were told of this loading, and need not be told again."""
+    unsure: tuple[Face, ...] = ()
+    """Cards that came and are not known for sure. The last one is read from the felt first; its
+    position is 0 until it is told."""
+    entered: Card = -1
+    """What the dealer has read of the last one; the floor is to confirm it."""
 
     # --- what happens ---------------------------------------------------------------------
 
     def decided(self, event: Event, effects: tuple[Effect, ...]) -> Recall:
         """The procedure has taken an event."""
+        known = self._effected(event, effects)
+        match event:
+            case e.DecksChanged() | e.TableOpened():
+                return Recall(loading=known.loading, shuffling=known.shuffling)
+            case e.ShuffleStarted():
+                # What was to be pulled out went into the shuffle with all others.
+                return replace(known, discarding=0)
+            case e.CardUnreadable() | e.UnknownCardDrawn() if event.actor.role == "device":
+                return replace(known, unsure=(*known.unsure, _UNKNOWN))
+            case e.CardMisread():
+                return known._misread()
+            case e.CardEntered():
+                return replace(known, entered=event.card)
+            case e.CardConfirmed():
+                return known._confirmed()
+            case _:
+                return known
+
+    def _effected(self, event: Event, effects: tuple[Effect, ...]) -> Recall:
         known = self
         for effect in effects:
             if isinstance(effect, Discarded) and isinstance(event, e.FaceUpCardFound):
@@ -73,12 +113,11 @@ class Recall(Struct, frozen=True):
             elif isinstance(effect, Told) and effect.what == Irregularity.DECK_SUSPECT.value:
                 known = known.told_of(event)
             elif isinstance(effect, DecksOut):
-                known = replace(known, back=0, former=0)
-        if isinstance(event, e.DecksChanged | e.TableOpened):
-            return Recall(loading=known.loading, shuffling=known.shuffling)
-        if isinstance(event, e.ShuffleStarted):
-            # What was to be pulled out went into the shuffle with all others.
-            return replace(known, discarding=0)
+                known = replace(known, back=0, former=0, unsure=())
+            elif isinstance(effect, RoundVoid):
+                known = replace(known, unsure=())
+            elif isinstance(effect, Ruled) and (effect.what, effect.way) in _GONE:
+                known = replace(known, unsure=known.unsure[:-1])
         return known
 
     def told_of(self, event: Event) -> Recall:
@@ -111,11 +150,39 @@ class Recall(Struct, frozen=True):
                 pulled = max(self.discarding - bool(data.get("discarded")), 0)
                 cut = self.cut or data["what"] == "CutCardCame"
                 last = max(self.last, data["pos"])
-                return replace(self, last=last, discarding=pulled, cut=cut)
+                known = replace(self, last=last, discarding=pulled, cut=cut)
+                return known if data["what"] == "CutCardCame" else known._placed(data["pos"], 0)
             case _:
                 return self
 
+    def _placed(self, pos: int, back: int) -> Recall:
+        """Where the card lay that is not known for sure, if that is the one."""
+        if not self.unsure or self.unsure[-1].pos:
+            return self
+        return replace(self, unsure=(*self.unsure[:-1], Face(pos, -1, back)))
+
+    def _misread(self) -> Recall:
+        """What was seen last is another card than the shoe took it for."""
+        if not self.faces:
+            return replace(self, unsure=(*self.unsure, _UNKNOWN))
+        last = replace(self.faces[-1], card=-1)
+        return replace(self, faces=self.faces[:-1], unsure=(*self.unsure, last))
+
+    def _confirmed(self) -> Recall:
+        """It is seen as what it is on the felt, not as what the shoe took it for."""
+        if not self.unsure:
+            return self
+        *others, card = self.unsure
+        known = replace(self, unsure=tuple(others), entered=-1)
+        if not card.pos or self.entered < 0:
+            return known
+        return replace(known, faces=(*self.faces, replace(card, card=self.entered)))
+
     def _seen(self, data: Any) -> Recall:
+        placed = self._placed(data["pos"], data["back"])
+        if placed is not self:
+            back = self.back or data["back"]
+            return replace(placed, back=back, last=max(self.last, data["pos"]))
         face = Face(data["pos"], data["card"], data["back"])
         back = self.back or data["back"]
         last = max(self.last, face.pos)

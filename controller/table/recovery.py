@@ -30,8 +30,10 @@ from controller.procedure.states import State, Step
 from controller.table.arming import Arms
 from controller.table.hearing import CONTROLLER, Now
 from controller.table.keepers import Stood
+from controller.table.people_recovery import standing_before
 from controller.table.recall import Recall, recalled
 from controller.table.shown import beneath, payment_prompt
+from controller.table.signing_in import START, Standing
 from controller.table.taking import face_down
 from controller.table.troubles import NO_TROUBLES, Trouble, Troubles
 from firmware_protocol.link_cursor import Cursor
@@ -71,6 +73,10 @@ class Recovered(Struct, frozen=True):
     stood: Mapping[str, Stood]
     """How far each device's log goes, by serial number."""
     known: Mapping[str, Known]
+    standing: Standing = START
+    """Who was signed in, and whose PIN is not looked at for a while."""
+    believed: tuple[str, str] | None = None
+    """Two people who say that the clock is right though the record is ahead of it."""
 
 
 def recover(
@@ -90,6 +96,7 @@ def recover(
         e.ControllerRestarted(CONTROLLER) if open_now(s) else None,
         MappingProxyType({serial: stood(opening, serial) for _, serial in every}),
         MappingProxyType({serial: _known(opening, serial) for _, serial in every}),
+        standing_before(opening),
     )
 
 
@@ -164,11 +171,14 @@ def _told(record: Record) -> str:
 
 
 def _recall(opening: Opening) -> Recall:
-    """From the loading of the shoe on."""
+    """From the loading before the shoe's last one on, for batches take turns; or from where other
+    decks came."""
     found: list[Record] = []
+    loadings = 0
     for records in _backwards(opening):
         found = [*records, *found]
-        if any(_loads(record) for record in records):
+        loadings += sum(_loads(record) for record in records)
+        if loadings > 1:
             break
     return recalled(found)
 

@@ -31,10 +31,12 @@ from controller.table.hearing import Ear, Heard
 from controller.table.items import Closing, Done, Start, Stopped
 from controller.table.links import START_WAIT
 from controller.table.mending import Mending
-from controller.table.opening_up import open_record
+from controller.table.opening_up import belief, open_record
 from controller.table.parts import REAL, Parts, World
+from controller.table.person_entries import SignedIn
 from controller.table.recovery import Recovered
 from controller.table.relearning import Relearning
+from controller.table.relieving import relief, relieves
 from controller.table.sent_acts import BadAct, read_act
 from controller.table.shown import Shown
 from controller.table.table import Table
@@ -58,6 +60,9 @@ class RunningTable:
         self.parts = parts
         self._world = world
         self._watchers: list[Callable[[Done], None]] = []
+        self._lookers: list[Callable[[], None]] = []
+        self._dealt = ""
+        """Who signed in as dealer last, since this start or since the table was closed."""
         self._group: asyncio.TaskGroup | None = None
         self._ending = False
         self._relearnt = asyncio.Event()
@@ -83,8 +88,17 @@ class RunningTable:
         return await self.table.act(read_act(sent, actor, self._ear, second=second))
 
     async def record(self, entry: Entry) -> Done:
-        """Something for the record alone."""
-        return await self.table.record(entry)
+        """Something for the record alone; but a dealer who takes another one's place at an open
+        table is told to the procedure in the same write."""
+        said = entry.data
+        if not isinstance(said, SignedIn) or said.role != "dealer":
+            return await self.table.record(entry)
+        if relieves(said, self._dealt):
+            done = await self.table.act(relief(entry))
+        else:
+            done = await self.table.record(entry)
+        self._dealt = said.name
+        return done
 
     async def shuffle_again(self, actor: Actor) -> Done:
         """Somebody has looked at the shuffler: it does not shuffle, and shall. BadAct."""
@@ -108,6 +122,10 @@ class RunningTable:
         """From now on `told` is told of each thing that was recorded, at once; it must not wait."""
         self._watchers.append(told)
 
+    def watch_all(self, told: Callable[[], None]) -> None:
+        """The same of whatever may be seen to stand otherwise, also while nothing is recorded."""
+        self._lookers.append(told)
+
     def supervisor(self, serial: str) -> Supervisor:
         """LookupError where the table has no such device."""
         return self.fittings.served[serial].supervisor
@@ -115,13 +133,14 @@ class RunningTable:
     # --- beginning and ending -------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """RecordProblem where the record does not open; then nothing is left open."""
+        """RecordProblem, ClockBehind where the record does not open; then nothing is left open."""
         if self._group is not None:
             raise ValueError("a table runs once")
         parts, world, loop = self.parts, self._world, asyncio.get_running_loop()
         self._group = asyncio.TaskGroup()
         procedure = Procedure(parts.game)
-        self.log, found = open_record(parts, procedure, world.utc)
+        self.log, found = open_record(parts, procedure, world.utc, world.believed)
+        self.standing = found.standing
         try:
             self._build(procedure, found)
             self.book = world.write(
@@ -164,6 +183,8 @@ class RunningTable:
         self._mending = Mending(self.table)
         self.fittings = Fittings(parts, self._world, self.table, found, unkept=self._mending.failed)
         self._mending.watch(self.fittings.kept)
+        if found.believed is not None:
+            self.table.later(belief(found.believed))
 
     async def _append(self, *entries: Entry) -> tuple[Appended, ...]:
         return await self.book.append(*entries)
@@ -234,6 +255,8 @@ class RunningTable:
             self.fittings.outlets.want(shown)
         if shown.stopped:
             self._mending.failed()
+        for told in self._lookers:
+            told()
 
     def _told(self, done: Done) -> None:
         starting = self.fittings.starting
@@ -246,8 +269,12 @@ class RunningTable:
                         starting.want(self.parts.game.decks)
                 elif one.answer.state.step is not Step.SHUFFLING:
                     starting.over()
+        if done.state.step is Step.CLOSED:
+            self._dealt = ""
         for told in self._watchers:
             told(done)
+        for look in self._lookers:
+            look()
 
     # --- the end --------------------------------------------------------------------------
 

@@ -24,7 +24,14 @@ from controller.procedure.rows import EVENTS
 from controller.procedure.states import Spare, State, Step
 from controller.table.hearing import Ear, Heard, Now
 from controller.table.items import Make
-from controller.table.shoe_words import called_twin, doubtful, opened, suspicions, takes
+from controller.table.shoe_words import (
+    backs,
+    called_twin,
+    doubtful,
+    opened,
+    suspicions,
+    takes,
+)
 
 MOST: Final = 2**53
 """No number of an act is as large, so that any program can read it."""
@@ -83,25 +90,43 @@ def read_act(
     sent: Mapping[str, Any], actor: Actor, ear: Ear, *, second: Actor | None = None
 ) -> Make:
     """What was sent, as something to be done with what the table knows then. BadAct."""
-    name = sent.get("type")
     if actor.role not in ROLES:
         raise BadAct(f"a {actor.role} sends no acts; allowed: {', '.join(ROLES)}")
-    if not isinstance(name, str) or name not in NAMES:
-        told = f"{name!r}" if isinstance(name, str) and len(name) <= 40 else "of this type"
-        raise BadAct(f"there is no act {told}; allowed: {', '.join(NAMES)}")
-    for people in ("actor", "second"):
-        if people in sent:
-            raise BadAct(f"an act says nothing of its {people}: that is who has signed for it")
+    name = _name(sent)
     by_vault = VAULT_ACTS.get(name)
     if by_vault is not None:
-        if len(sent) > 1 or second is not None:
-            raise BadAct(f"{name} has no fields and no second person")
+        _check_vault_act(name, sent, second)
         return lambda now: by_vault(now, actor, ear)
     event = _event(_BY_NAME[name], sent, actor, second)
     if isinstance(event, e.ErrorCardExposed):
         exposed = event
         return lambda now: _exposed(now, exposed, ear)
     return lambda now: Heard((event,))
+
+
+def kind_of(sent: Mapping[str, Any]) -> type[Event] | None:
+    """Which event it would bring, whoever does it; None where the vault knows. BadAct."""
+    name = _name(sent)
+    if name in VAULT_ACTS:
+        _check_vault_act(name, sent, None)
+        return None
+    return type(_event(_BY_NAME[name], sent, _ANYBODY, None))
+
+
+def _name(sent: Mapping[str, Any]) -> str:
+    name = sent.get("type")
+    if not isinstance(name, str) or name not in NAMES:
+        told = f"{name!r}" if isinstance(name, str) and len(name) <= 40 else "of this type"
+        raise BadAct(f"there is no act {told}; allowed: {', '.join(NAMES)}")
+    for people in _PEOPLE:
+        if people in sent:
+            raise BadAct(f"an act says nothing of its {people}: that is who has signed for it")
+    return name
+
+
+def _check_vault_act(name: str, sent: Mapping[str, Any], second: Actor | None) -> None:
+    if len(sent) > 1 or second is not None:
+        raise BadAct(f"{name} has no fields and no second person")
 
 
 def _event(kind: type[Event], sent: Mapping[str, Any], actor: Actor, second: Actor | None) -> Event:
@@ -132,6 +157,7 @@ def _event(kind: type[Event], sent: Mapping[str, Any], actor: Actor, second: Act
 
 
 _PEOPLE: Final = ("actor", "second")
+_ANYBODY: Final = Actor("dealer", "")
 
 # What is asked for before its time, or by somebody who may not, is refused without the vault being
 # asked: a refusal is recorded, and is the same whatever the card is.
@@ -152,13 +178,16 @@ def _reveal(now: Now, actor: Actor, ear: Ear) -> Heard:
     s = now.state
     if s.step is not Step.REVEAL or not _may(ear, e.HoleRevealed, actor):
         return Heard((e.HoleRevealed(actor, -1, ""),))
+    card, opening = ear.vault.reveal(s.hole)
+    shown = e.HoleRevealed(actor, card, opening)
+    if s.read >= 0:  # it lies there since, and people have read it from the felt
+        return Heard((shown,))
     read = ear.vault.read(s.hole).open()
     seen = opened(ear, s.round, s.hole, read)
-    doubt = doubtful(ear, read) if s.read < 0 else None
+    doubt = doubtful(ear, read)
     if doubt is not None:
-        return Heard((doubt,), notes=(seen,))
-    card, opening = ear.vault.reveal(s.hole)
-    events = (e.HoleRevealed(actor, card, opening), *suspicions(ear, now.recall, read))
+        return Heard((doubt, *backs(ear, now.recall, read)), notes=(seen,))
+    events = (shown, *suspicions(ear, now.recall, read))
     return Heard(events, notes=(seen,), twin=called_twin(read))
 
 
@@ -177,7 +206,7 @@ def _lay(now: Now, actor: Actor, ear: Ear) -> Heard:
     seen = opened(ear, s.round, spare.commitment, read)
     doubt = doubtful(ear, read)
     if doubt is not None:
-        return Heard((doubt,), notes=(seen,))
+        return Heard((doubt, *backs(ear, now.recall, read)), notes=(seen,))
     events = (e.CardDrawn(actor, read.card, spare=True), *suspicions(ear, now.recall, read))
     return Heard(events, notes=(seen,), twin=called_twin(read))
 

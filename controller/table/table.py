@@ -100,6 +100,11 @@ class Table:
         """Seconds for which the record has not answered."""
         return 0.0 if self._since is None else asyncio.get_running_loop().time() - self._since
 
+    @property
+    def waiting(self) -> int:
+        """Things that wait for their turn."""
+        return self._queue.qsize()
+
     # --- what comes -----------------------------------------------------------------------
 
     async def heard(

@@ -176,7 +176,7 @@ class _Work:
 
     def changes(self, heard: Heard) -> None:
         self.troubles = self.troubles.after(heard.wrong, heard.right)
-        if heard.twin:
+        if heard.twin and "duplicate" not in self.recall.alarmed:
             self.recall = replace(self.recall, twin=True)
 
     def _once(self) -> DeviceCursor | None:

@@ -53,11 +53,15 @@ class Setup(Struct, frozen=True, kw_only=True):
     gone: Status = Status.NO_DEVICE
     breaks: tuple[str, ...] = ()
     seats: tuple[int, ...] = ()
+    gap_ms: int | None = None
+    """Of a shoe: from one card to the next; None: as long as hands take."""
     seed: int | None = None
     sync: bool = True
 
     def mechanism(self) -> Callable[[], Mechanism]:
         options: dict[str, Any] = {"seats": self.seats} if self.seats else {}
+        if self.gap_ms is not None and self.device_class is DeviceClass.SHOE:
+            options["gap_ms"] = self.gap_ms
         return partial(_MECHANISMS[self.device_class], **options)
 
     def random(self, what_for: str) -> Callable[[int], bytes]:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from controller.audit.notes import VerifierKey
 from controller.audit.verify import Report, Verification
-from controller.audit.verify_witness import Seen
+from controller.audit.verify_witness import Sighting
 
 
 def verify(
     place: Path,
-    witness: Seen | None = None,
+    witness: Sighting | None = None,
     *,
     replay: bool = True,
     table_key: VerifierKey | None = None,

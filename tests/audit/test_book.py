@@ -13,9 +13,9 @@ from controller.audit import book as book_module
 from controller.audit.book import Book
 from controller.audit.disk import RealDisk
 from controller.audit.log import Log
-from controller.audit.problems import Busy, Failed, NoRoom
+from controller.audit.problems import Busy, Failed, Late, NoRoom
 from controller.audit.records import By, Entry
-from controller.audit.staging import TooLarge
+from controller.audit.staging import Ready, TooLarge
 from drivers.sealed import SealedCard
 from tests.audit.table import ANN, FakeClock, begun, everything, handed_in, kinds, note, seqs
 
@@ -181,7 +181,7 @@ def test_no_room_is_told_to_who_asked_and_goes_by(
     def full(entries: object) -> None:
         raise NoRoom(place, "there is no room", "make some")
 
-    monkeypatch.setattr(log, "write", full)
+    monkeypatch.setattr(log, "write_ready", full)
     with pytest.raises(NoRoom):
         book.hand_in(note("not now")).result(10)
     assert book.failed is None
@@ -203,6 +203,86 @@ def test_giving_up_waiting_does_not_take_it_back(place: Path, gate: Gate, book: 
         b'{"text":"recorded all the same"}',
         b'{"text":"after it"}',
     ]
+
+
+def test_who_has_waited_too_long_is_told_and_nothing_is_recorded_behind_it(
+    place: Path, gate: Gate, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book_module, "APPEND_WAIT", 0.2)
+    told: list[Failed] = []
+    book = Book(log, told.append)
+
+    async def patient() -> tuple[BaseException, ...]:
+        await book.append(note("in time"))
+        gate.open_again.clear()
+        first = asyncio.create_task(book.append(note("it came late")))
+        await asyncio.to_thread(gate.waits.wait, 10)
+        second = asyncio.create_task(book.append(note("behind it"), note("and this")))
+        outcomes = await asyncio.gather(first, second, return_exceptions=True)
+        with pytest.raises(Late):
+            await book.append(note("later"))
+        return tuple(one for one in outcomes if isinstance(one, BaseException))
+
+    problems = asyncio.run(patient())
+    assert [type(one) for one in problems] == [Late, Late]
+    words = "nothing is recorded any more since: the disk has not answered for 0.2 s"
+    assert words in str(problems[0])
+    assert book.failed is problems[0]
+    assert told == [book.failed]
+    with pytest.raises(Late):
+        book.hand_in(note("later"))
+    gate.open_again.set()
+    with pytest.raises(Late):
+        book.close_now()
+    # As a kill would leave it: what the disk had begun with, and not a word more.
+    assert [data for _, data in handed_in(place)] == [
+        b'{"text":"in time"}',
+        b'{"text":"it came late"}',
+    ]
+    assert kinds(everything(place))[-2:] == ["note", "note"]
+    begun(place).close()
+
+
+def test_no_timer_stays_behind_where_nobody_waits(book: Book, gate: Gate) -> None:
+    def running() -> int:
+        scheduled: list[asyncio.TimerHandle] = vars(asyncio.get_running_loop())["_scheduled"]
+        return sum(not timer.cancelled() for timer in scheduled)
+
+    async def story() -> None:
+        for _ in range(3):
+            gate.open_again.clear()
+            waiting = [asyncio.create_task(book.append(note(f"{at}"))) for at in range(20)]
+            await asyncio.sleep(0)
+            assert running() == 1
+            gate.open_again.set()
+            await asyncio.gather(*waiting)
+            assert running() == 0
+
+    asyncio.run(story())
+
+
+def test_what_comes_back_too_late_is_nobodys_any_more(
+    gate: Gate, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that shares the write with who was told that nobody knows is told the same."""
+    monkeypatch.setattr(book_module, "APPEND_WAIT", 0.1)
+    book = Book(log)
+
+    async def impatient() -> None:
+        with pytest.raises(Late):
+            await book.append(note("together with it"))
+
+    gate.open_again.clear()
+    first = book.hand_in(note("first"))
+    assert gate.waits.wait(10)
+    shared = book.hand_in(note("handed in"))
+    asyncio.run(impatient())
+    gate.open_again.set()
+    for one in (first, shared):
+        with pytest.raises(Late):
+            one.result(10)
+    with pytest.raises(Late):
+        book.close_now()
 
 
 def test_closing_records_what_waits(place: Path, gate: Gate, book: Book) -> None:
@@ -228,7 +308,7 @@ def test_a_fault_of_ours_leaves_nobody_waiting(
     def broken(entries: object) -> None:
         raise ZeroDivisionError("a fault of ours")
 
-    monkeypatch.setattr(log, "write", broken)
+    monkeypatch.setattr(log, "write_ready", broken)
     book = Book(log)
     with pytest.raises(Failed, match="a fault of ours"):
         book.hand_in(note("lost")).result(10)
@@ -255,14 +335,14 @@ def test_nothing_is_recorded_before_what_came_first(
     first = book.hand_in(note("first"))
     assert gate.waits.wait(10)
     large, small = book.hand_in(note("large")), book.hand_in(note("small"))
-    real = log.write
+    real = log.write_ready
 
-    def full(entries: list[Entry]) -> object:
-        if len(entries) > 1 or entries[0].data != b"small":
+    def full(entries: list[Ready]) -> object:
+        if len(entries) > 1 or b"small" not in entries[0].rest:
             raise NoRoom(place, "there is no room", "make some")
         return real(entries)
 
-    monkeypatch.setattr(log, "write", full)
+    monkeypatch.setattr(log, "write_ready", full)
     gate.open_again.set()
     assert first.result(10)
     for one in (large, small):

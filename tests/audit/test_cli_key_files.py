@@ -99,3 +99,91 @@ def test_the_verifier_by_itself_refuses_another_key(
             told(capsys, record, option, str(papers / name))
         assert left.value.code == 2
         assert words in capsys.readouterr().err
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    """A directory with keys of each kind."""
+    place = tmp_path / "private"
+    make(place, "table")
+    make(place, "hole")
+    make(place, "surveillance")
+    make(place, "witness", "floor.example/other")
+    return place
+
+
+@pytest.fixture
+def given_places(
+    record: Path, papers: Path, proof: Path, private: Path
+) -> tuple[Path, Path, Path, Path]:
+    return record, papers, proof, private
+
+
+TAKES = [
+    ("verify", "--table-key"),
+    ("verify", "--witness-key"),
+    ("cosign", "--table-key"),
+    ("check-proof", "--table-key"),
+    ("check-proof", "--witness-key"),
+    ("witnessed", "--witness-key"),
+]
+
+
+@pytest.mark.parametrize("pasted", [True, False])
+@pytest.mark.parametrize("name", ["table.key", "witness.key", "surveillance.key", "hole.key"])
+@pytest.mark.parametrize(("command", "option"), TAKES)
+def test_nothing_of_a_private_key_that_is_given_by_mistake_is_repeated(
+    command: str,
+    option: str,
+    name: str,
+    pasted: bool,
+    given_places: tuple[Path, Path, Path, Path],
+    capsys: Out,
+) -> None:
+    """All of a file, its last line, the key alone: pasted, or in a file."""
+    record, papers, proof, private = given_places
+    tmp_path = proof.parent
+    note = tmp_path / "w.note"
+    words: dict[str, tuple[object, ...]] = {
+        "verify": (record, "--checkpoint", note),
+        "cosign": (record, "--keys", papers, "--archive", tmp_path / "archive"),
+        "check-proof": (proof,),
+        "witnessed": (record, note),
+    }
+    secret = (private / name).read_text()
+    lines = secret.strip().splitlines()
+    body = max(lines, key=len) if name != "hole.key" else lines[-1]
+    assert len(body) >= 60
+    for text in (secret, lines[-1], body):
+        given: object = text
+        if not pasted:
+            given = tmp_path / "wrong"
+            (tmp_path / "wrong").write_text(text)
+        right = {"--table-key": papers / "table.pub", "--witness-key": papers / "witness.pub"}
+        options = [
+            word
+            for one in right
+            if (command, one) in TAKES
+            for word in (one, given if one == option else right[one])
+        ]
+        capsys.readouterr()
+        code = audit(command, *words[command], *options)
+        out, err = capsys.readouterr()
+        assert (code, out) == (2, "")
+        assert option in err
+        assert not [at for at in range(len(body) - 8) if body[at : at + 8] in err]
+
+
+@pytest.mark.parametrize(("command", "option"), TAKES[:2])
+def test_a_file_that_is_not_there_is_named(
+    command: str,
+    option: str,
+    record: Path,
+    papers: Path,
+    proof: Path,
+    tmp_path: Path,
+    capsys: Out,
+) -> None:
+    witness = ("--checkpoint", tmp_path / "w.note", "--witness-key", papers / "witness.pub")
+    assert audit(command, record, *witness, option, "papers/table.pub") == 2
+    assert f"{option}: papers/table.pub: no such file" in capsys.readouterr().err

@@ -20,7 +20,14 @@ from controller.audit.problems import (
     CannotWrite,
     Damaged,
     Failed,
+    IndexAhead,
+    IndexBusy,
+    IndexDamaged,
+    IndexNoRoom,
+    IndexOfOther,
+    IndexPlace,
     InUse,
+    Late,
     Missing,
     NoRecord,
     NoRoom,
@@ -28,9 +35,13 @@ from controller.audit.problems import (
     RecordProblem,
     Unexplained,
 )
+from controller.audit.reading import records
 from controller.audit.segments import segment_file
+from tests.audit.asked import verify
 from tests.audit.running import Runs, kinds
 from tests.audit.table import begun
+from tests.audit.verifying import read
+from tests.sim.a_round import changed
 
 
 @pytest.fixture
@@ -178,6 +189,53 @@ def test_a_disk_that_fails_or_is_full_is_exit_74(
     assert run().code == 0
 
 
+@pytest.mark.parametrize("room", [1, 2, 3])
+def test_a_disk_that_fills_up_ends_it_and_the_next_run_goes_on(
+    run: Runs, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.audit.cli_script.SCRIPTS_SIZE", 64 * 1024)
+    many = tuple(changed(id=f"R-{number}") for number in range(30))
+    made: list[Path] = []
+    real = RealDisk.create
+
+    def fills_up(disk: RealDisk, file: Path) -> int:
+        if len(made) == room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        made.append(file)
+        return real(disk, file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RealDisk, "create", fills_up)
+        ran = run(rounds=many)
+    assert ran.code == 74
+    told, said = ran.err.splitlines()[-2:]
+    assert said == (
+        "holecard: DIR: there is no room for the next segment: No space left on device; free 64 "
+        "KiB on its disk; nothing is lost"
+    )
+    there = [record for _, record in records(run.place)]
+    assert told == f"holecard: DIR: recorded, the last record is {there[-1].seq}"
+    shown = [line for line in ran.out.splitlines() if line.startswith("ok ")]
+    assert 0 < len(shown) < 30
+    assert sum(b'"type":"RoundOver"' in bytes(one.data) for one in there) in (
+        len(shown),
+        len(shown) + 1,  # it was over, and had not been told yet
+    )
+    assert len(kinds(run.place)) == there[-1].seq
+    right(run.place)
+    assert run(rounds=many).code == 0
+    now = [record for _, record in records(run.place)]
+    assert now[: len(there)] == there
+    assert now[-1].kind == "checkpoint"
+    right(run.place)
+
+
+def right(place: Path) -> None:
+    """As both verifiers see it."""
+    assert verify(place).findings == ()
+    assert read(place)["exit"] == 0
+
+
 def test_a_damaged_record_is_exit_1(run: Runs) -> None:
     run()
     file = segment_file(run.place, 1)
@@ -211,6 +269,13 @@ PROBLEMS: dict[RecordProblem, int] = {
     Failed("here", OSError("what")): 74,
     NoRoom("here", "what", "todo"): 74,
     Busy("here", "what", "todo"): 74,
+    Late("here", TimeoutError("what")): 74,
+    IndexAhead("here", "what", "todo"): 1,
+    IndexDamaged("here", "what", "todo"): 1,
+    IndexOfOther("here", "what", "todo"): 2,
+    IndexPlace("here", "what", "todo"): 2,
+    IndexBusy("here", "what", "todo"): 2,
+    IndexNoRoom("here", "what", "todo"): 74,
 }
 
 

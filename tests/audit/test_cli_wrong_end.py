@@ -5,17 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from threading import current_thread, main_thread
 
 import pytest
 
+from controller.audit import key_making
+from controller.audit.disk import RealDisk
 from controller.audit.ends import check_end
 from controller.audit.finding_records import of_seqs
-from controller.audit.following import Following
+from controller.audit.following import Durable, Following
 from controller.audit.frames import HEAD_SIZE
 from controller.audit.problems import Damaged, Missing, Unexplained
-from controller.audit.reading import read_segment
+from controller.audit.reading import read_segment, records
 from controller.audit.segments import numbers, segment_file
-from tests.audit.audit_command import Runs, rounds
+from tests.audit.audit_command import LEFT_OPEN, Runs, rounds
 from tests.audit.table import begun, note
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +68,35 @@ def test_what_is_good_is_shown_and_what_is_missing_is_told(
     assert len(ran.out.splitlines()) == lines
     assert f"records after seq 25{missing}" in ran.err
     assert ran.err.count("\n") == 1
+
+
+WITNESSING = ("cosign", "--keys", "{keys}", "--archive", "{folder}/archive", "--json")
+MORE: list[tuple[tuple[str, ...], bool]] = [
+    (("prove", "--seq", "5", "--json"), True),
+    (("prove", "--since", "9", "--json"), True),
+    (("prove", "--seq", "30", "--json"), False),
+    (("prove", "--round", "3", "--json"), False),
+    (WITNESSING, True),
+    (("open", "--round", "1", "--keys", "{keys}", "--json"), True),
+    (("open", "--round", "2", "--keys", "{keys}", "--json"), False),
+    (("open", "--round", "77", "--keys", "{keys}", "--json"), False),
+]
+
+
+@pytest.mark.parametrize(("words", "found"), MORE)
+def test_who_looks_from_outside_is_told_what_is_missing(
+    words: tuple[str, ...], found: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is good of it is proved, countersigned or opened all the same."""
+    runs = Runs(tmp_path, capsys)
+    runs.make(LEFT_OPEN, *rounds(1), {**LEFT_OPEN, "id": "R-8"})
+    key_making.make(runs.keys, "witness", "floor.example/archive")
+    here = [one.format(keys=runs.keys, folder=tmp_path) for one in words]
+    last = next(one.seq for _, one in records(runs.record) if one.round == 2)
+    flip(runs.record, last)
+    ran = runs(*here)
+    assert (ran.code, bool(ran.out)) == (1, found), ran.err
+    assert f"records after seq {last} are missing" in ran.line
 
 
 def test_a_case_of_it_is_made_and_what_is_missing_is_told(runs: Runs) -> None:
@@ -184,6 +216,57 @@ def test_who_follows_into_a_segment_that_does_not_go_on_is_told(tmp_path: Path) 
     assert [told.place.seq for told in following.more()] == [here + 1]
     with pytest.raises(Damaged, match=f"records after seq {here + 1} are missing"):
         following.check_end()
+
+
+class Watched(RealDisk):
+    """Before it syncs what it was given, somebody reads on."""
+
+    def __init__(self, record: Path) -> None:
+        self.record = record
+        self.durable: Durable | None = None
+        self.shown: list[int] = []
+        self.synced = 0
+        self.early: list[int] = []
+
+    def there(self) -> int:
+        return read_segment(self.record, numbers(self.record)[-1]).after.seq
+
+    def sync(self, fd: int) -> None:
+        ours = self.durable is not None and current_thread() is main_thread()
+        if ours and self.durable is not None:
+            seqs = [told.place.seq for told in self.durable.more()]
+            self.shown += seqs
+            self.early += [seq for seq in seqs if seq > self.synced]
+        super().sync(fd)
+        if ours:
+            self.synced = self.there()
+
+    def sync_directory(self, directory: Path) -> None:
+        super().sync_directory(directory)
+        if self.durable is not None and current_thread() is main_thread():
+            self.synced = self.there()  # a segment is whole before it has its name
+
+
+def test_who_follows_is_shown_nothing_that_may_not_be_on_the_disk(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    disk = Watched(record)
+    log = begun(record, disk=disk)
+    first = disk.synced = log.where.seq
+    disk.durable = Durable(Following(record))
+    for at in range(80):
+        log.write([note(str(at), 300), note("with it")])
+        if at % 9 == 0:
+            log.sign()
+    assert numbers(record)[-1] > 2
+    assert disk.early == []
+    assert disk.shown == list(range(first + 1, disk.shown[-1] + 1))
+    assert disk.shown[-1] >= log.where.seq - 3
+    log.sign()
+    here = log.where.seq
+    assert disk.shown[-1] == here - 1
+    assert list(disk.durable.more()) == []
+    assert [told.place.seq for told in disk.durable.rest()] == [here]
+    log.close()
 
 
 def test_following_a_damaged_record_ends_with_it(runs: Runs) -> None:

@@ -38,7 +38,7 @@ _ALL_OF_THEM: Final = Wanted(
     event="CardDrawn",
     least=1,
     most=1 << 50,
-    irregularity="misdeal",
+    irregularity="late_wager",
     person="floor",
     problem=True,
 )

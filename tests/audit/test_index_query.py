@@ -81,7 +81,7 @@ def _fits(one: Seen, wanted: Wanted) -> bool:
     w, row = wanted, one.row
     low, high = w.rounds or (0, 1 << 60)
     seat = w.seat
-    least = -1 if w.least is None else w.least
+    least = -(1 << 63) if w.least is None else w.least
     most = 1 << 60 if w.most is None else w.most
     in_amounts = any(
         least <= amount <= most and (seat is None or at == seat) for amount, at in one.amounts

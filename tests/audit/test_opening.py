@@ -1,10 +1,12 @@
 """What is found at a place where a record is to be opened, and what is said of it."""
 
+import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.frames import chained, pack
 from controller.audit.log import Log
@@ -17,9 +19,11 @@ from controller.audit.problems import (
     NoRecord,
     OtherTable,
     RecordProblem,
+    Unexplained,
 )
 from controller.audit.reading import read_segment, record_of, segments
 from controller.audit.segments import HEADER_SIZE, SPARE, segment_file
+from controller.audit.signatures import BadSignature
 from controller.audit.tree import leaf_hash
 from controller.audit.unsigned import Unsigned
 from tests.audit.table import (
@@ -205,6 +209,77 @@ def test_problems_say_what_to_do() -> None:
     assert str(problem) == "records/mega-1: is full of sand; empty it"
 
 
+def everything_in(folder: Path) -> dict[str, bytes | None]:
+    every = sorted(folder.rglob("*"))
+    return {str(one): one.read_bytes() if one.is_file() else None for one in every}
+
+
+def refused(place: Path, problem: type[Exception]) -> None:
+    """A start that is refused, and leaves everything as it was."""
+    before = everything_in(place.parent)
+    with pytest.raises(problem):
+        begun(place)
+    assert everything_in(place.parent) == before
+
+
+def test_a_start_that_is_refused_leaves_nothing_behind(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = everything_in(place.parent)
+    opened(place)
+    assert everything_in(place.parent) == before
+    place.mkdir()
+    opened(place)
+    assert everything_in(place.parent) == {str(place): None}
+    place.rmdir()
+
+    written(place, 3)
+    (place / "lock").unlink()  # a copy that was made without it
+    opened(place)
+    assert not (place / "lock").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.audit.table.TABLE", "mega-2")
+        refused(place, OtherTable)
+    segment = segment_file(place, 1)
+    whole = segment.read_bytes()
+    segment.write_bytes(whole[:-1])
+    refused(place, Damaged)
+    segment.write_bytes(whole[:-9] + b"scribbled")
+    refused(place, Unexplained)
+    segment.write_bytes(whole)
+    other = Ed25519PrivateKey.generate()
+    with pytest.raises(BadSignature):
+        Log.begin(Opening.at(place, table=TABLE), IDENTITY, other)
+    assert not (place / "lock").exists()
+    written(place, 1)
+    assert (place / "lock").exists()
+
+
+def test_a_lock_that_was_taken_away_keeps_others_out_no_more(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between opening the file and locking it, whoever had made it goes and takes it away; then
+    somebody else begins."""
+    first = Opening.at(place, table=TABLE)
+    real = fcntl.flock
+    others: list[Opening] = []
+
+    def slow(fd: int, how: int) -> None:
+        monkeypatch.setattr("controller.audit.writer_lock.fcntl.flock", real)
+        first.close()
+        others.append(Opening.at(place, table=TABLE))
+        real(fd, how)
+
+    monkeypatch.setattr("controller.audit.writer_lock.fcntl.flock", slow)
+    with pytest.raises(InUse):
+        Opening.at(place, table=TABLE)
+    (other,) = others
+    with pytest.raises(InUse):
+        Opening.at(place, table=TABLE)
+    other.close()
+    opened(place)
+
+
 @pytest.mark.parametrize("left", ["cosigned", "tails", "index.db"])
 def test_a_record_whose_segments_are_gone_is_not_begun_anew(place: Path, left: str) -> None:
     written(place, 1)
@@ -216,6 +291,34 @@ def test_a_record_whose_segments_are_gone_is_not_begun_anew(place: Path, left: s
         file.unlink()
     with pytest.raises(NoRecord, match=f"holds no record, but {left}"):
         Opening.at(place, table=TABLE)
+
+
+def test_a_bare_directory_begins_a_record_only_where_none_has_begun(place: Path) -> None:
+    """What a start leaves that was cut short before its first segment, and what is left of a record
+    when its segments are taken away, are told apart by the lock."""
+    (place / "segments").mkdir(parents=True)
+    (place / "segments" / SPARE).write_bytes(bytes(SMALL))
+    (place / "lock").touch()
+    (place / "keys").mkdir()
+    log = begun(place)
+    log.close()
+    assert (place / "lock").read_text() == log.origin
+    first = {file.name: file.read_bytes() for file in place.glob("segments/0*.seg")}
+    for name in first:
+        (place / "segments" / name).unlink()
+    words = f"the record {log.origin} was begun here, and its segments are gone"
+    for gone in (place / "segments" / SPARE, place / "segments"):
+        before = everything_in(place)
+        with pytest.raises(Missing, match=f"{words}; .* a new record needs a directory of its own"):
+            Opening.at(place, table=TABLE)
+        assert everything_in(place) == before
+        gone.rmdir() if gone.is_dir() else gone.unlink(missing_ok=True)
+    (place / "segments").mkdir()
+    for name, data in first.items():
+        (place / "segments" / name).write_bytes(data)
+    (place / "lock").write_bytes(b"")  # a record that was begun before locks told of it
+    begun(place).close()
+    assert (place / "lock").read_text() == log.origin
 
 
 def test_an_old_image_is_not_gone_on_with(place: Path) -> None:

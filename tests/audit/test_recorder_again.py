@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import msgspec
@@ -28,6 +29,7 @@ from controller.procedure.states import State, Step
 from controller.sim.play import Stuck
 from controller.sim.runner import procedure_for
 from controller.sim.scripts import ScriptRound
+from tests.audit.asked import verify
 from tests.audit.dealing import KEYS, keyring
 from tests.audit.scripted import (
     decisions,
@@ -39,6 +41,7 @@ from tests.audit.scripted import (
     replayed,
     states,
 )
+from tests.audit.verifying import read
 from tests.sim.a_round import ROUND, changed
 
 
@@ -187,6 +190,54 @@ def test_a_disk_without_room_for_a_record_says_so(place: Path) -> None:
     with pytest.raises(NoRoom, match="no room"), recorder:
         play_recorded(recorder, scripted, None, procedure_for(scripted))
     assert record_all(place, [scripted])[0].ok
+
+
+class Room(RealDisk):
+    """A disk with room for so many more files."""
+
+    left = 1
+
+    def create(self, file: Path) -> int:
+        if not self.left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.left -= 1
+        return super().create(file)
+
+
+class Patient(Recorder):
+    """Makes room for one more segment when there is none, and takes the same step again."""
+
+    def __init__(self, place: Path, disk: Room, together: int) -> None:
+        super().__init__(place, SCRIPTS, keyring, size=24 * 1024, disk=disk, together=together)
+        self.room = disk
+        self.waited = 0
+
+    def step(self, s: State, e: Event, /) -> Decision | Refused:
+        while True:
+            before = (self.state, self.seq)
+            try:
+                return super().step(s, e)
+            except NoRoom:
+                assert (self.state, self.seq) == before
+                self.waited += 1
+                self.room.left = 1
+
+
+@pytest.mark.parametrize("together", [0, 3_000, 9_000])
+def test_a_step_for_which_there_was_no_room_is_taken_again(place: Path, together: int) -> None:
+    """Nothing stands there twice, nothing is left out, no hole card without what is sealed."""
+    scripted = read_rounds(place.parent, *(changed(id=f"R-{number}") for number in range(25)))
+    with Patient(place, Room(), together) as recorder:
+        for one in scripted:
+            assert play_recorded(recorder, one, None, procedure_for(one)).ok
+        recorder.room.left = 9
+    assert recorder.waited > 1
+    assert verify(place).findings == ()
+    assert read(place)["exit"] == 0
+    told = [type(event).__name__ for event in events(place)]
+    plain = place.parent / "plain"
+    record_all(plain, scripted)
+    assert told == [type(event).__name__ for event in events(plain)]
 
 
 # --- what the recorder is asked for -----------------------------------------------------------

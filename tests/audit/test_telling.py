@@ -81,9 +81,9 @@ def test_amounts_are_written_as_the_game_writes_them() -> None:
     }
     for game, words in (
         (b'{"currency":{"symbol":"CHF","minor_digits":2}}', "seat 1, Buster, CHF 25.50"),
-        (b'{"currency":null}', "seat 1, Buster, 2550"),
-        (b'{"other":"code"}', "seat 1, Buster, 2550"),
-        (b"[]", "seat 1, Buster, 2550"),
+        (b'{"currency":null}', "seat 1, Buster, 2,550 units"),
+        (b'{"other":"code"}', "seat 1, Buster, 2,550 units"),
+        (b"[]", "seat 1, Buster, 2,550 units"),
     ):
         opened = Opened("o", "s", "", "", "", "", msgspec.Raw(game), "", 0, 0, "direct")
         (line,) = lines(record_of("decision", wager), money_of(opened))

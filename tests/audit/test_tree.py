@@ -48,6 +48,22 @@ def test_every_size_has_the_root_that_the_rfc_defines() -> None:
         made.add(LEAVES[size])
 
 
+@given(st.integers(0, 130), st.lists(st.integers(0, 40), max_size=4))
+def test_many_at_once_are_as_one_by_one(size: int, steps: list[int]) -> None:
+    made = tree(size)
+    for step in steps:
+        made.grow(LEAVES[size : size + step])
+        size += step
+        assert (made.size, made.hashes) == (size, tree(size).hashes)
+
+
+def test_a_wrong_leaf_among_many_changes_nothing() -> None:
+    made = tree(5)
+    with pytest.raises(ValueError, match="a hash of 31 bytes"):
+        made.grow([*LEAVES[5:9], bytes(31)])
+    assert (made.size, made.hashes) == (5, tree(5).hashes)
+
+
 @given(st.lists(st.binary(max_size=40), max_size=200))
 def test_pymerkle_has_the_same_roots(records: list[bytes]) -> None:
     theirs = InmemoryTree(algorithm="sha256")

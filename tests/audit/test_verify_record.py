@@ -1,11 +1,13 @@
 """The verifier on records that are right, cut off, witnessed, or there only in part."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from controller import cli
 from controller.audit.verify_record import main
 from tests.audit.by_page import (
     ORIGIN,
@@ -250,6 +252,67 @@ def test_a_witnessed_checkpoint_that_is_none_is_refused(
     found = told(capsys, pen.save(tmp_path), *more)
     assert found["exit"] == 1
     assert words in found["wrong"]["what"]
+
+
+def forged(pen: Pen, size: int, how: str) -> str:
+    """What a witness was made to countersign, though no boot of this record has signed it."""
+    note = pen.note(size, by=Signer(ORIGIN, "a boot that never was"))
+    if how == "unsigned":
+        note = note.rpartition("\n\n")[0] + "\n\n"
+    elif how == "false":
+        right, wrong = pen.note(size), pen.note(size - 1)
+        note = right.rpartition("\n\n")[0] + "\n\n" + wrong.rpartition("\n\n")[2]
+    return WITNESS.cosign(note)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("unsigned", "is not signed by a boot of the record"),
+        ("false", f"the signature of {ORIGIN} is false"),
+        ("other key", "is not signed by a boot of the record"),
+    ],
+)
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_a_witness_signed_must_be_signed_by_the_table(
+    how: str, words: str, beside: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both verifiers: the witness's signature is right, and so is the root."""
+    pen = closed()
+    folder = pen.save(tmp_path / "record")
+    note = tmp_path / "seen.note"
+    given: tuple[str, ...] = ("--checkpoint", str(note), "--witness-key", WITNESS.vkey(4))
+    if beside:
+        given, note = (), folder / "cosigned" / "9.note"
+        note.parent.mkdir()
+    note.write_text(WITNESS.cosign(pen.note(9)), encoding="utf-8")
+    assert told(capsys, folder, *given)["exit"] == 0
+    note.write_text(forged(pen, 9, how), encoding="utf-8")
+    found = told(capsys, folder, *given)
+    assert found["exit"] == 1
+    assert words in found["wrong"]["what"]
+    assert cli.main(["audit", "verify", str(folder), "--no-replay", "--json", *given]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [one["what"] for one in findings if "table" in one["what"]] == [
+        one["what"] for one in findings
+    ]
+
+
+def test_what_a_witness_saw_of_boots_that_are_not_here_is_not_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pen = closed(8192, boots=3)
+    seen = tmp_path / "seen.note"
+    first = Signer(ORIGIN, f"{1:016x}")
+    seen.write_text(WITNESS.cosign(pen.note(9, by=first)), encoding="utf-8")
+    more = ("--checkpoint", str(seen), "--witness-key", WITNESS.vkey(4))
+    both = (pen.save(tmp_path / "all"), 0), (pen.save(tmp_path / "later", 3), 3)
+    for folder, code in both:
+        assert told(capsys, folder, *more)["exit"] == code
+        assert cli.main(["audit", "verify", str(folder), "--no-replay", "--json", *more]) == code
+        found = json.loads(capsys.readouterr().out)
+        assert found["findings"] == []
+        assert any("witness.example has seen" in one for one in found["unchecked"]) == (code == 3)
 
 
 def test_notes_beside_the_record_are_held_against_it(

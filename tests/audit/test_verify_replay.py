@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec.structs import replace
 
-from controller.audit.hole_opening import NotOpened, NotVoided, holes_of, open_hole
+from controller.audit.hole_opening import KeyDoesNotOpen, NotVoided, holes_of, open_hole
 from controller.audit.problems import Damaged
 from controller.audit.recording_vault import RecordingVault
 from controller.audit.records import By, Entry
@@ -167,7 +167,7 @@ def test_a_card_drawn_in_error_that_became_the_hole_card_is_opened_too(tmp_path:
     assert open_hole(place, hole, SURVEILLANCE_KEY) == ten_of_spades
     with pytest.raises(NotVoided):
         holes_of(place, 4)
-    with pytest.raises(NotOpened):
+    with pytest.raises(KeyDoesNotOpen):
         open_hole(place, hole, X25519PrivateKey.generate())
     with pytest.raises(Damaged, match="the opening does not give the commitment"):
         open_hole(place, replace(hole, table="another"), SURVEILLANCE_KEY)

@@ -46,6 +46,15 @@ def test_a_log_that_two_people_have_adopted_begins_anew(place: Path) -> None:
     right(place)
 
 
+def test_integers_of_data_may_be_as_large_and_as_small_as_64_bits_are(place: Path) -> None:
+    log = begun(place)
+    ends = [-(2**63), 2**63 - 1, -1, 0]
+    log.write([Entry("device", By("device", "SH-1"), {"what": "ends", "all": ends})])
+    log.write([Entry("fault", By("device", "SH-1"), {"what": "ends", "detail": ends})])
+    log.close()
+    right(place)
+
+
 @pytest.mark.parametrize("seconds", [5, -5, -0.3])
 def test_a_clock_that_is_set_right_before_a_signature(place: Path, seconds: float) -> None:
     clock = FakeClock()
@@ -104,3 +113,37 @@ def test_bytes_that_were_set_aside_twice(place: Path) -> None:
     begun(place).close()
     assert kinds(everything(place)).count("tail") == 2
     right(place)
+
+
+def test_what_is_no_part_of_a_record_is_named_and_is_no_damage(place: Path) -> None:
+    begun(place).close()
+    known = (
+        "index.db",
+        "index.db-wal",
+        "cosigned/5.note.new",
+        "tails/1.json.new",
+        "keys/table.key",
+    )
+    strange = ("a note.txt", "segments/00000001.seg.bak", "segments/1.seg", "cosigned/x.note")
+    for name in (*known, *strange, "tails/x", "more/within"):
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_bytes(b"somebody put it there")
+    named = ["a note.txt", "more", *sorted(strange[1:3]), "tails/x", "cosigned/x.note"]
+    run = Verification(place, replay=False)
+    for _ in run:
+        continue
+    told = [one for one in run.report.remarks if "no part" in one]
+    assert told == [f"{name}: is no part of the record" for name in named]
+    assert run.report.code == 0
+    reading = verify_record.Reading(place, None, None)
+    theirs = verify_record.verify(reading, None, lambda _: None)
+    assert theirs["exit"] == 0
+    assert [one for one in theirs["remarks"] if "no part" in one] == [
+        f"{name} is no part of the record" for name in sorted(named)
+    ]
+    for number in range(30):
+        (place / f"x{number}").touch()
+    again = Verification(place, replay=False)
+    for _ in again:
+        continue
+    assert "16 more files that are no part of the record" in again.report.remarks

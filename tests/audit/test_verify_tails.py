@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.audit.reading import segments
+from controller.audit.segments import SIZE
+from tests.audit.asked import verify
 from tests.audit.by_page import (
     Json,
     Pen,
@@ -16,6 +19,7 @@ from tests.audit.by_page import (
     closed,
     sha,
 )
+from tests.audit.table import begun, everything
 from tests.audit.verifying import read, told
 
 SECTOR = 512
@@ -35,9 +39,8 @@ def cut_off(after: int, seed: int, texts: int) -> Pen:
         last = dice.randrange(durable, last)
         file[last:] = bytes(len(file) - last)
     for sector in range(durable // SECTOR * SECTOR, last, SECTOR):
-        stops = [at for _, _, at in pen.frames[-after - 1 :] if sector < at < sector + SECTOR]
-        if dice.random() < 0.5:  # it stayed as it was, or as it was after one of the frames
-            start = max(sector, durable, dice.choice([sector, *stops]))
+        if dice.random() < 0.5:  # it stayed as it was
+            start = max(sector, durable)
             file[start : sector + SECTOR] = bytes(sector + SECTOR - start)
     return pen
 
@@ -150,6 +153,26 @@ def test_a_tail_that_was_set_aside_is_held_against_its_record(
     found = told(capsys, tmp_path)
     assert (found["exit"], len(found["not_checked"])) == (3, 1)
     assert "what was set aside in tails is not here" in next(iter(found["not_checked"]))
+
+
+def test_all_that_stood_behind_the_last_record_may_be_set_aside(tmp_path: Path) -> None:
+    """However much that was: both verifiers read it."""
+    place = tmp_path / "record"
+    begun(place, size=SIZE).close()
+    (last,) = segments(place)
+    data = bytearray(last.buffer)
+    data[last.end :] = (b"scribbled over " * SIZE)[: SIZE - last.end]
+    last.file.write_bytes(data)
+    begun(place, accept=("Ann", "Bo")).close()
+    (tail,) = [record for record in everything(place) if record.kind == "tail"]
+    assert f'"size":{SIZE - last.end}'.encode() in bytes(tail.data)
+    assert verify(place, replay=False).findings == ()
+    assert read(place)["exit"] == 0
+    (kept,) = (place / "tails").glob("*.json")
+    kept.write_bytes(b" " * (2 << 20) + kept.read_bytes())  # more than there can be of it
+    assert read(place)["exit"] == 1
+    (finding,) = verify(place, replay=False).findings
+    assert "cannot be read as what was set aside" in finding.what
 
 
 @pytest.mark.parametrize(

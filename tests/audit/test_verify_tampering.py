@@ -16,7 +16,7 @@ from controller.audit.notes import parse_note, signed
 from controller.audit.reading import segments
 from controller.audit.segments import segment_file
 from controller.audit.verify import RIGHT, WRONG, Report, Verification
-from controller.audit.verify_witness import Seen, given
+from controller.audit.verify_witness import Sighting, given
 from tests.audit.forging import Original, forged, original, read
 from tests.audit.outside import WITNESS, grow, played
 from tests.audit.signers import SECONDS
@@ -29,7 +29,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Original:
     return original(tmp_path_factory.mktemp("original"))
 
 
-def verify(place: Path, witness: Seen | None = None, *, replay: bool = True) -> Report:
+def verify(place: Path, witness: Sighting | None = None, *, replay: bool = True) -> Report:
     run = Verification(place, witness=witness, replay=replay)
     for _ in run:
         pass

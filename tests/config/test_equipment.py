@@ -1,4 +1,4 @@
-"""A table file's devices, record and keys: read strictly, optional, and told in words."""
+"""A table file's devices, record, keys, people, ports: read strictly, optional, told in words."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from controller.config.equipment import (
     NO_EQUIPMENT,
     Batch,
+    ControlPlace,
     DevicePlace,
     Devices,
     Equipment,
@@ -57,6 +58,12 @@ day_starts = "06:30"
 segment_mib = 4
 [keys]
 directory = "/etc/holecard"
+[people]
+file = "data/people.json"
+[control]
+socket = "data/control.sock"
+port = 8021
+metrics_port = 9121
 """
 
 
@@ -91,12 +98,19 @@ def test_everything_that_there_is(tmp_path: Path) -> None:
     assert list(found.devices.standing[2]) == ["main", "buster"]
     assert found.record == RecordPlace(tmp_path / "data/record", 390, 4)
     assert found.keys == Path("/etc/holecard")
+    assert found.people == tmp_path / "data/people.json"
+    assert found.control == ControlPlace(tmp_path / "data/control.sock", 8021, 9121)
 
 
 def test_what_may_be_left_out(tmp_path: Path) -> None:
     found = loaded(tmp_path, '[devices.shoe]\nserial = "SH-1"\n[record]\ndirectory = "r"\n')
     devices = Devices(DevicePlace("SH-1"), None, (), Batch(), {})
     assert found == Equipment(devices, RecordPlace(tmp_path / "r"), None)
+
+
+def test_a_socket_without_ports(tmp_path: Path) -> None:
+    found = loaded(tmp_path, '[control]\nsocket = "s"\n').control
+    assert found == ControlPlace(tmp_path / "s", None, None)
 
 
 @pytest.mark.parametrize(
@@ -203,6 +217,20 @@ def test_what_may_be_left_out(tmp_path: Path) -> None:
         ),
         ('[keys]\ndirectory = ""\n', "keys.directory: '' cannot stand here"),
         ('[keys]\nplace = "k"\n', "keys.place: is no key of this table; allowed: directory"),
+        ("[people]\n", "people.file: is missing"),
+        ("[control]\nport = 8021\n", "control.socket: is missing"),
+        (
+            '[control]\nsocket = "s"\nport = 80\n',
+            "control.port: 80 cannot stand here; allowed: 1024 to 65535",
+        ),
+        (
+            '[control]\nsocket = "s"\nport = 8021\nmetrics_port = 8021\n',
+            "control.metrics_port: 8021 is the control port already; allowed: another port",
+        ),
+        (
+            '[control]\nsocket = "s"\nhost = "0.0.0.0"\n',
+            "control.host: is no key of this table; allowed: socket, port, metrics_port",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(text: str, words: str, tmp_path: Path) -> None:
@@ -227,12 +255,26 @@ def test_in_words_and_as_data(tmp_path: Path) -> None:
         "seat 2 stands for main 1000, buster 500",
         f"record {tmp_path / 'data/record'}; the day starts at 06:30 UTC",
         "keys /etc/holecard",
+        f"people {tmp_path / 'data/people.json'}",
+        f"control at {tmp_path / 'data/control.sock'} and at 127.0.0.1:8021",
+        "metrics at 127.0.0.1:9121",
+    ]
+    assert list(lines(loaded(tmp_path, '[control]\nsocket = "s"\n'))) == [
+        f"control at {tmp_path / 's'}"
     ]
     data = json.loads(json.dumps(as_json(found)))
     assert data["devices"]["stations"][1]["serial"] == "ST-2"
     assert data["record"]["day_starts"] == 390
     assert list(lines(NO_EQUIPMENT)) == []
-    assert as_json(NO_EQUIPMENT) == {"devices": None, "record": None, "keys": None}
+    nothing = dict.fromkeys(("devices", "record", "keys", "people", "control"))
+    assert as_json(NO_EQUIPMENT) == nothing
+
+
+def test_the_examples_can_be_served_beside_each_other() -> None:
+    places = [load_table(name).equipment.control for name in sorted(installed("table"))]
+    ports = [port for one in places if one for port in (one.port, one.metrics_port)]
+    assert len(set(ports)) == len(ports) == 2 * len(places)
+    assert len({one.socket for one in places if one}) == len(places)
 
 
 @pytest.mark.parametrize("name", sorted(installed("table")))
@@ -241,4 +283,6 @@ def test_the_examples_can_be_served(name: str) -> None:
     assert found.devices is not None
     assert found.record is not None
     assert found.keys is not None
+    assert found.people is not None
+    assert found.control is not None
     assert found.devices.shuffler is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -130,3 +131,33 @@ def test_a_command_keeps_stdout_clean(tmp_path: Path) -> None:
     assert done.stdout == "data\n"
     assert "words for engineers" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_reader_that_stands_still_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has no room for is dropped, and what comes once there is room is not."""
+    log_lines.to_stderr()
+    log = structlog.get_logger("drivers")
+    reading, writing = os.pipe()
+    with open(reading, "rb") as reader, open(writing, "w", encoding="utf-8") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        for number in range(5000):
+            log.info("a line", number=number, more="x" * 300)
+        log.info("long", more="y" * 100_000)
+        os.set_blocking(reading, False)
+        first = reader.read()
+        assert b"number=0\n" in first
+        assert b"number=4999\n" not in first
+        log.info("there is room")
+        assert b"there is room" in reader.read()
+        log.info("long", more="y" * 20_000)
+        assert reader.read().count(b"y") == 20_000
+
+
+def test_a_stderr_that_is_closed_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    log_lines.to_stderr()
+    reading, writing = os.pipe()
+    stderr = open(writing, "w", encoding="utf-8")  # noqa: SIM115 - closed while it is in use
+    monkeypatch.setattr(sys, "stderr", stderr)
+    stderr.close()
+    structlog.get_logger("drivers").info("to nobody")
+    os.close(reading)

@@ -6,9 +6,11 @@ import json
 import pytest
 
 from hil import bench
-from hil.bench_lines import Line, ratio
+from hil.bench_lines import Line, Section, ratio
 from hil.bench_peer import peer
+from hil.bench_record import RECORD
 from hil.bench_rows import rounds_of, through_rows, through_transitions
+from hil.bench_verify import VERIFY
 from hil.contest import Pace, contest
 
 
@@ -80,6 +82,27 @@ def test_the_wire_is_measured(
     lines = json.loads(capsys.readouterr().out)["sections"][section]
     assert {line["name"] for line in lines} == names
     assert all(line["value"] > 0 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("section", "names"),
+    [
+        (
+            RECORD,
+            {"raw", "raw_p50", "raw_p99", "log_rate", "log_p50", "log_p99", "book_p50", "book_p99"}
+            | {"group", "together", "signed"},
+        ),
+        (
+            VERIFY,
+            {"records", "bytes", "verify", "verify_ratio", "replay", "index"}
+            | {"open", "open_full", "open_ratio"},
+        ),
+    ],
+)
+def test_the_record_is_measured(section: Section, names: set[str]) -> None:
+    lines = section.measure(Pace(slices=1, seconds=0.001))
+    assert {line.name for line in lines} == names
+    assert all(line.value is not None and line.value > 0 for line in lines)
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,6 +104,8 @@ _IN_ROUND: Final[tuple[Mishap, ...]] = (
     lambda t: e.RoundVoided(FLOOR, "the lights went out", SECOND),
     _late_wager,
     lambda t: e.UnknownCardDrawn(SHOE),
+    lambda t: e.CardMisread(DEALER),
+    lambda t: e.CardMisread(DEALER),
 )
 _CARD_DUE: Final[tuple[Mishap, ...]] = (
     _card(lambda card: e.FaceUpCardFound(DEALER, card)),

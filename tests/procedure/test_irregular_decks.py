@@ -27,7 +27,7 @@ from controller.procedure.words import Currency, say
 from controller.rules.rulings import Irregularity as Odd
 from controller.rules.rulings import Way
 from controller.sim.games import DEALER, FLOOR, SHOE, player
-from tests.procedure.table import HOUSES, Table, card
+from tests.procedure.table import HOUSES, Table, card, cards
 from tests.procedure.test_irregular_cards import dealt, one_more_round
 from tests.procedure.test_life import IN_ROUND
 
@@ -149,9 +149,27 @@ def test_hole_card_unreadable_when_it_is_dealt(house: str) -> None:
 
 def test_hole_card_unreadable_when_it_is_revealed(house: str) -> None:
     t = dealt(house).hit(1, "9D").until(Step.REVEAL).do(UNREADABLE).enter("TD").at(Step.REVEAL)
-    t.refuses(HoleRevealed(SHOE, card("TS"), "opening"))
     assert t.finish() == {1: 1000, 2: 0}
     one_more_round(t)
+
+
+def test_what_the_floor_confirms_counts_whatever_the_shoe_has_read(house: str) -> None:
+    t = dealt(house).hit(1, "9D").until(Step.REVEAL).do(UNREADABLE).enter("TD")
+    t.do(HoleRevealed(SHOE, card("JD"), "opening"))
+    assert t.state.dealer == cards("8S TD")
+    assert t.finish() == {1: 1000, 2: 0}
+    one_more_round(t)
+
+
+def test_a_hole_card_from_the_felt_is_held_against_the_check(house: str) -> None:
+    t = checked_wrong(house, "9C 8C AS 2H KC (AD)", said=False).until(Step.REVEAL)
+    t.do(UNREADABLE).enter("KD").do(HoleRevealed(SHOE, card("AD"), "opening"))
+    t.held_for(Odd.HOLE_MISMATCH)
+    assert t.prompt.cards == (card("KD"),)
+    t.ruled(Odd.HOLE_MISMATCH, Way.RESUME)
+    t.do(HoleRevealed(SHOE, card("AD"), "opening"))
+    assert t.state.dealer == cards("AS KD")
+    assert t.finish() == {1: -1500, 2: -1000}
 
 
 def test_a_hidden_card_outlives_an_unreadable_hole_card(house: str) -> None:
@@ -293,6 +311,24 @@ def test_joker_or_unknown_card_takes_the_decks_out(house: str, when: str) -> Non
 def test_an_unknown_card_of_a_hand_is_read_from_the_felt(house: str) -> None:
     t = dealt(house).hit(1).do(JOKER).ruled(Odd.UNKNOWN_CARD, Way.ENTER_CARD)
     assert t.enter("9D").finish() == {1: 1000, 2: 0}
+
+
+@pytest.mark.parametrize("read", [1, 2])
+def test_a_joker_that_was_to_be_entered(house: str, read: int) -> None:
+    """The dealer is asked to read the card, and sees that there is none to read."""
+    t = dealt(house).hit(1).do(UNREADABLE)
+    for _ in range(read):
+        t.do(UnknownCardDrawn(DEALER))
+        t.ruled(Odd.UNKNOWN_CARD, Way.ENTER_CARD).at(Step.CARD_ENTRY)
+    t.do(UnknownCardDrawn(DEALER)).ruled(Odd.UNKNOWN_CARD, Way.DISCARD).at(Step.HAND_CARD)
+    assert t.deal("9D").finish() == {1: 1000, 2: 0}
+    one_more_round(t)
+
+
+def test_another_card_that_comes_while_one_is_to_be_entered(house: str) -> None:
+    t = dealt(house).hit(1).do(UNREADABLE).do(JOKER).ruled(Odd.UNKNOWN_CARD, Way.DISCARD)
+    t.at(Step.CARD_ENTRY).enter("9D")
+    assert t.finish() == {1: 1000, 2: 0}
 
 
 @pytest.mark.parametrize("when", ["turn", "reveal", "paying"])

@@ -108,6 +108,8 @@ def test_a_dispute_that_the_floor_decides(house: str, name: str) -> None:
     t = dealt(house)
     before, shown = t.state, t.effects
     t.do(event).held_for(what, Way.RESUME, Way.VOID)
+    if what is not Odd.FLOOR_CALLED:
+        assert t.refuses(event) == "held_already"
     assert t.heard(Told)[-1] == Told("floor", what.value, event.seat)
     assert t.refuses(FloorRuled(FLOOR, Way.DECKS_OUT, SECOND)) == "floor_rules"
     t.ruled(what, Way.RESUME)
@@ -256,6 +258,16 @@ def test_the_same_device_lost_twice_is_waited_for_once(house: str) -> None:
     if t.step is Step.HELD:
         t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
     back(t, "shoe").do(FeltConfirmed(DEALER)).at(Step.TURN)
+
+
+def test_a_device_that_comes_back_while_the_floor_is_asked(house: str) -> None:
+    """Nobody waits for a device that is there."""
+    t = lost(dealt(house), "shoe")
+    if house == "strict":
+        back(t, "shoe").ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
+    else:
+        back(t, "shoe")
+    t.at(Step.FELT).do(FeltConfirmed(DEALER)).at(Step.TURN)
 
 
 @pytest.mark.parametrize("order", [("shoe", "station"), ("station", "shoe")])

@@ -117,13 +117,6 @@ def test_verbose_or_json_but_not_both(run: Run) -> None:
     assert "not allowed with" in err
 
 
-def test_over_takes_what_there_is(run: Run) -> None:
-    assert run(ROUND, options=("--over", "engine"))[0] == 0
-    code, out, err = run(ROUND, options=("--over", "wire"))
-    assert (code, out) == (2, "")
-    assert "choose from" in err
-
-
 def test_no_rounds_are_no_failure(run: Run) -> None:
     assert run() == (0, "0 rounds: nothing was checked\n", "")
 

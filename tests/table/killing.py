@@ -4,7 +4,6 @@ everybody goes on from what is shown."""
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -12,12 +11,12 @@ from controller.audit.entries import read_made
 from controller.audit.verify import Verification
 from controller.procedure.effects import Prompt, Settled
 from controller.procedure.states import State, Step
-from controller.rules.cards import DECK
 from controller.table.shown import Shown
 from hil.device.hands import Pace
+from hil.table.robot import Robot, Said, card_of
+from hil.table.script_shoe import whole_shoe
 from tests.drivers.simulated import simulate, stopped
-from tests.table.robot import Robot, Said, card_of, wire_name
-from tests.table.simulated_table import Room, ready, room
+from tests.table.simulated_table import AtTable, Room, ready, room
 
 SHOE: Final = ("2c", "6c", "8d", "Ah", "5d", "8h", "7s", "Tc", "3c", "9h", "Td")
 """One is burned. Seat 1 doubles eleven, seat 2 splits eights and doubles one of them, the dealer
@@ -87,7 +86,7 @@ async def _session(made: Room, robots: list[Robot]) -> None:
     table = made.serve()
     async with table:
         await ready(table)
-        robots.append(Robot(made, table, Policy(), cards=lambda: _shoe(made)))
+        robots.append(Robot(made, AtTable(table), Policy(), cards=lambda: _shoe(made)))
         await robots[-1].play(_over)
         made.last = table.shown.state
 
@@ -99,9 +98,7 @@ def _over(shown: Shown) -> bool:
 
 def _shoe(made: Room) -> tuple[str, ...]:
     top = SHOE if made.game.options.burn.on_shuffle else SHOE[1:]
-    left = Counter(DECK * made.game.decks) - Counter(map(card_of, top))
-    rest = sorted(left.elements(), key=lambda card: (card * 29 + 7) % 53)
-    return (*top, *map(wire_name, rest))
+    return whole_shoe(made.game, tuple(map(card_of, top)))
 
 
 def ended(made: Room, robots: list[Robot]) -> Ended:

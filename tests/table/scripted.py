@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from controller.audit.recorded_rounds import plain_round
 from controller.procedure.effects import Effect, Prompt, Settled, Tell
-from controller.procedure.engine import Procedure
 from controller.procedure.events import WagerPlaced
-from controller.procedure.game import BETS, Game
+from controller.procedure.game import BETS
 from controller.procedure.row import Decision, Refused
 from controller.procedure.states import State, Step
-from controller.rules.cards import DECK
 from controller.sim.results import RejectedBet, RoundResult, differences, result_of
 from controller.sim.runner import procedure_for
 from controller.sim.scripts import ScriptRound, read_scripts
 from controller.table.items import Done
 from controller.table.running import RunningTable
+from hil.table.robot import Robot, Said
+from hil.table.script_shoe import rounds_of, shoe_of
 from tests.drivers.simulated import simulate
-from tests.table.robot import Robot, Said, wire_name
-from tests.table.simulated_table import Room, ready, room
+from tests.table.simulated_table import AtTable, Room, ready, room
 
 SCRIPTS: Final = Path(__file__).parent.parent / "scripts"
 _OVER: Final = (Step.WAGERING, Step.SHUFFLE_NEEDED, Step.CLOSED)
@@ -115,21 +112,6 @@ class Watching:
         return result_of(script.id, seats, self.over, self.settled, self.rejected, [], [])
 
 
-def shoe_of(game: Game, *rounds: ScriptRound) -> tuple[str, ...]:
-    """A whole shoe that begins with the cards of these rounds."""
-    cards = [card for one in rounds for card in one.cards]
-    left = Counter(DECK * game.decks) - Counter(cards)
-    # Spread, so that what nobody deals is in no order either.
-    rest = sorted(left.elements(), key=lambda card: (card * 29 + 7) % 53)
-    return tuple(map(wire_name, (*cards, *rest)))
-
-
-def rounds_of(scripted: ScriptRound, procedure: Procedure) -> tuple[ScriptRound, ...]:
-    if scripted.script.first_round_of_shuffle:
-        return (scripted,)
-    return (plain_round(scripted, procedure), scripted)
-
-
 def failures(scripted: ScriptRound, result: RoundResult) -> list[str]:
     wanted: Any = msgspec.to_builtins(scripted.script.expect)
     wanted.pop("rejected_actions", None)  # numbered by who reads the script
@@ -161,7 +143,7 @@ async def play_one(
     """From the wagers, or from the shuffle before them, to the next wagers."""
     watching, former = Watching(), table.shown.state.round
     table.watch(watching.told)
-    robot = Robot(made, table, ScriptPlayers(scripted), cards=lambda: shoe)
+    robot = Robot(made, AtTable(table), ScriptPlayers(scripted), cards=lambda: shoe)
     await robot.play(lambda s: s.state.step in _OVER and s.state.round > former)
     return Played(watching.result(scripted), robot)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,13 +13,13 @@ from controller.audit.entries import read_made
 from controller.audit.verify import Verification
 from controller.procedure.events import Event
 from controller.procedure.states import State, Step
-from controller.rules.cards import DECK
 from controller.table.running import RunningTable
 from hil.device.hands import Pace
+from hil.table.robot import Players, Robot, card_of
+from hil.table.script_shoe import whole_shoe
 from tests.drivers.simulated import simulate
 from tests.table.killing import Policy
-from tests.table.robot import Players, Robot, card_of, wire_name
-from tests.table.simulated_table import Room, ready, room
+from tests.table.simulated_table import AtTable, Room, ready, room
 
 
 class Served(NamedTuple):
@@ -66,7 +65,7 @@ async def served(made: Room, players: Players | None = None, *top: str) -> Async
     table = made.serve()
     async with table:
         await ready(table)
-        robot = Robot(made, table, players or Policy(), cards=lambda: whole(made, top))
+        robot = Robot(made, AtTable(table), players or Policy(), cards=lambda: whole(made, top))
         yield Served(made, table, robot)
 
 
@@ -80,11 +79,7 @@ async def serving(
 
 def whole(made: Room, top: tuple[str, ...]) -> tuple[str, ...]:
     """A whole shoe that begins so; empty: as the maker shuffles it."""
-    if not top:
-        return ()
-    left = Counter(DECK * made.game.decks) - Counter(map(card_of, top))
-    rest = sorted(left.elements(), key=lambda card: (card * 29 + 7) % 53)
-    return (*top, *map(wire_name, rest))
+    return whole_shoe(made.game, tuple(map(card_of, top))) if top else ()
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -96,4 +91,5 @@ def right(made: Room) -> None:
     verification = Verification(made.record)
     for _ in verification:
         pass
-    assert [finding.what for finding in verification.report.findings] == []
+    found = [finding.what for finding in verification.report.findings]
+    assert found == [], found

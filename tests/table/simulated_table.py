@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -26,16 +26,18 @@ from controller.audit.records import Appended, Entry, Moment, Record, encode
 from controller.audit.sealing import HOLE_KEY_SIZE, HoleKey
 from controller.procedure.events import Actor, Paid
 from controller.procedure.game import Game
+from controller.procedure.row import Refused
 from controller.procedure.states import State
 from controller.table.hearing import House
 from controller.table.parts import Fitted, Parts, World
 from controller.table.running import RunningTable
+from controller.table.shown import Shown
 from drivers.states import State as LinkState
 from drivers.supervisor import Supervisor
 from firmware_protocol.enums import DeviceClass
-from hil.device.hands import Describe, Hand, Plug
-from hil.device.parts import Answer
+from hil.device.hands import Plug
 from hil.device.station import Station as SimStation
+from hil.table.robot import Who
 from tests.drivers.simulated import OWN, Desk, Plugged, now_us, until
 from tests.procedure.random_games import game_with
 
@@ -51,25 +53,6 @@ SEGMENT: Final = 256 * 1024
 NOON: Final = 1_800_000_000_000_000
 SHOE, SHUFFLER, STATION = "SH-1", "SF-1", "ST-1"
 SEATS: Final = tuple(range(1, 8))
-
-
-class Touched(Protocol):
-    """A device that somebody stands before."""
-
-    def hand(self, hand: Hand) -> Answer: ...
-
-
-class Place(Protocol):
-    """What whoever is at a table has before them."""
-
-    @property
-    def game(self) -> Game: ...
-    @property
-    def shoe(self) -> Touched: ...
-    @property
-    def shuffler(self) -> Touched | None: ...
-    @property
-    def station(self) -> Touched | None: ...
 
 
 class SimulatedBook:
@@ -192,6 +175,13 @@ class Room:
         return book
 
     @property
+    def decks(self) -> int:
+        return self.game.decks
+
+    def station_of(self, seat: int) -> Plugged | None:
+        return self.station
+
+    @property
     def book(self) -> SimulatedBook:
         return self.books[-1]
 
@@ -233,10 +223,25 @@ class Room:
         return [record for record in every if not kind or record.kind == kind]
 
 
-def mechanism(device: Touched) -> Mapping[str, Any]:
-    """How a device stands, as somebody sees who stands before it."""
-    found: Mapping[str, Any] = device.hand(Describe())["mechanism"]
-    return found
+class AtTable:
+    """The dealer's screen of a table that runs beside whoever stands before it."""
+
+    def __init__(self, table: RunningTable) -> None:
+        self._table = table
+
+    @property
+    def shown(self) -> Shown:
+        return self._table.shown
+
+    async def act(self, name: str, fields: Mapping[str, Any], who: Who) -> Refused | None:
+        actor = DEALER if who == "dealer" else FLOOR
+        second = SECOND if who == "two" else None
+        done = await self._table.act({"type": name, **fields}, actor, second=second)
+        answer = done.answered[0].answer
+        return answer if isinstance(answer, Refused) else None
+
+    async def shuffle_again(self) -> None:
+        await self._table.shuffle_again(DEALER)
 
 
 async def ready(table: RunningTable, within: float = 30.0) -> None:

@@ -23,9 +23,10 @@ from hil.device.hands import (
     Retract,
     Tamper,
 )
+from hil.table.robot import mechanism
 from tests.drivers.simulated import until
 from tests.table.serving import Served, right, run, served, serving
-from tests.table.simulated_table import FLOOR, SECOND, SHOE, STATION, mechanism, room
+from tests.table.simulated_table import SHOE, STATION, room
 
 ROOMLESS = NoRoom("here", "no room", "free some")
 CARDS = ("2c", "6c", "8d", "9h", "5d", "Th", "7s", "Tc", "3c", "9s", "Td")
@@ -129,11 +130,11 @@ def test_a_lost_shoe_that_two_people_accept_lets_the_floor_void(tmp_path: Path) 
             await one.to_step(Step.TURN)
             one.room.shoe.hand(Plug(connected=False))
             await until(lambda: one.at(Step.DEVICE), GRACE + 1)
-            await one.robot.act("CountersAccepted", FLOOR, SECOND)
+            await one.robot.act("CountersAccepted", "two")
             assert one.at(Step.FELT)
             await one.robot.act("FeltConfirmed")
             assert one.at(Step.TURN)
-            await one.robot.act("RoundVoided", FLOOR, SECOND, reason="the shoe is broken")
+            await one.robot.act("RoundVoided", "two", reason="the shoe is broken")
             await one.to_step(Step.CLEARING)
         right(one.room)
 
@@ -207,9 +208,9 @@ def test_a_card_that_goes_back_is_people_s_to_look_for(tmp_path: Path) -> None:
             await one.to_step(Step.TURN)
             one.room.shoe.hand(Retract())
             await until(lambda: one.at(Step.DEVICE))
-            await one.robot.act("CountersAccepted", FLOOR, SECOND)
+            await one.robot.act("CountersAccepted", "two")
             await one.robot.act("FeltConfirmed")
-            await one.robot.act("RoundVoided", FLOOR, SECOND, reason="a card is back in the shoe")
+            await one.robot.act("RoundVoided", "two", reason="a card is back in the shoe")
         right(one.room)
 
     run(main())
@@ -242,10 +243,10 @@ def test_two_cards_that_come_together(tmp_path: Path) -> None:
                 "card_unreadable",
                 "unknown_card",
             ]
-            await one.robot.act("FloorRuled", FLOOR, SECOND, way="discard")
+            await one.robot.act("FloorRuled", "two", way="discard")
             assert one.at(Step.CARD_ENTRY)
             await one.robot.act("CardEntered", card=20)
-            await one.robot.act("CardConfirmed", FLOOR)
+            await one.robot.act("CardConfirmed", "floor")
             await one.to_end()
         right(one.room)
 

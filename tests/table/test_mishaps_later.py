@@ -26,10 +26,10 @@ from hil.device.hands import (
     Press,
     Put,
 )
+from hil.table.robot import Said, lit, mechanism
 from tests.drivers.simulated import until
-from tests.table.robot import Said
 from tests.table.serving import right, run, serving
-from tests.table.simulated_table import DEALER, FLOOR, SECOND, mechanism
+from tests.table.simulated_table import DEALER, FLOOR
 from tests.table.test_mishaps import CARDS, ROOMLESS, _ready
 
 
@@ -147,7 +147,7 @@ def test_a_shuffle_that_is_broken_off(tmp_path: Path) -> None:
             shuffler.hand(Power(off_ms=500))
             await until(lambda: one.at(Step.DEVICE), 20)
             assert "broken off" in one.state.holds[-1].detail
-            await one.robot.act("CountersAccepted", FLOOR, SECOND)
+            await one.robot.act("CountersAccepted", "two")
             await one.robot.act("FeltConfirmed")
             assert one.at(Step.SHUFFLING)
             await asyncio.sleep(5)
@@ -259,7 +259,7 @@ def test_a_button_that_is_pressed_twice_counts_once(tmp_path: Path) -> None:
             await one.to_step(Step.TURN)
             station = one.room.station
             assert station is not None
-            assert await one.robot.lit(1, "hit")
+            assert await lit(station, 1, "hit")
             station.hand(Press(seat=1, button="hit", held_ms=30))
             await until(lambda: one.at(Step.HAND_CARD))
             station.hand(Press(seat=1, button="stand", held_ms=30))

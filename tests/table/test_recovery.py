@@ -22,17 +22,15 @@ from controller.table.recovery import Recovered, recover
 from controller.table.vault import NotInVault
 from drivers.states import State as LinkState
 from hil.device.hands import Draw, Firmware, Ring
+from hil.table.robot import mechanism
 from tests.drivers.simulated import until
 from tests.table.serving import Served, right, run, served, serving
 from tests.table.simulated_table import (
-    FLOOR,
     KEYS,
-    SECOND,
     SHOE,
     SURVEILLANCE,
     TABLE,
     Room,
-    mechanism,
     room,
 )
 
@@ -240,11 +238,11 @@ def test_a_shoe_that_has_lost_it_holds_the_table(tmp_path: Path) -> None:
             async with served(made) as two:
                 await until(lambda: two.at(Step.DEVICE), 30)
                 assert "does not know the card" in two.state.holds[-1].detail
-                await two.robot.act("CountersAccepted", FLOOR, SECOND)
+                await two.robot.act("CountersAccepted", "two")
                 await two.to_step(Step.REVEAL)
                 with pytest.raises(NotInVault, match="not known here"):
                     await two.robot.act("RevealHole")
-                await two.robot.act("RoundVoided", FLOOR, SECOND, reason="the card is not known")
+                await two.robot.act("RoundVoided", "two", reason="the card is not known")
                 await two.to_end()
             faults = [msgspec.json.decode(record.data) for record in made.records("fault")]
             assert [fault["what"] for fault in faults] == ["hidden card"]

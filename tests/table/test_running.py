@@ -30,10 +30,10 @@ from hil.device import identity
 from hil.device.hands import Pace, Plug
 from hil.front.live import Live
 from hil.front.running import beside
+from hil.table.robot import Robot
 from tests.drivers.simulated import until
 from tests.table.killing import Policy
-from tests.table.robot import Robot
-from tests.table.simulated_table import ready
+from tests.table.simulated_table import AtTable, ready
 
 FILE = """
 schema = 1
@@ -79,6 +79,13 @@ class Real(NamedTuple):
     shuffler: Live
     station: Live
 
+    @property
+    def decks(self) -> int:
+        return self.game.decks
+
+    def station_of(self, seat: int) -> Live:
+        return self.station
+
 
 def furnished(folder: Path) -> Path:
     """A table's file and keys; its devices are made and paired."""
@@ -121,12 +128,14 @@ def test_a_round_in_real_time(tmp_path: Path) -> None:
         async with plugged(tmp_path, given.game) as real:
             async with RunningTable(given) as table:
                 await ready(table)
-                await Robot(real, table, Policy()).play(lambda s: s.state.step is Step.REVEAL)
+                await Robot(real, AtTable(table), Policy()).play(
+                    lambda s: s.state.step is Step.REVEAL
+                )
                 before = table.shown.state
             async with RunningTable(parts(file)) as table:
                 await ready(table)
                 await until(lambda: table.shown.state.step is Step.FELT)
-                robot = Robot(real, table, Policy())
+                robot = Robot(real, AtTable(table), Policy())
                 await robot.act("FeltConfirmed")
                 assert table.shown.state == before
                 await robot.play(lambda s: s.state.step is Step.WAGERING and not s.state.seats)

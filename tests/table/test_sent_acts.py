@@ -14,7 +14,7 @@ from controller.audit.entries import read_turned_down
 from controller.audit.records import encode
 from controller.procedure import events as e
 from controller.procedure.events import Actor
-from controller.procedure.row import Decision, Refused
+from controller.procedure.row import Decision
 from controller.procedure.states import Spare, State, Step
 from controller.table.hearing import Ear, Heard, Now
 from controller.table.sent_acts import NAMES, BadAct, read_act
@@ -167,12 +167,16 @@ def test_an_unsure_hole_card_is_read_from_the_felt(fields: dict[str, Any]) -> No
     found = taken({"type": "RevealHole"}, s, listens)
     assert isinstance(found.answered[0].event, e.CardUnreadable)
     assert found.now.state.step in (Step.CARD_ENTRY, Step.HELD)
-    # The floor has confirmed what the dealer read: it is the same card.
-    known = replace(s, read=40)
-    assert taken({"type": "RevealHole"}, known, listens).now.state.hole == ""
-    # And where it is another one, the shoe's opening would not fit: nobody goes on with that.
-    other = taken({"type": "RevealHole"}, replace(s, read=39), listens)
-    assert isinstance(other.answered[0].answer, Refused)
+    # The floor has confirmed what the dealer read, and that lies on the felt: the record has it
+    # beside the card that the shoe's opening proves.
+    for confirmed in (40, 39):
+        known = taken({"type": "RevealHole"}, replace(s, read=confirmed), listens)
+        assert known.now.state.hole == ""
+        assert known.now.state.dealer[1] == confirmed
+        assert [one.kind for one in known.entries] == ["decision"]  # how it was read stands there
+        shown = known.answered[0].event
+        assert isinstance(shown, e.HoleRevealed)
+        assert (shown.card, shown.opening) == (40, listens.vault.reveal(s.hole)[1])
 
 
 def test_a_foreign_back_of_the_hole_card_is_suspect_once_it_lies_face_up() -> None:
@@ -181,6 +185,12 @@ def test_a_foreign_back_of_the_hole_card_is_suspect_once_it_lies_face_up() -> No
     assert [type(one.event) for one in found.answered] == [e.HoleRevealed, e.DeckSuspect]
     assert found.now.state.step is Step.HELD
     assert "foreign_back" in found.now.recall.alarmed
+
+
+def test_a_foreign_back_of_an_unsure_card_is_suspect_at_once() -> None:
+    listens, s = to_reveal(40, back=9, confidence=60)
+    found = taken({"type": "RevealHole"}, s, listens)
+    assert [type(one.event) for one in found.answered] == [e.CardUnreadable, e.DeckSuspect]
 
 
 def test_what_the_shoe_calls_a_twin_is_suspect_when_no_card_lies_face_down() -> None:

@@ -1,4 +1,4 @@
-"""Torture of the record, with counts: python -m tests.torture [--part NAME ...] [--share N]
+"""Torture of record and table, with counts: python -m tests.torture [--part NAME ...] [--share N]
 
 --share 10 does a tenth of each campaign.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.audit.power_runs import states
-from tests.torture import altered
+from tests.torture import altered, whole_table
 from tests.torture.kills import KILL, all_injected, killed_under_load
 from tests.torture.stalls import stalled
 
@@ -58,6 +58,15 @@ def tampering(scratch: Path, share: int, seed: int) -> Counted:
     return altered.counted(altered.rewritings(scratch, share, seed))
 
 
+def table(scratch: Path, share: int, seed: int) -> Counted:
+    """The whole daemon, with devices behind ptys and USB, killed while it deals."""
+    counted = list(whole_table.killed(scratch, share, seed))
+    return {
+        "kills of the whole daemon": sum(one.kills for one in counted),
+        "payments said to be repeats": sum(one.repeats for one in counted),
+    }
+
+
 PARTS: Final[dict[str, Callable[[Path, int, int], Counted]]] = {
     "power": power,
     "kills": kills,
@@ -65,6 +74,7 @@ PARTS: Final[dict[str, Callable[[Path, int, int], Counted]]] = {
     "flips": flips,
     "tampering": tampering,
     "stalls": stalls,
+    "table": table,
 }
 
 

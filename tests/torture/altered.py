@@ -17,7 +17,7 @@ from controller.audit.reading import segments
 from controller.audit.records import KINDS
 from controller.audit.segments import segment_file
 from controller.audit.verify import WRONG, Verification
-from controller.audit.verify_witness import Seen, given
+from controller.audit.verify_witness import Sighting, given
 from tests.audit.forging import Json, Original, forged, original, read
 from tests.audit.outside import WITNESS
 from tests.audit.signers import SECONDS
@@ -74,7 +74,7 @@ def _shown(place: Path, where: str, bit: int) -> str:
     raise Unnoticed(f"bit {bit % 8} of byte {bit // 8}: ours {mine}, theirs {theirs['exit']}")
 
 
-def _ours(place: Path, witness: Seen | None = None) -> tuple[int, tuple[str, ...]]:
+def _ours(place: Path, witness: Sighting | None = None) -> tuple[int, tuple[str, ...]]:
     run = Verification(place, witness=witness)
     for _ in run:
         pass
@@ -117,14 +117,14 @@ def rewritings(scratch: Path, share: int, seed: int) -> Iterator[tuple[str, bool
         yield name, alone == WRONG
 
 
-def _seen(first: Original) -> tuple[bytes, Seen]:
+def _seen(first: Original) -> tuple[bytes, Sighting]:
     *_, last = segments(first.place)
     said = parse_note(json.loads(last.frames[-1].data)["data"]["note"])
     note_of = signed(said.text, *said.signatures, WITNESS.cosign(said.text, SECONDS)).encode()
     return note_of, given(note_of, WITNESS.cosigner)
 
 
-def _must_be_wrong(name: str, place: Path, witness: Seen | None, file: Path | None) -> None:
+def _must_be_wrong(name: str, place: Path, witness: Sighting | None, file: Path | None) -> None:
     mine, _ = _ours(place, witness)
     key = verify_record._key(str(WITNESS.cosigner), verify_record.COSIGNED)
     reading = verify_record.Reading(place, None, file)

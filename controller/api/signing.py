@@ -1,0 +1,114 @@
+"""Who is signed in at a screen, and who has signed for an act there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from controller.api.answers import Authorise, SignedFor, SignedIn, SignedOut, SignIn, SignsIn
+from controller.api.errors import Problem, denied
+from controller.api.floor_acts import floor_act
+from controller.api.screens import Screen
+from controller.api.served import Serving
+from controller.procedure.events import Actor
+from controller.table import signing_in as standing_of
+from controller.table.acts import Act
+from controller.table.items import CannotTake, Full, Stopped
+from controller.table.people_answers import Denied, Taken
+from controller.table.signing_in import Session
+
+ROLES: Final[tuple[SignsIn, ...]] = ("dealer", "surveillance", "technician")
+
+
+async def sign_in(served: Serving, screen: Screen, sent: SignIn) -> SignedIn:
+    with told_of_the_record():
+        answer = await served.desk.sign_in(
+            sent.badge,
+            sent.pin,
+            screen.name,
+            served.moment(),
+            role=sent.role,
+            relieve=sent.relieve,
+        )
+    if isinstance(answer, Denied):
+        raise denied(answer)
+    screen.badges[sent.role] = answer.badge
+    return SignedIn(answer.badge, answer.actor.name, sent.role, answer.life)
+
+
+async def sign_out(served: Serving, screen: Screen) -> SignedOut:
+    """Everybody who is signed in at this screen."""
+    return await _leave(served, screen, ROLES)
+
+
+async def close(served: Serving, screen: Screen) -> SignedOut:
+    """The screen is closed. Whoever deals goes on dealing, at another screen."""
+    return await _leave(served, screen, ("surveillance", "technician"))
+
+
+async def _leave(served: Serving, screen: Screen, roles: tuple[SignsIn, ...]) -> SignedOut:
+    gone = []
+    for role in roles:
+        if signed_in(served, screen, role) is None:
+            continue
+        with told_of_the_record():
+            answer = await served.desk.sign_out(screen.name, served.moment(), role=role)
+        if isinstance(answer, Denied):
+            raise denied(answer)
+        screen.badges.pop(role, None)
+        if answer:
+            gone.append(role)
+    return SignedOut(tuple(gone))
+
+
+async def authorise(served: Serving, screen: Screen, sent: Authorise) -> SignedFor:
+    act = floor_act(served.table, sent.act)
+    if sent.second and not act.two:
+        raise Problem(400, "one_person", f"{act.name} takes no second person", "second: false")
+    with told_of_the_record():
+        answer = await served.desk.authorise(
+            act, sent.badge, sent.pin, screen.name, served.moment(), second=sent.second
+        )
+    if isinstance(answer, Denied):
+        raise denied(answer)
+    if not sent.second:
+        screen.sign_for(act)
+    return SignedFor(answer.actor.name, answer.actor.role, act.two)
+
+
+def signed_in(served: Serving, screen: Screen, role: SignsIn) -> Session | None:
+    """Who showed badge and PIN here for that role, as long as it counts."""
+    found = standing_of.session(served.desk.standing, role, screen.name)
+    if found is None or found.screen != screen.name or found.badge != screen.badges.get(role):
+        return None
+    return found
+
+
+def dealer_here(served: Serving, screen: Screen) -> Actor | None:
+    """Who deals, where this is the screen at which they do."""
+    found = signed_in(served, screen, "dealer")
+    return None if found is None else found.actor
+
+
+def take(served: Serving, screen: Screen, act: Act) -> Taken | Denied:
+    """Who has signed for the act here: once."""
+    if not screen.signed_for(act):
+        return Denied("not authorised")
+    answer = served.desk.take(act, screen.name, served.moment())
+    if isinstance(answer, Taken) or answer.why == "not authorised":  # it has lapsed
+        screen.spend(act)
+    return answer
+
+
+@contextmanager
+def told_of_the_record() -> Iterator[None]:
+    """That nothing can be recorded, as the answer to a request."""
+    try:
+        yield
+    except Stopped as problem:
+        raise Problem(503, "stopped", str(problem)) from None
+    except Full as problem:
+        raise Problem(429, "full", str(problem), wait=1) from None
+    except CannotTake as problem:
+        raise Problem(409, "cannot_take", str(problem)) from None

@@ -1,0 +1,156 @@
+"""Figures of a served table for Prometheus: how it runs, never what lies face down or who decides
+what. No label names a card, a seat, a decision or a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from controller.procedure.effects import Told
+from controller.procedure.events import PaymentCorrected
+from controller.procedure.row import Decision
+from controller.rules.rulings import Irregularity
+from controller.table.items import Done
+from controller.table.running import RunningTable
+from controller.table.taking import Answered
+from drivers.states import State
+
+LATE: Final = frozenset({"late_wager", "first_card_is_out"})
+"""Refusals that are an irregularity of their own; the first card is what ends the wagers."""
+_APPENDS: Final = (
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 3.0, 10.0,
+)  # fmt: skip
+_LAGS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+
+
+class Metrics:
+    """What is counted while a table runs."""
+
+    def __init__(self, name: str) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._name = name
+        self._round: int | None = None
+        self._append = Histogram(
+            "holecard_append_seconds",
+            "How long the record took until an entry was on the disk.",
+            buckets=_APPENDS,
+            registry=self.registry,
+        )
+        self._lag = Histogram(
+            "holecard_loop_lag_seconds",
+            "How late the table's loop was.",
+            buckets=_LAGS,
+            registry=self.registry,
+        )
+        self._rounds = Counter(
+            "holecard_rounds", "Rounds that began since the start.", registry=self.registry
+        )
+        self._decisions = Counter(
+            "holecard_decisions", "Events that the procedure took.", registry=self.registry
+        )
+        self._refusals = Counter(
+            "holecard_refusals",
+            "Events that the procedure refused, by the reason's name.",
+            ["id"],
+            registry=self.registry,
+        )
+        self._irregularities = Counter(
+            "holecard_irregularities", "Irregularities.", ["kind"], registry=self.registry
+        )
+        for kind in Irregularity:
+            self._irregularities.labels(kind.value)
+
+    def follow(self, table: RunningTable) -> None:
+        """From now on it is this table's."""
+        self._round = table.shown.state.round
+        self.registry.register(_Standing(self._name, table))
+        table.watch(self.told)
+
+    def appended(self, seconds: float) -> None:
+        self._append.observe(seconds)
+
+    def late(self, seconds: float) -> None:
+        self._lag.observe(seconds)
+
+    def told(self, done: Done) -> None:
+        """Something was recorded."""
+        for one in done.answered:
+            if isinstance(one.answer, Decision):
+                self._decisions.inc()
+            else:
+                self._refusals.labels(one.answer.id).inc()
+            for kind in irregularities(one):
+                self._irregularities.labels(kind).inc()
+        if self._round is not None and done.state.round > self._round:
+            self._rounds.inc(done.state.round - self._round)
+            self._round = done.state.round
+
+
+def irregularities(answered: Answered) -> Iterator[str]:
+    """The floor is told of each; two are told in other ways."""
+    answer = answered.answer
+    if not isinstance(answer, Decision):
+        if answer.id in LATE:
+            yield Irregularity.LATE_WAGER.value
+        return
+    if isinstance(answered.event, PaymentCorrected):
+        yield Irregularity.WRONG_PAYMENT.value
+    for effect in answer.effects:
+        if isinstance(effect, Told) and effect.who == "floor":
+            yield effect.what
+
+
+class _Standing(Collector):
+    """How the table stands when it is asked."""
+
+    def __init__(self, name: str, table: RunningTable) -> None:
+        self._name = name
+        self._running = table
+
+    def collect(self) -> Iterator[Metric]:
+        table = self._running.table
+        info = GaugeMetricFamily("holecard_table_info", "Which table it is.", labels=["table"])
+        info.add_metric([self._name], 1)
+        yield info
+        figures: tuple[tuple[str, str, float], ...] = (
+            ("holecard_record_seq", "Of the last entry on the disk.", table.seq),
+            ("holecard_queue_length", "Things that wait at the table.", table.waiting),
+            ("holecard_append_waits_seconds", "The record has not answered.", table.waits),
+            ("holecard_stopped", "1 while nothing can be done.", bool(self._running.shown.stopped)),
+            ("holecard_round", "The number of the last round.", table.state.round),
+        )
+        for name, text, value in figures:
+            yield GaugeMetricFamily(name, text, value)
+        yield from self._links()
+
+    def _links(self) -> Iterator[Metric]:
+        served = self._running.fittings.served
+        names = ["device", "class"]
+        state = GaugeMetricFamily(
+            "holecard_link_state",
+            "1 for how a device stands, 0 for all else.",
+            labels=[*names, "state"],
+        )
+        held = GaugeMetricFamily(
+            "holecard_link_held", "1 while a device's log waits for two people.", labels=names
+        )
+        gaps = CounterMetricFamily(
+            "holecard_link_gaps", "Records that came before one that was missing.", labels=names
+        )
+        resends = CounterMetricFamily(
+            "holecard_link_resends", "Records that came again though they were kept.", labels=names
+        )
+        for serial, one in served.items():
+            labels, supervisor = [serial, one.fitted.device], one.supervisor
+            for found in State:
+                state.add_metric([*labels, found.value], float(supervisor.state is found))
+            held.add_metric(labels, float(supervisor.held is not None))
+            gaps.add_metric(labels, supervisor.progress.gaps)
+            resends.add_metric(labels, supervisor.progress.repeats)
+        yield from (state, held, gaps, resends)

@@ -1,0 +1,84 @@
+"""Who may sign in can change while a table runs: the file of the people is looked at again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import structlog
+
+from controller.audit.records import Moment
+from controller.table.items import CannotTake, Full, Stopped
+from controller.table.people_answers import Denied
+from controller.table.people_desk import PeopleDesk
+
+EVERY: Final = 2.0
+"""Seconds between two looks at whether the file is another one."""
+END_WAIT: Final = 3.0
+"""Seconds for everybody to be signed out at the end."""
+_PAUSE: Final = 0.05
+
+_log: Final = structlog.get_logger("daemon.people")
+
+Print: TypeAlias = tuple[int, ...] | None
+
+
+class PeopleNews:
+    """One table's."""
+
+    def __init__(self, desk: PeopleDesk, file: Path, moment: Callable[[], Moment]) -> None:
+        self._desk = desk
+        self._file = file
+        self._moment = moment
+        self._seen: Print | str = ""
+
+    async def run(self) -> None:
+        """Until it is cancelled. The first look is for whoever lost their place meanwhile."""
+        while True:
+            await self.look()
+            await asyncio.sleep(EVERY)
+
+    async def look(self) -> None:
+        """Whoever was disabled, or lost the role, is signed out, if the file is another one."""
+        print_ = _print(self._file)
+        if print_ == self._seen:
+            return
+        try:
+            gone = await self._desk.look_again(self._moment())
+        except (Stopped, Full, CannotTake) as problem:
+            _log.info("people not looked at again", why=str(problem))
+            return
+        if isinstance(gone, Denied):
+            if gone.why == "unreadable":  # that stands in the record now, until it is another file
+                self._seen = print_
+            return
+        self._seen = print_
+        if gone:
+            _log.info("signed out", people=gone)
+
+    async def everybody_out(self) -> None:
+        """The table is closing."""
+        try:
+            async with asyncio.timeout(END_WAIT):
+                for one in self._desk.standing.sessions:
+                    while isinstance(
+                        await self._desk.sign_out(
+                            one.screen, self._moment(), role=one.role, why="closed"
+                        ),
+                        Denied,
+                    ):
+                        await asyncio.sleep(_PAUSE)  # a PIN is being looked at there
+        except (Stopped, Full, CannotTake, TimeoutError) as problem:
+            _log.warning("not signed out", why=str(problem))
+
+
+def _print(file: Path) -> Print:
+    """By which a file that was changed is told from what it was; None: it cannot be looked at."""
+    with suppress(OSError):
+        found = os.stat(file)
+        return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode, found.st_uid)
+    return None

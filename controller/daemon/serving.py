@@ -1,0 +1,234 @@
+"""A table, served: everything that it takes, put together, begun in order and ended in order.
+
+    code = await serve(load_table("tables/mega-1.toml"), stop)
+
+Ports are taken before the record is opened, so that a start that cannot be changes nothing. What
+is wrong with files, keys, people, ports or the record is raised as it is; a fault of ours comes out
+as the group that it is in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypeVar
+
+import structlog
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller.api.app import application
+from controller.api.served import Serving
+from controller.audit.clock import SystemClock
+from controller.audit.log import Log
+from controller.audit.problems import Failed
+from controller.config.equipment import ControlPlace
+from controller.config.loader import TableConfig
+from controller.daemon import lines
+from controller.daemon.exits import EXIT_OK
+from controller.daemon.measured import Measured
+from controller.daemon.metrics import Metrics
+from controller.daemon.metrics_app import metrics_app
+from controller.daemon.notify import NOBODY, Notify, status
+from controller.daemon.people_news import PeopleNews
+from controller.daemon.servers import END_WAIT, Server
+from controller.daemon.sockets import HOST, Taken, taken
+from controller.daemon.vitals import Vitals, links_of
+from controller.daemon.watchdog import Pulse, Watchdog
+from controller.rules.problem import UsageProblem
+from controller.table.parts import REAL, World, Writing
+from controller.table.people_desk import PeopleDesk
+from controller.table.people_file import PeopleFile
+from controller.table.running import RunningTable
+from controller.table.serving import parts_of
+from drivers.key_disk import KeyProblem
+
+_log: Final = structlog.get_logger("daemon")
+_T = TypeVar("_T")
+_Work: TypeAlias = Coroutine[Any, Any, None]
+
+
+class Ready(Struct, frozen=True):
+    """The table is served."""
+
+    name: str
+    socket: Path
+    port: int | None
+
+    def __str__(self) -> str:
+        also = "" if self.port is None else f", http://{HOST}:{self.port}"
+        return f"ready: {self.name} at {self.socket}{also}"
+
+
+class Tells(Struct, frozen=True):
+    """Who is told how it goes."""
+
+    notify: Notify = NOBODY
+    ready: Callable[[Ready], None] = lambda ready: None
+    ending: Callable[[], None] = lambda: None
+    """From here on it ends, and has so long for it as there is patience."""
+
+
+class _Given(Struct, frozen=True):
+    """What a table needs beside its own parts."""
+
+    people: PeopleFile
+    control: ControlPlace
+
+
+async def serve(
+    config: TableConfig,
+    stop: asyncio.Event | None = None,
+    *,
+    tells: Tells = Tells(),  # noqa: B008 - nothing in it changes
+    world: World = REAL,
+) -> int:
+    """Until `stop` is set: the exit code then. Without one, until it is cancelled.
+
+    UsageProblem, RecordProblem: it cannot be served, or not any more; Failed where the record takes
+    nothing. ExceptionGroup: a fault."""
+    stop = stop or asyncio.Event()
+    given = _given(config)
+    parts = parts_of(config)
+    metrics = Metrics(config.name)
+    failed = asyncio.Event()
+    running = RunningTable(parts, _watched(world, metrics, failed))
+    with ExitStack() as last:
+        last.enter_context(lines.about(config.name, running))
+        sockets = last.enter_context(taken(given.control, config.file))
+        async with running as table:
+            sockets.check()
+            metrics.follow(table)
+            table.watch(lines.told)
+            served = _Served(table, given, sockets, metrics, tells, world)
+            await served.run(stop, failed)
+        _log.info("ended")
+    return EXIT_OK
+
+
+class _Served:
+    """What stands around a running table."""
+
+    def __init__(
+        self,
+        table: RunningTable,
+        given: _Given,
+        sockets: Taken,
+        metrics: Metrics,
+        tells: Tells,
+        world: World,
+    ) -> None:
+        self._table = table
+        self._sockets = sockets
+        self._tells = tells
+        self._clock = world.clock
+        self._moment = moment = world.utc or SystemClock()
+        self._desk = PeopleDesk(given.people, table.record, table.boot, table.standing)
+        self._news = PeopleNews(self._desk, given.people.file, moment)
+        self._serving = Serving(table, self._desk, moment)
+        self._pulse = Pulse(metrics.late)
+        self._watchdog = Watchdog(tells.notify, self._vitals, self._stands)
+        self._servers = [Server(application(self._serving), sockets.control)]
+        if sockets.metrics is not None:
+            app = metrics_app(metrics.registry)
+            self._servers.append(Server(app, [sockets.metrics]))
+
+    async def run(self, stop: asyncio.Event, failed: asyncio.Event) -> None:
+        """Until `stop` is set, or nothing can be recorded any more."""
+        try:
+            async with asyncio.TaskGroup() as group:
+
+                def begin(work: Callable[[], _Work], name: str) -> asyncio.Task[None]:
+                    return group.create_task(work(), name=f"{self._table.parts.name}: {name}")
+
+                serving = [begin(one.run_until_stopped, "its API") for one in self._servers]
+                for server in self._servers:
+                    await server.answering.wait()
+                others = [
+                    begin(self._pulse.run, "its pulse"),
+                    begin(self._news.run, "its people"),
+                ]
+                self._is_ready()
+                others.append(begin(self._watchdog.run, "its watchdog"))
+                await _either(stop, failed)
+                self._ends("told to stop" if stop.is_set() else "the record has failed")
+                await asyncio.wait(serving, timeout=2 * END_WAIT)
+                for task in others:
+                    task.cancel()
+                await self._news.everybody_out()
+        finally:
+            await self._desk.close()
+
+    def _is_ready(self) -> None:
+        place = self._sockets
+        port = None if place.tcp is None else int(place.tcp.getsockname()[1])
+        ready = Ready(self._table.parts.name, place.place, port)
+        self._tells.notify.tell("READY=1", status(self._stands()))
+        clock = self._moment().quality
+        _log.info("ready", socket=str(ready.socket), port=port, boot=self._table.boot, clock=clock)
+        self._tells.ready(ready)
+
+    def _ends(self, why: str) -> None:
+        """Nobody begins anything any more."""
+        self._tells.ending()
+        self._tells.notify.tell("STOPPING=1", status(f"ending: {why}"))
+        _log.info("ending", why=why)
+        self._serving.stopping.set()
+        for server in self._servers:
+            server.stop()
+
+    def _vitals(self) -> Vitals:
+        table = self._table
+        links = links_of(table, self._clock())
+        return Vitals(self._pulse.lag, self._pulse.late, table.table.waits, links)
+
+    def _stands(self) -> str:
+        """A line for who looks at the service: no cards, no seats."""
+        shown = self._table.shown
+        step = f"{shown.state.step.value}, round {shown.state.round}"
+        return f"held at {step}: {shown.stopped}" if shown.stopped else step
+
+
+def _given(config: TableConfig) -> _Given:
+    """UsageProblem."""
+    file, equipment = config.file, config.equipment
+    people = _there(equipment.people, f"{file}: people", '[people] with file = "..."')
+    control = _there(equipment.control, f"{file}: control", '[control] with socket = "..."')
+    keys = _there(equipment.keys, f"{file}: keys", '[keys] with directory = "..."')
+    found = PeopleFile(people, keys)
+    try:
+        found.read()
+    except KeyProblem as problem:
+        raise UsageProblem(problem.where, problem.what, problem.allowed) from None
+    return _Given(found, control)
+
+
+def _there(part: _T | None, where: str, allowed: str) -> _T:
+    if part is None:
+        raise UsageProblem(where, "is missing: the table cannot be served without it", allowed)
+    return part
+
+
+def _watched(world: World, metrics: Metrics, failed: asyncio.Event) -> World:
+    """The same world, whose record is measured and heard when it fails."""
+    loop = asyncio.get_running_loop()
+
+    def write(log: Log, told: Callable[[Failed], None]) -> Writing:
+        def also(problem: Failed) -> None:
+            told(problem)
+            loop.call_soon_threadsafe(failed.set)
+
+        return Measured(world.write(log, also), metrics.appended)
+
+    return replace(world, write=write)
+
+
+async def _either(first: asyncio.Event, second: asyncio.Event) -> None:
+    tasks = [asyncio.create_task(one.wait()) for one in (first, second)]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

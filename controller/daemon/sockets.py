@@ -1,0 +1,183 @@
+"""Where a served table is spoken to: a unix socket and loopback ports, taken before anything else
+begins, and given back at the end.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from controller.config.equipment import ControlPlace
+from controller.rules.problem import UsageProblem
+
+HOST: Final = "127.0.0.1"
+LONGEST: Final = 107
+"""Bytes of a socket's path that the kernel takes."""
+MODE: Final = 0o660
+BACKLOG: Final = 64
+_ANYONE: Final = stat.S_IWOTH
+
+
+class Taken(Struct, frozen=True):
+    """The sockets, all of them listening."""
+
+    place: Path
+    unix: socket.socket
+    tcp: socket.socket | None
+    """The same over loopback."""
+    metrics: socket.socket | None
+    inode: int
+
+    @property
+    def control(self) -> list[socket.socket]:
+        return [self.unix] if self.tcp is None else [self.unix, self.tcp]
+
+    def check(self) -> None:
+        """UsageProblem if somebody has put another socket in the place of ours since."""
+        try:
+            found = self.place.lstat().st_ino
+        except FileNotFoundError:
+            found = 0
+        if found != self.inode:
+            what = "somebody else has taken this place just now"
+            raise UsageProblem(str(self.place), what, "one controller for a table")
+
+
+@contextmanager
+def taken(control: ControlPlace, file: str) -> Iterator[Taken]:
+    """All that the file says. UsageProblem, with its place in the file; then nothing is taken."""
+    with ExitStack() as last:
+        # The socket first: whoever has it is this table's other controller.
+        unix, inode = last.enter_context(_unix(control.socket, f"{file}: control.socket"))
+        tcp = metrics = None
+        if control.port is not None:
+            tcp = last.enter_context(_tcp(control.port, f"{file}: control.port"))
+        if control.metrics_port is not None:
+            metrics = last.enter_context(
+                _tcp(control.metrics_port, f"{file}: control.metrics_port")
+            )
+        yield Taken(control.socket.absolute(), unix, tcp, metrics, inode)
+
+
+# --- a port -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def _tcp(port: int, where: str) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        # What a controller that ended just now has left behind is in nobody's way.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((HOST, port))
+            sock.listen(BACKLOG)
+        except OSError as problem:
+            if problem.errno != errno.EADDRINUSE:
+                why = f"port {port} cannot be taken: {problem.strerror}"
+                raise UsageProblem(where, why, "another port") from None
+            what = f"port {port} is taken by another program on this machine"
+            allowed = f"a port that is free; `ss -ltnp 'sport = :{port}'` says who has this one"
+            raise UsageProblem(where, what, allowed) from None
+        sock.setblocking(False)
+        yield sock
+
+
+# --- a unix socket ----------------------------------------------------------------------------
+
+
+@contextmanager
+def _unix(place: Path, where: str) -> Iterator[tuple[socket.socket, int]]:
+    place = place.absolute()
+    # Bound beside its place and then put there whole: nobody finds one that is half made.
+    fresh = place.with_name(f".{os.getpid()}")
+    _check_path(place, fresh, where)
+    _check_directory(place.parent, where)
+    _check_left(place, where)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.setblocking(False)
+        try:
+            fresh.unlink(missing_ok=True)
+            sock.bind(str(fresh))
+            fresh.chmod(MODE)
+            sock.listen(BACKLOG)
+            inode = fresh.lstat().st_ino
+            fresh.replace(place)
+        except OSError as problem:
+            with suppress(OSError):
+                fresh.unlink()
+            what = f"{place} cannot be made: {problem.strerror}"
+            raise UsageProblem(where, what, "a directory that this user may write in") from None
+        try:
+            yield sock, inode
+        finally:
+            _remove(place, inode)
+
+
+def _remove(place: Path, inode: int) -> None:
+    """Ours, and nobody else's who has come meanwhile. One that stays is replaced later."""
+    with suppress(OSError):
+        if place.lstat().st_ino == inode:
+            place.unlink()
+
+
+def _check_path(place: Path, fresh: Path, where: str) -> None:
+    size = max(len(os.fsencode(one)) for one in (place, fresh))
+    if size > LONGEST:
+        what = f"{place} has {size} bytes"
+        raise UsageProblem(where, what, f"a path of up to {LONGEST} bytes, as the kernel takes")
+
+
+def _check_directory(place: Path, where: str) -> None:
+    """Whoever may write in it can put a socket of their own in the place of ours."""
+    try:
+        found = place.stat()
+    except FileNotFoundError:
+        what = f"there is no directory {place}"
+        raise UsageProblem(where, what, f"make it first: mkdir -m 750 {place}") from None
+    except OSError as problem:
+        what = f"{place} cannot be looked at: {problem.strerror}"
+        raise UsageProblem(where, what, "a directory of this user") from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise UsageProblem(where, f"{place} is no directory", "a socket in a directory")
+    if found.st_uid not in (0, os.geteuid()):
+        what = f"{place} belongs to the user with number {found.st_uid}"
+        raise UsageProblem(where, what, "a directory of this user, or of root")
+    if found.st_mode & _ANYONE:
+        what = f"anyone may write in {place} (mode {stat.S_IMODE(found.st_mode):o})"
+        raise UsageProblem(where, what, f"close it to others: chmod o-w {place}")
+
+
+def _check_left(place: Path, where: str) -> None:
+    """What a process has left that is dead is replaced; all else stays."""
+    try:
+        found = place.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as problem:
+        what = f"{place} cannot be looked at: {problem.strerror}"
+        raise UsageProblem(where, what, "a path that this user may use") from None
+    if not stat.S_ISSOCK(found.st_mode):
+        raise UsageProblem(where, f"{place} is there and is no socket", "a path of its own")
+    if alive(place):
+        what = f"somebody listens at {place} already"
+        raise UsageProblem(where, what, "one controller for a table: stop the other one first")
+
+
+def alive(place: Path) -> bool:
+    """Whether somebody listens there. One who is busy, or of another user, does."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(place))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:
+            return True
+    return True

@@ -1,0 +1,84 @@
+"""The pulse of a served table: a tick of the loop, and a watchdog that is fed while all gets on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from controller.daemon.notify import Notify, status
+from controller.daemon.vitals import Vitals, judge
+
+EVERY: Final = 0.25
+"""Seconds between two ticks."""
+SHARE: Final = 3
+"""So often within its time the watchdog is fed: one word that is lost starts nothing anew."""
+
+_log: Final = structlog.get_logger("daemon.watchdog")
+
+
+class Pulse:
+    """How late the loop is."""
+
+    def __init__(self, told: Callable[[float], None] = lambda lag: None) -> None:
+        self.lag = 0.0
+        self._told = told
+        self._at: float | None = None
+
+    @property
+    def late(self) -> float:
+        """Seconds by which the next tick is late."""
+        now = asyncio.get_running_loop().time()
+        return 0.0 if self._at is None else max(0.0, now - self._at)
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = self._at = loop.time() + EVERY
+            await asyncio.sleep(EVERY)
+            self.lag = max(0.0, loop.time() - due)
+            self._told(self.lag)
+
+
+class Watchdog:
+    """Feeds the service manager's watchdog, and says how things stand."""
+
+    def __init__(
+        self, notify: Notify, look: Callable[[], Vitals], stands: Callable[[], str]
+    ) -> None:
+        """`stands`: how the table stands, in a line for `systemctl status`."""
+        self._notify = notify
+        self._look = look
+        self._stands = stands
+        self._said = ""
+        self._hangs = False
+
+    @property
+    def pause(self) -> float:
+        """Seconds between two looks."""
+        within = self._notify.watchdog
+        return 1.0 if within is None else min(1.0, within / SHARE)
+
+    def look(self) -> bool:
+        """Once: whether all gets on."""
+        hangs = judge(self._look())
+        if bool(hangs) is not self._hangs:
+            self._hangs = bool(hangs)
+            _log.error("hangs", what=hangs) if hangs else _log.info("gets on again")
+        words = [] if hangs or self._notify.watchdog is None else ["WATCHDOG=1"]
+        said = status("; ".join(hangs) or self._stands())
+        if said != self._said:
+            self._said = said
+            words.append(said)
+        if words:
+            self._notify.tell(*words)
+        return not hangs
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            self.look()
+            await asyncio.sleep(self.pause)

@@ -1,0 +1,1 @@
+"""Pages in a browser: what people look at, and what they do there."""

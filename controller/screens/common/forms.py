@@ -1,0 +1,85 @@
+"""What a browser sends: fields of an address or a form, few and short. No field twice, none that
+nobody asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from controller.config.problems import printable
+from controller.rules.problem import UsageProblem
+
+MOST_BYTES: Final = 16 * 1024
+MOST_FIELDS: Final = 40
+LONGEST: Final = 500
+_SHOWN: Final = 60
+_FORM: Final = "application/x-www-form-urlencoded"
+
+
+class TooLarge(UsageProblem):
+    """More than anybody types."""
+
+
+def fields_of(query: str) -> dict[str, str]:
+    """The fields of an address; those without a value are left out. UsageProblem."""
+    if len(query) > MOST_BYTES:
+        raise TooLarge("address", "is too long", f"up to {MOST_BYTES} characters")
+    return _read(query)
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form. UsageProblem."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != _FORM:
+        raise UsageProblem("form", "is none", _FORM)
+    data = b""
+    async for piece in request.stream():
+        data += piece
+        if len(data) > MOST_BYTES:
+            raise TooLarge("form", "is too long", f"up to {MOST_BYTES} bytes")
+    try:
+        return _read(data.decode("ascii"))
+    except UnicodeDecodeError:
+        raise UsageProblem("form", "is not written as a form is", _FORM) from None
+
+
+def only(fields: Mapping[str, str], names: Collection[str]) -> None:
+    """UsageProblem where there is another field."""
+    for name in fields:
+        if name not in names:
+            what = f"there is no {shown(name)}"
+            raise UsageProblem("address", what, ", ".join(names) or "nothing")
+
+
+def shown(text: str) -> str:
+    """What somebody sent, as a message quotes it."""
+    short = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return f'"{printable(short)}"'
+
+
+def _read(text: str) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(text, errors="strict", max_num_fields=MOST_FIELDS)
+    except UnicodeDecodeError:
+        raise UsageProblem("address", "has letters that are not UTF-8", "UTF-8") from None
+    except ValueError:
+        what = "has too many fields"
+        raise TooLarge("address", what, f"up to {MOST_FIELDS}") from None
+    return dict(_checked(pairs))
+
+
+def _checked(pairs: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    seen = set()
+    for name, value in pairs:
+        if name in seen:
+            raise UsageProblem(shown(name), "is there twice", "once")
+        seen.add(name)
+        if len(name) > _SHOWN or len(value) > LONGEST:
+            raise TooLarge(shown(name), "is too long", f"up to {LONGEST} characters")
+        if not value.isprintable():
+            raise UsageProblem(shown(name), "has letters that cannot be shown", "plain text")
+        if value.strip():
+            yield name, value.strip()

@@ -1,0 +1,62 @@
+"""Pages made of templates, which only print what they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
+from starlette.responses import HTMLResponse, Response
+
+from controller.screens.common.sessions import Looks, Session
+from controller.screens.common.static_files import StaticFiles
+from controller.screens.common.texts import Texts
+
+
+class Pages:
+    """The templates of some packages, each under its own name: "review/rounds.html"."""
+
+    def __init__(
+        self,
+        texts: Texts,
+        static: StaticFiles,
+        words: Mapping[str, Any],
+        base: str = "",
+        **packages: str,
+    ) -> None:
+        """`words`: what templates ask for by name, beside t() and static(). `base`: what stands
+        before every path, where the application is mounted."""
+        loaders = {name: PackageLoader(package) for name, package in packages.items()}
+        self._texts = texts
+        self.base = base
+        self._templates = Environment(
+            loader=PrefixLoader(loaders),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._templates.globals.update(
+            words, t=texts, base=base, static=lambda name: base + static.path(name)
+        )
+
+    @property
+    def texts(self) -> Texts:
+        return self._texts
+
+    def prepare(self) -> None:
+        """Every template, so that nobody waits for it later."""
+        for name in self._templates.list_templates():
+            self._templates.get_template(name)
+
+    def text(self, template: str, **values: Any) -> str:
+        return self._templates.get_template(template).render(**values)
+
+    def page(
+        self, template: str, session: Session | None = None, /, *, status: int = 200, **values: Any
+    ) -> Response:
+        """A whole page, as this person wants it."""
+        looks = Looks() if session is None else session.looks
+        html = self.text(template, session=session, looks=looks, **values)
+        return HTMLResponse(html, status)

@@ -1,0 +1,1 @@
+"""The review: a table's record looked at round by round. It changes nothing."""

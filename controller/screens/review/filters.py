@@ -1,0 +1,165 @@
+"""What rounds are looked for, as an address has it: each field checked, and written back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from controller.audit.index_terms import Wanted, check
+from controller.audit.records import KINDS
+from controller.procedure.rows import EVENTS
+from controller.procedure.terms import Currency, Speaks
+from controller.rules.cards import parse_card
+from controller.rules.problem import UsageProblem
+from controller.rules.rulings import Irregularity
+from controller.screens.common.forms import shown
+
+FIELDS: Final = (
+    "from",
+    "to",
+    "round",
+    "seat",
+    "card",
+    "dealer",
+    "person",
+    "irregularity",
+    "event",
+    "kind",
+    "least",
+    "most",
+    "problems",
+)
+BEFORE: Final = "before"
+"""Where to go on: rounds before this one."""
+HAPPENINGS: Final = tuple(event.__name__ for event in EVENTS if event.__name__ != "Go")
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}")
+_ROUNDS: Final = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?")
+_TIME: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?Z?"
+)
+_AMOUNT: Final = re.compile(r"-?(?:\d{1,15}|\d{1,3}(?:,\d{3}){1,4})(?:\.(\d{1,6}))?")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_SEAT: Final = 1_000
+_YES: Final = "yes"
+
+
+class Filters(Struct, frozen=True):
+    """What was asked for."""
+
+    wanted: Wanted
+    fields: dict[str, str]
+    """As they were typed."""
+
+    def address(self, path: str, **more: object) -> str:
+        """The page with these filters."""
+        pairs = {**self.fields, **{name: str(value) for name, value in more.items() if value}}
+        return f"{path}?{urlencode(pairs)}" if pairs else path
+
+    def __str__(self) -> str:
+        """For who reads what was looked at."""
+        return ", ".join(f"{name} {value}" for name, value in self.fields.items()) or "all rounds"
+
+
+def filters_of(fields: Mapping[str, str], money: Speaks) -> Filters:
+    """UsageProblem that names the field."""
+    given = {name: fields[name] for name in FIELDS if name in fields}
+    found: dict[str, Any] = {}
+    for name, text in given.items():
+        if name in _READS:
+            found[_NAMES.get(name, name)] = _READS[name](name, text)
+        elif name in ("least", "most"):
+            found[name] = amount_of(name, text, money)
+        else:
+            found[name] = text
+    wanted = Wanted(**found)
+    check(wanted)
+    return Filters(wanted, given)
+
+
+def number_of(name: str, text: str, most: int = 10**18 - 1) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) > most:
+        raise UsageProblem(name, f"{shown(text)} is no number", f"1 to {most}")
+    return int(text)
+
+
+def rounds_of(name: str, text: str) -> tuple[int, int]:
+    found = _ROUNDS.fullmatch(text)
+    first = int(found[1]) if found else 0
+    last = int(found[2] or found[1]) if found else 0
+    if not 1 <= first <= last:
+        allowed = "N, or N-M with M not less than N"
+        raise UsageProblem(name, f"{shown(text)} is no round", allowed)
+    return first, last
+
+
+def time_of(name: str, text: str, *, end: bool = False) -> int:
+    """Microseconds since 1970. `end`: the last moment of what was said, be it a day or a second."""
+    found = _TIME.fullmatch(text)
+    try:
+        if found is None:
+            raise ValueError(text)
+        year, month, day, hour, minute, second = (int(one or 0) for one in found.groups()[:6])
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        allowed = "a time in UTC, such as 2027-01-15 or 2027-01-15T08:30:00"
+        raise UsageProblem(name, f"{shown(text)} is no time", allowed) from None
+    part = found[7]
+    utc: int = (moment - _EPOCH) // timedelta(microseconds=1) + int((part or "").ljust(6, "0"))
+    if not end:
+        return utc
+    if part is not None:
+        return utc + int("9" * (6 - len(part)) or 0)
+    step = 1 if found[6] else 60 if found[5] else 86_400
+    return utc + step * 1_000_000 - 1
+
+
+def amount_of(name: str, text: str, money: Speaks) -> int:
+    """As the table writes amounts, with its sign or without: 25, $12.50, 1,250."""
+    digits, bare = 0, text
+    if isinstance(money, Currency):
+        digits, bare = money.minor_digits, text.replace(money.symbol, "", 1).replace(" ", "")
+    found = _AMOUNT.fullmatch(bare)
+    if found is None or len(found[1] or "") > digits:
+        allowed = f"an amount such as {money.amount(25 * 10**digits)}"
+        raise UsageProblem(name, f"{shown(text)} is no amount", allowed)
+    whole, _, rest = bare.replace(",", "").partition(".")
+    size = int(whole.lstrip("-") + rest.ljust(digits, "0"))
+    return -size if whole.startswith("-") else size
+
+
+def _yes(name: str, text: str) -> bool:
+    return one_of(name, text, (_YES,)) == _YES
+
+
+def one_of(name: str, text: str, allowed: tuple[str, ...]) -> str:
+    if text not in allowed:
+        raise UsageProblem(name, f"{shown(text)} is not known", ", ".join(allowed))
+    return text
+
+
+def _upper_card(name: str, text: str) -> int:
+    """10H and th are TH."""
+    tidy = text.upper().replace("10", "T", 1)
+    if len(text) > 3:
+        raise UsageProblem(name, f"{shown(text)} is no card", "AD, TH and the like")
+    return parse_card(tidy, name)
+
+
+_READS: Final[dict[str, Callable[[str, str], Any]]] = {
+    "from": time_of,
+    "to": lambda name, text: time_of(name, text, end=True),
+    "round": rounds_of,
+    "seat": lambda name, text: number_of(name, text, _MOST_SEAT),
+    "card": _upper_card,
+    "irregularity": lambda name, text: one_of(name, text, tuple(i.value for i in Irregularity)),
+    "event": lambda name, text: one_of(name, text, HAPPENINGS),
+    "kind": lambda name, text: one_of(name, text, KINDS),
+    "problems": _yes,
+}
+_NAMES: Final = {"from": "since", "to": "until", "round": "rounds", "problems": "problem"}
+"""Fields whose name here is another one there."""

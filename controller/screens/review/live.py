@@ -1,0 +1,146 @@
+"""The record as it grows: the last lines of it, and then each as it is written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from itertools import islice
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from controller.audit.finding_records import Told, of_seqs
+from controller.audit.following import Following
+from controller.audit.problems import RecordProblem
+from controller.audit.telling import money_of
+from controller.rules.problem import UsageProblem
+from controller.screens.common.doors import Visit
+from controller.screens.review import facts
+from controller.screens.review.filters import number_of
+from controller.screens.review.house import House, looking
+from controller.screens.review.reading_back import read_back
+from controller.screens.review.timeline import line_of, timeline
+
+ROWS: Final = 60
+MOST_BEHIND: Final = 1_000
+"""Records that a page may have missed; with more it is to be loaded again."""
+TOGETHER: Final = 100
+MOST: Final = 8
+"""Streams at a time."""
+_EVERY: Final = 0.5
+_STILL: Final = 10.0
+"""Seconds after which something is sent, so that whoever has gone is noticed."""
+
+
+class LiveLine(Struct, frozen=True):
+    """What a line tells."""
+
+    seq: int
+    time: str
+    stamp: str
+    clock: str
+    round: int
+    kind: str
+    who: str
+    seat: int
+    what: str
+    facts: tuple[str, ...]
+    prompts: tuple[str, ...]
+    refused: str
+    quiet: bool
+
+
+def page(visit: Visit[House]) -> Response:
+    house = visit.house
+    with looking(visit, "live", "the last records") as db:
+        last = facts.last_seq(db)
+        since = max(facts.first_seq(db), last - ROWS + 1)
+        lying = facts.lying(db, since, last, ROWS)
+        table = house.table_at(db, last)
+    lines = timeline(read_back(house.source.record, lying), table.money)
+    return house.pages.page("review/live.html", visit.session, lines=lines, last=last)
+
+
+async def stream(visit: Visit[House], request: Request) -> Response:
+    """Server-sent events, from the record on that the page has shown."""
+    house = visit.house
+    said = request.headers.get("last-event-id") or visit.query.get("after")
+    after = None if said is None else number_of("after", said)
+    if house.streams >= MOST:
+        raise UsageProblem("live", f"{MOST} streams run already", "fewer of them")
+    await run_in_threadpool(house.source.look, visit.who, "review live", "all that follows")
+    following = await run_in_threadpool(Following, house.source.record)
+    last = following.where.seq
+    start = last if after is None else after
+    if not last - MOST_BEHIND <= start <= last:
+        what = f"record {start} is not the last one, nor near it"
+        raise UsageProblem("after", what, f"{max(0, last - MOST_BEHIND)} to {last}")
+    return StreamingResponse(
+        _events(visit, following, start, last),
+        media_type="text/event-stream",
+        headers={"X-Accel-Buffering": "no"},
+    )
+
+
+async def _events(
+    visit: Visit[House], following: Following, start: int, last: int
+) -> AsyncIterator[bytes]:
+    house = visit.house
+    house.streams += 1
+    try:
+        if start < last:
+            missed = of_seqs(house.source.record, start + 1, last)
+            for message in await run_in_threadpool(_messages, missed, MOST_BEHIND):
+                yield message
+        yield b"event: here\ndata: {}\n\n"
+        waited = 0.0
+        while house.sessions.alive(visit.session):
+            found = await run_in_threadpool(_messages, following.more(), TOGETHER)
+            for message in found:
+                yield message
+            if found:
+                waited = 0.0
+                continue
+            await run_in_threadpool(following.check_end)
+            await asyncio.sleep(_EVERY)
+            waited += _EVERY
+            if waited >= _STILL:
+                waited = 0.0
+                yield b": still here\n\n"
+        yield _event("over", {"why": house.pages.texts("live.over")})
+    except RecordProblem as problem:
+        yield _event("over", {"why": str(problem)})
+    finally:
+        house.streams -= 1
+
+
+def _messages(told: Iterator[Told], most: int) -> list[bytes]:
+    return [_message(one) for one in islice(told, most)]
+
+
+def _message(told: Told) -> bytes:
+    line = line_of(told.record, money_of(told.opened), 0)
+    data = LiveLine(
+        line.seq,
+        line.time,
+        line.stamp,
+        line.clock,
+        line.round,
+        line.kind,
+        line.who,
+        line.seat,
+        line.what,
+        line.facts,
+        line.prompts,
+        line.refused,
+        line.quiet,
+    )
+    return b"event: record\nid: %d\ndata: %s\n\n" % (line.seq, msgspec.json.encode(data))
+
+
+def _event(name: str, data: dict[str, str]) -> bytes:
+    return f"event: {name}\n".encode() + b"data: " + msgspec.json.encode(data) + b"\n\n"

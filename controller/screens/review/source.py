@@ -1,0 +1,161 @@
+"""Where a review's rounds come from: a record, its index, and the file of who looked.
+
+A running table is another source; what the pages need of one is `Source`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import Final, Protocol
+
+import apsw
+
+from controller.audit.case_manifest import MANIFEST, check_export
+from controller.audit.export import Case, export_case
+from controller.audit.index import Index, Progress, to_read
+from controller.audit.index_file import NAME
+from controller.audit.looks import look
+from controller.audit.picking import Pick
+from controller.audit.problems import IndexBusy, IndexPlace, NoRecord, RecordProblem
+from controller.audit.segments import DIRECTORY
+from controller.config.problems import printable
+from controller.rules.problem import UsageProblem
+
+EVERY: Final = 1.0
+"""Seconds for which an index that was caught up is new enough."""
+_OF_RECORD: Final = re.compile(
+    r"record/(segments/\d{8}\.seg|cosigned/\d{1,19}\.note|tails/[0-9-]{1,80}\.json)"
+)
+_PIECE: Final = 1 << 20
+
+
+class Source(Protocol):
+    @property
+    def record(self) -> Path:
+        """Where its segments are."""
+
+    @property
+    def name(self) -> str:
+        """What people call it by."""
+
+    @property
+    def whole(self) -> bool:
+        """It is a record, of which a case can be made; not a case itself."""
+
+    def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
+        """Somebody looks: recorded on return. RecordProblem: then nobody may."""
+
+    def index(self) -> AbstractContextManager[apsw.Connection]:
+        """To be asked by one thread. RecordProblem."""
+
+    def export(self, out: Path, pick: Pick, who: str, reason: str) -> Case:
+        """A sealed case; who made it is recorded. RecordProblem, UsageProblem, OSError."""
+
+
+class Beside:
+    """A record that nobody serves: its index, and the looks at it, in files beside it."""
+
+    def __init__(
+        self, record: Path, file: Path | None = None, *, looked_at: Path | None = None
+    ) -> None:
+        """`file`: of the index. `looked_at`: the case that the record is of."""
+        self._record = record
+        self._file = file or record / NAME
+        self._looked_at = looked_at or record
+        self._lock = Lock()
+        self._caught_up = float("-inf")
+
+    @property
+    def record(self) -> Path:
+        return self._record
+
+    @property
+    def name(self) -> str:
+        return printable(self._looked_at.resolve().name)
+
+    @property
+    def whole(self) -> bool:
+        return self._looked_at == self._record
+
+    def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
+        look(self._looked_at, what, of, who=who, reason=reason, out=out)
+
+    def begin(
+        self, say: Callable[[str], None], progress: Callable[[Progress], None] | None = None
+    ) -> None:
+        """The index, with all that the record has; made where there is none. RecordProblem."""
+        with Index.ready(self._record, self._file, say=say) as index:
+            try:
+                index.catch_up(progress)
+            except (IndexPlace, IndexBusy) as problem:
+                if not index.goes.seq:
+                    raise
+                say(f"the index goes up to record {index.goes.seq} only: {problem.what}")
+        self._caught_up = time.monotonic()
+
+    @contextmanager
+    def index(self) -> Iterator[apsw.Connection]:
+        with self._lock:
+            if time.monotonic() - self._caught_up > EVERY:
+                self._catch_up()
+        db = to_read(self._record, self._file)
+        try:
+            yield db
+        finally:
+            db.close()
+
+    def _catch_up(self) -> None:
+        # Where it cannot be written it is asked as far as it goes.
+        with suppress(IndexPlace, IndexBusy), Index.open(self._record, self._file) as index:
+            index.catch_up()
+        self._caught_up = time.monotonic()
+
+    def export(self, out: Path, pick: Pick, who: str, reason: str) -> Case:
+        if not self.whole:
+            raise UsageProblem("case", "this is a case already", "hand on the file itself")
+        return export_case(self._record, out, pick, who=who, reason=reason)
+
+
+# --- a record, or a case ----------------------------------------------------------------------
+
+
+def beside(place: Path, scratch: Path, file: Path | None = None) -> Beside:
+    """A record's directory, or a case: a directory or a zip. `scratch` is for what a case must
+    not have in it. NoRecord, CaseProblem; RecordProblem where a case is not what it was."""
+    if (place / DIRECTORY).is_dir():
+        return Beside(place, file)
+    if not place.exists():
+        raise NoRecord(place, "there is nothing here", "name a record's directory, or a case")
+    if place.is_dir() and not (place / MANIFEST).is_file():
+        raise NoRecord(place, "there is no record here", "name a record's directory, or a case")
+    checked = check_export(place)
+    if checked.wrong:
+        more = len(checked.wrong) - 1
+        what = f"the case is not what was sealed: {printable(checked.wrong[0])}"
+        rest = f", and {more} more" if more else ""
+        todo = "look at it with `holecard audit check-case`; ask for the case again"
+        raise RecordProblem(place, f"{what}{rest}", todo)
+    index = file or scratch / NAME
+    if place.is_dir():
+        return Beside(place / "record", index, looked_at=place)
+    return Beside(_unpacked(place, scratch / "case"), index, looked_at=place)
+
+
+def _unpacked(case: Path, into: Path) -> Path:
+    """The record of a zipped case, whose files are those of its manifest."""
+    with zipfile.ZipFile(case) as packed:
+        for name in packed.namelist():
+            if not _OF_RECORD.fullmatch(name):
+                continue
+            file = into / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with packed.open(name) as source, file.open("xb") as target:
+                shutil.copyfileobj(source, target, _PIECE)
+    return into / "record"

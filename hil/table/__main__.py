@@ -1,0 +1,9 @@
+"""python -m hil.table --game mega ...: `holecard demo` where the package is not installed."""
+
+import sys
+
+from hil import by_module
+from hil.table.cli import register
+
+if __name__ == "__main__":
+    sys.exit(by_module.run(register, "demo", sys.argv[1:]))

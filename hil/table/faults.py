@@ -1,0 +1,17 @@
+"""A whole table that does not do what it should: neither the user's mistake nor a wrong answer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hil.api_client import ApiProblem, Unreachable
+from hil.table.daemon import DidNotServe
+from hil.table.robot import Stuck
+
+FAULTS: Final = (ApiProblem, DidNotServe, Stuck, TimeoutError, Unreachable)
+
+
+def words_of(problem: BaseException) -> str:
+    """What has failed, in a line or more."""
+    said = str(problem) or "nothing came of it in time"
+    return f"the table has failed: {type(problem).__name__}: {said}"

@@ -1,0 +1,1 @@
+"""The daemon, from outside and in its parts."""

@@ -1,0 +1,1 @@
+"""The pages, tried as a browser would ask for them."""
