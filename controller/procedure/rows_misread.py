@@ -16,7 +16,7 @@ from controller.procedure.holds import elsewhere, found, hold
 from controller.procedure.row import Refusal, Row
 from controller.procedure.states import Hold, State, Step
 from controller.rules.cards import Card
-from controller.rules.hands import Hand, Verdict, total_of
+from controller.rules.hands import Hand, Verdict, before_last, total_of
 from controller.rules.rulings import Irregularity
 
 _AT_ONCE = ("bust", "instant21", "instant6")
@@ -92,10 +92,7 @@ def _from_the_dealer(s: State) -> State | None:
 
 
 def _off_the_hand(s: State, turn: int) -> State | None:
-    hand = s.hands[turn]
-    *left, card = hand.cards
-    total, soft = total_of(tuple(left))
-    bare = replace(hand, cards=tuple(left), total=total, soft=soft, done=False)
+    bare, card = before_last(s.hands[turn])
     return _unseen(replace(s, hands=put(s, turn, bare)), card)
 
 

@@ -179,6 +179,18 @@ def judge(o: Options, hand: Hand, hands_of_seat: int) -> tuple[Verdict, int]:
 
 def doubled(hand: Hand, stake: Amount) -> Hand:
     """The hand with its double's chips on it. An ace and a ten count 11 from here on, for good."""
-    if ace_and_ten(hand) and not hand.doubles:
-        hand = replace(hand, total=11, soft=False)
+    if not hand.doubles:
+        hand = _counting_11(hand)
     return replace(hand, wager=hand.wager + stake, doubles=hand.doubles + 1)
+
+
+def _counting_11(hand: Hand) -> Hand:
+    return replace(hand, total=11, soft=False) if ace_and_ten(hand) else hand
+
+
+def before_last(hand: Hand) -> tuple[Hand, Card]:
+    """The hand without the card that came last, and that card."""
+    *left, card = hand.cards
+    total, soft = total_of(tuple(left))
+    bare = replace(hand, cards=tuple(left), total=total, soft=soft, done=False)
+    return (_counting_11(bare) if hand.doubles else bare), card

@@ -20,6 +20,7 @@ from controller.rules.hands import (
     Hand,
     Verdict,
     ace_and_ten,
+    before_last,
     choices,
     doubled,
     instant,
@@ -235,3 +236,13 @@ def test_a_hand_that_plays_has_more_than_one_choice(
         assert legal < 1 << len(CHOICES)
     if total == 21:
         assert not legal & HIT
+
+
+@pytest.mark.parametrize("doubles", [0, 1, 2])
+@pytest.mark.parametrize("held", ["AS KD", "AS 6D", "5C 6D", "AS"])
+def test_without_its_last_card_a_hand_is_as_it_was(held: str, doubles: int) -> None:
+    before = hand(held)
+    for _ in range(doubles):
+        before = doubled(before, 10)
+    for card in DECK:
+        assert before_last(with_card(before, card)) == (before, card)
