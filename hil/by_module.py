@@ -23,7 +23,8 @@ def run(register: Register, command: str, arguments: Sequence[str]) -> int:
         return 2
     try:
         code = func(parsed)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except UsageProblem as problem:
         print(f"holecard: {problem}", file=sys.stderr)

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from controller.procedure import effects as f
-from controller.procedure.effects import Effect, Prompt
+from controller.procedure.effects import Effect, Prompt, Tell
 from controller.procedure.events import Device
 from controller.procedure.states import Due, Hold, Place, Seat, Shoe, Spare, State, Step
 from controller.procedure.terms import Currency
 from controller.procedure.words import say
 from controller.rules.cards import Card
 from controller.rules.hands import Hand
-from controller.rules.money import Amount
+from controller.rules.money import Amount, Odds
 from controller.table.shown import Shown
 from controller.table.signing_in import Standing
 from controller.table.signing_in import dealer as who_deals
@@ -52,10 +52,29 @@ else:  # told apart by their type when they are read
     AnyEffect = reduce(or_, EFFECTS)
 
 
-class PromptShown(Prompt, frozen=True, gc=False, tag="Prompt"):
-    """The instruction, and how the dealer reads it."""
+class PromptShown(Struct, frozen=True, gc=False, tag="Prompt"):
+    """The instruction, field by field, and how the dealer reads it. No kind of prompt: what is
+    shown is never taken for what the procedure said."""
 
-    words: str = ""
+    tell: Tell
+    to: Literal["dealer", "floor"]
+    seat: int
+    hand: int
+    place: str
+    why: str
+    stake: Amount
+    amount: Amount
+    odds: Odds | None
+    chips: tuple[tuple[int, str], ...]
+    choices: tuple[str, ...]
+    near: tuple[str, ...]
+    cards: tuple[Card, ...]
+    total: int
+    soft: bool
+    count: int
+    warn: str
+    rule: tuple[str, ...]
+    words: str
 
 
 class StateShown(Struct, frozen=True, gc=False):

@@ -8,9 +8,9 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from controller.api.looking import named
-from controller.api.view import Named, Stands, View, dealer_of, view_of
+from controller.api.view import Named, PromptShown, Stands, View, dealer_of, view_of
 from controller.audit.problems import NotNow
-from controller.procedure.effects import Prompt, Tell
+from controller.procedure.effects import Effect, Prompt, Tell
 from controller.procedure.states import State, Step
 from controller.procedure.terms import Currency
 from controller.procedure.words import say
@@ -126,3 +126,9 @@ def test_the_title_of_a_table_that_has_no_file(tmp_path: Path) -> None:
             assert (found.table, found.game, found.title) == ("bj-1", game.name, game.title)
 
     run(main())
+
+
+def test_the_instruction_is_shown_whole_and_is_no_effect() -> None:
+    assert PromptShown.__struct_fields__ == (*Prompt.__struct_fields__, "words")
+    assert PromptShown.__annotations__ == {**Prompt.__annotations__, "words": "str"}
+    assert not issubclass(PromptShown, Effect)
