@@ -17,6 +17,7 @@ from hil.bench_lines import Line, Section
 from hil.bench_peer import PEER
 from hil.bench_record import RECORD
 from hil.bench_rows import ROWS, TRANSITIONS
+from hil.bench_table import TABLE
 from hil.bench_verify import VERIFY
 from hil.bench_wire import WIRE
 from hil.contest import Pace
@@ -31,11 +32,13 @@ SECTIONS: Final[tuple[Section, ...]] = (
     DEVICES,
     RECORD,
     VERIFY,
+    TABLE,
 )
 """What is measured, in this order. A new measurement is a module with a section, and a place here.
 """
 
 _QUICK: Final = Pace(slices=3, seconds=0.03)
+_FULL: Final = Pace(full=True)
 _EPILOG: Final = """\
 The contestants of a section run by turns in short slices, and medians are compared, so that a busy
 machine does not change the ratios much. Rates are of this machine, now.
@@ -61,14 +64,20 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="NAME",
         help=f"measure only this: {names}; as often as needed",
     )
-    parser.add_argument("--quick", action="store_true", help="measure shortly and roughly")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--quick", action="store_true", help="measure shortly and roughly")
+    length.add_argument(
+        "--full",
+        action="store_true",
+        help="20,000 rounds of a table and 10 million records before a start (hours)",
+    )
     parser.add_argument("--check", action="store_true", help="fail when a ratio misses its aim")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(func=bench)
 
 
 def bench(args: argparse.Namespace) -> int:
-    pace = _QUICK if args.quick else Pace()
+    pace = _QUICK if args.quick else _FULL if args.full else Pace()
     found: dict[str, list[Line]] = {}
     for section in _chosen(args.sections):
         lines = found[section.name] = section.measure(pace)

@@ -1,6 +1,6 @@
 """A bare pty with another process behind it: what comes is sent back, and nothing else is done.
 
-    python -m hil.bench_echo TERMINAL      # until it is killed
+python -m hil.bench_echo TERMINAL      # until it is killed
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """A whole table that is played as fast as it goes, and what is seen of it from outside.
 
     async with played(stage) as table:
-        await table.play(cards=100)
+        await table.play(rounds=10)
         table.cards.times       # seconds from a card's last byte to the bytes that show it
 
 Dealer, devices and the reader of the stream are in this process, the daemon is another one. A card
 is timed from when the last byte of its record was written to the shoe's pty (a few microseconds
-after that) until the first bytes of the event that shows it, and with it the next prompt, have come:
+after that) until the first bytes of the event that shows it, and with it the next prompt, are here:
 one clock, CLOCK_MONOTONIC, read in one thread. What this loop does meanwhile, for devices that are
 acknowledged and lit up at the same time, is in it.
 """
@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 
 from controller.api.answers import Opened
-from controller.api.view import StateShown, View
+from controller.api.view import PromptShown, StateShown, View
 from controller.procedure.effects import Prompt, Tell
 from controller.procedure.states import Step
 from controller.table.shown import Shown
@@ -57,10 +57,15 @@ class Cards:
         """How many there were."""
         self._head = shoe.stand.device.ring.head
         self._stand = shoe.stand
-        self._prompt: Prompt | None = None
+        self._prompt: PromptShown | None = None
         self._lying = 0
         self._written: int | None = None
         shoe.attach(self)
+
+    def forget(self) -> None:
+        """Those that came until now do not count."""
+        self.times.clear()
+        self.drawn = 0
 
     def write(self, data: bytes) -> None:
         at = time.monotonic_ns()
@@ -114,7 +119,7 @@ class Stream(asyncio.Protocol):
         if not self._rest:
             self._since = at
         self._rest += data
-        if not self._begun and not self._headers():
+        if not self._begun and not self._headers(at):
             return
         *blocks, self._rest = self._rest.split(b"\n\n")
         for block in blocks:
@@ -126,13 +131,13 @@ class Stream(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.over = str(exc or "the stream has ended")
 
-    def _headers(self) -> bool:
+    def _headers(self, at: int) -> bool:
         """Whether they have come, and are gone."""
         head, found, rest = self._rest.partition(b"\r\n\r\n")
         if found:
             if b" 200 " not in head.split(b"\r\n")[0]:
                 raise Unreachable(f"no stream: {head.decode(errors='replace')}")
-            self._rest, self._begun = rest, True
+            self._rest, self._begun, self._since = rest, True, at
         return self._begun
 
 

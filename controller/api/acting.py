@@ -25,6 +25,7 @@ from controller.api.served import Serving
 from controller.api.signing import dealer_here, take, told_of_the_record
 from controller.audit.sealing import SealProblem
 from controller.procedure.row import Decision
+from controller.procedure.states import State
 from controller.procedure.who import DECISIONS, WHO
 from controller.table.acts import Act
 from controller.table.items import Done
@@ -47,8 +48,15 @@ async def act(served: Serving, looking: Looking, screen: Screen, sent: Mapping[s
     floors = None if kind is None else act_for(kind, sent, table.shown.state, table.parts.game)
     dealers = kind is None or kind in DECISIONS or "dealer" in WHO[kind]
     people = _people(served, screen, floors, dealers=dealers)
+
+    def still(state: State) -> bool:
+        """The floor has signed for one case; what waits at the table may bring another one."""
+        if kind is None or people.first.role != "floor":
+            return True
+        return act_for(kind, sent, state, table.parts.game) == floors
+
     with told_of_the_record(), _told_of_the_act():
-        done = await table.act(sent, people.first, second=people.second)
+        done = await table.act(sent, people.first, second=people.second, still=still)
     return acted(done, looking)
 
 

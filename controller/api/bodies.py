@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.inspect import LiteralType, Metadata, StructType, type_info
 from starlette.requests import ClientDisconnect, Request
 
 from controller.api.answers import Sent
@@ -26,6 +27,8 @@ PATIENCE: Final = 10.0
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _OPENS_OR_CLOSES: Final = re.compile(rb"[\[\]{}]")
 _UTF8: Final = re.compile(r'charset="?utf-?8"?', re.IGNORECASE)
+_FIELD: Final = re.compile(r" - at `\$\.([a-z_]+)`$")
+"""Which field msgspec's words are about."""
 _S = TypeVar("_S", bound=Sent)
 
 
@@ -98,7 +101,23 @@ def read_as(found: dict[str, Any], kind: type[_S]) -> _S:
     try:
         return msgspec.convert(found, kind)
     except msgspec.ValidationError as problem:
-        raise Problem(400, "bad_field", str(problem), ", ".join(fields)) from None
+        what, allowed = _unfit(str(problem), kind)
+        raise Problem(400, "bad_field", what, allowed or ", ".join(fields)) from None
+
+
+def _unfit(said: str, kind: type[Sent]) -> tuple[str, str]:
+    """What is wrong with a field and what it may be, in words where its type has some."""
+    at = _FIELD.search(said)
+    info = type_info(kind)
+    if at is None or not isinstance(info, StructType):
+        return said, ""
+    name = at[1]
+    match next((one.type for one in info.fields if one.name == name), None):
+        case LiteralType(values=values) if said.startswith("Invalid enum value"):
+            return said, f"{name}: {', '.join(map(str, values))}"
+        case Metadata(extra_json_schema={"description": str(words)}):
+            return f"{name} cannot be this", words
+    return said, ""
 
 
 def _depth(data: bytes) -> int:

@@ -108,7 +108,8 @@ def _case(kind: type[Event], s: State) -> str:
         parts += [NAMES[held.card]] if held.card >= 0 else []
     elif s.due and kind is e.PaymentApproved:
         due = s.due[0]
-        parts.append(f"seat {due.seat}, {due.bet}, {due.outcome} {due.moves}")
+        hand = f"hand {due.hand}, " if due.hand > 0 else ""  # of a split: they may win the same
+        parts.append(f"seat {due.seat}, {hand}{due.bet}, {due.outcome} {due.moves}")
     return ", ".join(parts)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller.config import checks
 from controller.config.checks import Check, Wrong, unfit
@@ -26,6 +27,8 @@ from controller.rules.problem import UsageProblem
 BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster")
 MOST_STATIONS: Final = 7
 _SERIAL: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
+_PATH: Final = re.compile(r"(serial:|(?!usb\+))([^:/][^:/]*/(?:.*[^/]))")
+"""A path of a serial port that starts at no root, as drivers read it."""
 _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 
 
@@ -169,7 +172,8 @@ def read_equipment(
     beside = folder or Path()
     devices = record = keys = people = control = None
     if "devices" in content:
-        devices = _Reading(f"{file}: devices", seats, problems).devices(content["devices"])
+        where = f"{file}: devices"
+        devices = _Reading(where, beside, seats, problems).devices(content["devices"])
     if "record" in content:
         found = read_table(content["record"], _Record, _RECORD, f"{file}: record", problems)
         if found is not None:
@@ -198,11 +202,18 @@ def _control(
     return ControlPlace(beside / found.socket, found.port, found.metrics_port)
 
 
+def _port_from(folder: Path, port: str) -> str:
+    """A serial port's path starts from the folder too, whichever folder the daemon runs in."""
+    found = _PATH.fullmatch(port)
+    return port if found is None else f"{found[1]}{folder.absolute() / found[2]}"
+
+
 class _Reading:
     """The reading of one [devices]."""
 
-    def __init__(self, where: str, seats: int, problems: list[UsageProblem]) -> None:
+    def __init__(self, where: str, folder: Path, seats: int, problems: list[UsageProblem]) -> None:
         self._where = where
+        self._folder = folder
         self._seats = seats
         self._problems = problems
 
@@ -231,7 +242,10 @@ class _Reading:
         if name not in raw:
             return None
         where = f"{self._where}.{name}"
-        return read_table(raw[name], DevicePlace, _DEVICE, where, self._problems)
+        return self._placed(read_table(raw[name], DevicePlace, _DEVICE, where, self._problems))
+
+    def _placed(self, one: DevicePlace | None) -> DevicePlace | None:
+        return None if one is None else replace(one, port=_port_from(self._folder, one.port))
 
     def _stations(self, raw: Any) -> tuple[DevicePlace, ...]:
         if not isinstance(raw, Sequence) or isinstance(raw, str):
@@ -245,7 +259,7 @@ class _Reading:
             read_table(one, DevicePlace, keys, f"{self._where}.stations[{at}]", self._problems)
             for at, one in enumerate(raw)
         )
-        stations = tuple(one for one in read if one is not None)
+        stations = tuple(one for one in map(self._placed, read) if one is not None)
         for seat, count in Counter(seat for one in stations for seat in one.seats).items():
             if count > 1:
                 self._say("stations", f"seat {seat} has {count} stations", "one for each seat")

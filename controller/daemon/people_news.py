@@ -18,6 +18,9 @@ from controller.table.people_desk import PeopleDesk
 
 EVERY: Final = 2.0
 """Seconds between two looks at whether the file is another one."""
+ANEW: Final = 60.0
+"""Seconds until a file is looked at anew that could not be read, though it is the same one: what
+stood in the way may have been the disk."""
 END_WAIT: Final = 3.0
 """Seconds for everybody to be signed out at the end."""
 _PAUSE: Final = 0.05
@@ -35,6 +38,8 @@ class PeopleNews:
         self._file = file
         self._moment = moment
         self._seen: Print | str = ""
+        self._anew: float | None = None
+        """When a file that could not be read is looked at once more."""
 
     async def run(self) -> None:
         """Until it is cancelled. The first look is for whoever lost their place meanwhile."""
@@ -44,8 +49,8 @@ class PeopleNews:
 
     async def look(self) -> None:
         """Whoever was disabled, or lost the role, is signed out, if the file is another one."""
-        print_ = _print(self._file)
-        if print_ == self._seen:
+        print_, now = _print(self._file), asyncio.get_running_loop().time()
+        if print_ == self._seen and (self._anew is None or now < self._anew):
             return
         try:
             gone = await self._desk.look_again(self._moment())
@@ -54,9 +59,9 @@ class PeopleNews:
             return
         if isinstance(gone, Denied):
             if gone.why == "unreadable":  # that stands in the record now, until it is another file
-                self._seen = print_
+                self._seen, self._anew = print_, now + ANEW
             return
-        self._seen = print_
+        self._seen, self._anew = print_, None
         if gone:
             _log.info("signed out", people=gone)
 

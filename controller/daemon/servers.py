@@ -11,13 +11,13 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
+from controller.daemon.connections import IDLE, Connection
+
 MOST_CONNECTIONS: Final = 128
 """At once; more are told to come later."""
 END_WAIT: Final = 2
 """Seconds for requests that are being answered at the end."""
 BACKLOG: Final = 64
-IDLE: Final = 30
-"""Seconds after which a connection that asks for nothing is closed."""
 
 
 class Server(uvicorn.Server):
@@ -27,7 +27,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=Connection,
                 ws="none",
                 lifespan="off",
                 log_config=None,

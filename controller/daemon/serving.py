@@ -38,6 +38,7 @@ from controller.daemon.sockets import HOST, Taken, taken
 from controller.daemon.vitals import Vitals, links_of
 from controller.daemon.watchdog import Pulse, Watchdog
 from controller.rules.problem import UsageProblem
+from controller.table.items import Done
 from controller.table.parts import REAL, World, Writing
 from controller.table.people_desk import PeopleDesk
 from controller.table.people_file import PeopleFile
@@ -101,7 +102,8 @@ async def serve(
         async with running as table:
             sockets.check()
             metrics.follow(table)
-            table.watch(lines.told)
+            # Whoever looks at the table is served before those who read lines.
+            table.watch(lambda done: _soon(lines.told, done))
             served = _Served(table, given, sockets, metrics, tells, world)
             await served.run(stop, failed)
         _log.info("ended")
@@ -159,6 +161,8 @@ class _Served:
                     task.cancel()
                 await self._news.everybody_out()
         finally:
+            if not self._serving.stopping.is_set():  # a fault ends it, and has no more time for it
+                self._tells.ending()
             await self._desk.close()
 
     def _is_ready(self) -> None:
@@ -223,6 +227,10 @@ def _watched(world: World, metrics: Metrics, failed: asyncio.Event) -> World:
         return Measured(world.write(log, also), metrics.appended)
 
     return replace(world, write=write)
+
+
+def _soon(told: Callable[[Done], None], done: Done) -> None:
+    asyncio.get_running_loop().call_soon(told, done)
 
 
 async def _either(first: asyncio.Event, second: asyncio.Event) -> None:

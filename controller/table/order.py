@@ -14,17 +14,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from controller.rules.cards import RANK, SUIT, Card
+from controller.rules.cards import DECK, RANK, SUIT, Card
 
 PLACES: Final = 8 * 52
 LONGEST_GAP: Final = 3
 """Positions from one card that was seen to the next, within a run."""
 
+_T = TypeVar("_T")
 Follows: TypeAlias = Callable[[Card, Card, int], bool]
 
 
@@ -114,16 +116,35 @@ def suspicious(faces: Iterable[tuple[int, Card]]) -> bool:
 def found(faces: Iterable[tuple[int, Card]]) -> str | None:
     """The order that they are in, in words; None in none."""
     lying = sorted(dict(faces).items())
-    runs = [0] * len(ORDERS)
+    runs: dict[int, int] = {}
     neighbours = pairs = 0
     for (place, one), (next_place, other) in pairwise(lying):
-        gap = next_place - place
+        gap, pair = next_place - place, one * len(DECK) + other
         if gap == 1:
             pairs += 1
-            neighbours += _rises(one, other, 1) or _falls(one, other, 1)
-        for at, order in enumerate(ORDERS):
-            follows = gap <= LONGEST_GAP and order.follows(one, other, gap)
-            runs[at] = runs[at] + 1 if follows else 0
-            if runs[at] >= order.run:
-                return order.name
+            neighbours += _NEXT[pair]
+        follows = _FOLLOWS[gap][pair] if gap <= LONGEST_GAP else ()
+        if not follows:
+            runs = {}
+            continue
+        runs = {at: runs.get(at, 0) + 1 for at in follows}
+        for at, run in runs.items():
+            if run >= ORDERS[at].run:
+                return ORDERS[at].name
     return "too many neighbours" if _too_many(neighbours, pairs) else None
+
+
+def _pairs(of: Callable[[Card, Card], _T]) -> tuple[_T, ...]:
+    """For every card and the one after it, the first one times 52 and the second one."""
+    return tuple(of(one, other) for one in DECK for other in DECK)
+
+
+def _follow(one: Card, other: Card, gap: int) -> tuple[int, ...]:
+    """In which of the orders the second one follows the first one."""
+    return tuple(at for at, order in enumerate(ORDERS) if order.follows(one, other, gap))
+
+
+# Worked out once: it is asked of every two cards whenever one comes, before that one is shown.
+_NEXT: Final = _pairs(lambda one, other: _rises(one, other, 1) or _falls(one, other, 1))
+_FOLLOWS: Final = tuple(_pairs(partial(_follow, gap=gap)) for gap in range(LONGEST_GAP + 1))
+"""By gap."""

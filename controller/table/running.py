@@ -25,9 +25,9 @@ from controller.procedure.engine import Procedure
 from controller.procedure.events import Actor, ShuffleStarted
 from controller.procedure.live import LiveTable
 from controller.procedure.row import Decision
-from controller.procedure.states import Step
+from controller.procedure.states import State, Step
 from controller.table.fittings import Fittings
-from controller.table.hearing import Ear, Heard
+from controller.table.hearing import Ear, Heard, Now
 from controller.table.items import Closing, Done, Start, Stopped
 from controller.table.links import START_WAIT
 from controller.table.mending import Mending
@@ -81,11 +81,24 @@ class RunningTable:
         return self.log.boot
 
     async def act(
-        self, sent: Mapping[str, Any], actor: Actor, *, second: Actor | None = None
+        self,
+        sent: Mapping[str, Any],
+        actor: Actor,
+        *,
+        second: Actor | None = None,
+        still: Callable[[State], bool] = lambda state: True,
     ) -> Done:
-        """What somebody does, as it was sent: recorded, whether it is taken or refused. BadAct,
-        NotInVault, CannotTake: nothing has happened. Stopped, Full: nothing can."""
-        return await self.table.act(read_act(sent, actor, self._ear, second=second))
+        """What somebody does, as it was sent: recorded, whether it is taken or refused. `still`:
+        whether it is what was signed for, at the state that it comes to when its turn has come.
+        BadAct, NotInVault, CannotTake: nothing has happened. Stopped, Full: nothing can."""
+        make = read_act(sent, actor, self._ear, second=second)
+
+        def made(now: Now) -> Heard:
+            if not still(now.state):
+                raise BadAct("the table has moved on since this was signed for: look, sign again")
+            return make(now)
+
+        return await self.table.act(made)
 
     async def record(self, entry: Entry) -> Done:
         """Something for the record alone; but a dealer who takes another one's place at an open
@@ -109,7 +122,8 @@ class RunningTable:
             raise BadAct("the dealer or the floor looks at the shuffler")
         data = {"what": "shuffler looked at"}
         done = await self.table.record(Entry("person", by(actor), data))
-        starting.want_again(self.parts.game.decks)
+        if self.table.state.step is Step.SHUFFLING:  # what was recorded before it may have ended it
+            starting.want_again(self.parts.game.decks)
         return done
 
     @property

@@ -20,10 +20,11 @@ from msgspec import Struct
 from controller.procedure import events as e
 from controller.procedure.events import Actor, Event
 from controller.procedure.felt import hole_is_next, next_spare
+from controller.procedure.holds import SHOE_IN_PLAY
 from controller.procedure.rows import EVENTS
 from controller.procedure.states import Spare, State, Step
 from controller.table.hearing import Ear, Heard, Now
-from controller.table.items import Make
+from controller.table.items import CannotTake, Make
 from controller.table.shoe_words import (
     backs,
     called_twin,
@@ -41,6 +42,15 @@ LONGEST: Final = 500
 
 class BadAct(ValueError):
     """What was sent is no act. Says what is allowed."""
+
+
+class NotThatCard(BadAct, CannotTake):
+    """Somebody has said which card it is that nobody has seen, and it is another one. That stands
+    in the record: nobody tries one card after the other unseen."""
+
+    def __init__(self, who: str) -> None:
+        what = f"the shoe has read another card than {who} says"
+        super().__init__(f"{what}: look again, or call the floor")
 
 
 class CheckHole(Struct, frozen=True, tag=True):
@@ -223,8 +233,10 @@ def _exposed(now: Now, event: e.ErrorCardExposed, ear: Ear) -> Heard:
     spare = now.state.spare
     if spare is None or spare.card >= 0 or not ear.vault.has(spare.commitment):
         return Heard((event,))
+    if now.state.step not in SHOE_IN_PLAY or not _may(ear, e.ErrorCardExposed, event.actor):
+        return Heard((event,))
     if event.card != ear.vault.card(spare.commitment).open():
-        raise BadAct("the shoe has read another card than that: look again, or call the floor")
+        raise NotThatCard(event.actor.name)
     read = ear.vault.read(spare.commitment).open()
     return Heard((event,), notes=(opened(ear, now.state.round, spare.commitment, read),))
 

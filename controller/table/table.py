@@ -285,7 +285,8 @@ class Table:
         if device or isinstance(problem, CannotTake):
             fault = Entry("fault", BY_CONTROLLER, {"what": item.whose, "detail": str(problem)})
             with suppress(Failed, NotNow):  # it stops as it is
-                await self._append(replace(fault, round=self.now.state.round))
+                told = await self._record((replace(fault, round=self.now.state.round),))
+                self.seq = told[-1].seq
         _fail(item, problem)
 
     def _is_true(self, item: Item, taken: Taken, appended: tuple[Appended, ...]) -> None:

@@ -11,12 +11,16 @@ import pytest
 
 from controller.api.doing import Doing
 from controller.audit.problems import NotNow as RecordFull
+from controller.procedure import events as e
 from controller.procedure.states import Step
+from controller.table.hearing import Heard
+from controller.table.items import Item
 from controller.table.keepers import ADOPTED
 from hil.api_client import BadRequest, NotAllowed, NotNow, Screen, Stopped, TooMuch
 from tests.api.at_api import ANN, FIRST, SECOND, asked, at_api, run
 from tests.api.deeds import VOID, nothing_recorded, send
 from tests.drivers.simulated import until
+from tests.table.simulated_table import DEALER
 
 NO_ACTS: Final[list[tuple[dict[str, Any], str]]] = [
     ({"type": "CardDrawn", "card": 3}, "no act 'CardDrawn'; allowed: AllPaid"),
@@ -209,5 +213,25 @@ def test_a_shuffler_that_stands_still(tmp_path: Path) -> None:
                 ("dealer", "Ann Lee"),
                 ("floor", "Bo Chan"),
             ]
+
+    run(main())
+
+
+def test_a_shuffle_that_ends_before_somebody_has_looked_is_not_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            screen = await at.dealing()
+            await at.to_step(screen, Step.SHUFFLING)
+            loop, done = asyncio.get_running_loop(), Heard((e.ShuffleDone(DEALER),))
+            starting = at.table.fittings.starting
+            assert starting is not None
+            begun: list[int] = []
+            monkeypatch.setattr(starting, "want", begun.append)
+            at.table.table._queue.put_nowait(Item(lambda now: done, loop.create_future()))
+            await at.table.shuffle_again(DEALER)
+            assert at.state.step is Step.LOADING
+            assert begun == []
 
     run(main())

@@ -10,16 +10,21 @@ import msgspec
 import pytest
 
 from controller.api.floor_acts import about
-from controller.audit.records import Record
+from controller.audit.records import Moment, Record
 from controller.procedure import events as e
 from controller.procedure.events import Event
 from controller.procedure.states import Due, Hold, State, Step
 from controller.rules.rulings import Irregularity, Way
+from controller.table.acts import Act
+from controller.table.hearing import Heard
+from controller.table.items import Item
+from controller.table.people_answers import Denied, Taken
 from hil.api_client import BadRequest, NotAllowed, Pin
 from tests.api.at_api import FIRST, SECOND, AtApi, at_api, run
 from tests.api.deeds import FIELDS, VOID, last_event, nothing_recorded, send
 from tests.procedure.random_games import game_with
 from tests.table.house import PINS
+from tests.table.simulated_table import DEALER
 
 FLO = Pin("F-3", PINS["F-3"])
 """Dealer and floor."""
@@ -227,3 +232,41 @@ def test_what_is_signed_for_in_words(kind: type[Event], state: State, words: str
     assert about(kind, {"type": kind.__name__}, state) == words
     fields = {"type": kind.__name__, "seat": 1, "bank": 5}
     assert about(kind, fields, state) == ": ".join(filter(None, (words, '{"bank":5,"seat":1}')))
+
+
+def test_hands_of_a_split_that_win_the_same_are_signed_for_one_by_one() -> None:
+    first = DUE.due[0]
+    second = msgspec.structs.replace(first, hand=1, turn=first.turn + 1)
+    words = [
+        about(e.PaymentApproved, {}, msgspec.structs.replace(DUE, due=(due,)))
+        for due in (first, second)
+    ]
+    assert words == ["round 4, seat 3, main, win 1500", "round 4, seat 3, hand 1, main, win 1500"]
+
+
+def test_what_comes_before_its_turn_makes_it_another_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is signed for is looked at again when the act is done, and not only when it is sent."""
+
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            screen = await at.dealing()
+            await at.to_step(screen, Step.DEALING)
+            await screen.authorise(VOID, *FIRST)
+            await screen.authorise(VOID, *SECOND, second=True)
+            loop, called = asyncio.get_running_loop(), Heard((e.FloorCalled(DEALER, 0),))
+            take = at.desk.take
+
+            def first(act: Act, screen: str, now: Moment) -> Taken | Denied:
+                """Somebody calls the floor at the same moment."""
+                at.table.table._queue.put_nowait(Item(lambda now: called, loop.create_future()))
+                return take(act, screen, now)
+
+            monkeypatch.setattr(at.desk, "take", first)
+            with pytest.raises(BadRequest, match="the table has moved on"):
+                await send(screen, VOID)
+            assert isinstance(last_event(at), e.FloorCalled)
+            assert at.state.holds
+
+    run(main())

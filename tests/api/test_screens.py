@@ -153,7 +153,9 @@ def test_names_of_screens(tmp_path: Path) -> None:
             for name in ("", "Dealer", "1", "a b", "a" * 33, "dealer\n", "é", "-a"):
                 with pytest.raises(BadRequest) as caught:
                     await at.client.open(name)
-                assert caught.value.code == "bad_field"
+                error = caught.value.error
+                assert (error.code, error.what) == ("bad_field", "name cannot be this")
+                assert error.allowed.startswith("What a screen is called: a letter, then")
             assert (await at.client.open("a" * 32)).name == "a" * 32
 
     run(main())

@@ -102,6 +102,45 @@ def test_everything_that_there_is(tmp_path: Path) -> None:
     assert found.control == ControlPlace(tmp_path / "data/control.sock", 8021, 9121)
 
 
+@pytest.mark.parametrize(
+    ("port", "head", "path"),
+    [
+        ("run/shoe/port", "", "run/shoe/port"),
+        ("./port", "", "port"),
+        ("../port:1", "", "../port:1"),
+        ("serial:run/shoe/port", "serial:", "run/shoe/port"),
+    ],
+)
+def test_a_path_of_a_port_starts_from_the_folder(
+    tmp_path: Path, port: str, head: str, path: str
+) -> None:
+    found = loaded(tmp_path, f'[devices.shoe]\nserial = "SH-1"\nport = "{port}"\n').devices
+    assert found is not None
+    assert found.shoe.port == f"{head}{tmp_path / path}"
+    station = f'[[devices.stations]]\nserial = "ST-1"\nport = "{port}"\nseats = [1]\n'
+    found = loaded(tmp_path, f'[devices.shoe]\nserial = "SH-1"\n{station}').devices
+    assert found is not None
+    assert found.stations[0].port == f"{head}{tmp_path / path}"
+
+
+@pytest.mark.parametrize(
+    "port",
+    [
+        "/dev/ttyS0",
+        "serial:/dev/ttyS0",
+        "adapter:a/b",
+        "usb:S-1",
+        "usb+sim=run/bus:S-1",
+        "COM1",
+        "a/",
+    ],
+)
+def test_another_port_is_as_it_stands_there(tmp_path: Path, port: str) -> None:
+    found = loaded(tmp_path, f'[devices.shoe]\nserial = "SH-1"\nport = "{port}"\n').devices
+    assert found is not None
+    assert found.shoe.port == port
+
+
 def test_what_may_be_left_out(tmp_path: Path) -> None:
     found = loaded(tmp_path, '[devices.shoe]\nserial = "SH-1"\n[record]\ndirectory = "r"\n')
     devices = Devices(DevicePlace("SH-1"), None, (), Batch(), {})

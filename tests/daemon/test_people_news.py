@@ -15,6 +15,7 @@ from controller.table.people_answers import Denied, Reason
 from controller.table.people_desk import PeopleDesk
 from controller.table.person_entries import Left
 from controller.table.signing_in import Session, Standing
+from tests.drivers.simulated import simulate
 from tests.table.house import Time, house
 
 
@@ -103,6 +104,25 @@ def test_what_cannot_be_read_stands_in_the_record_and_is_not_asked_for_again(
     tmp_path: Path,
 ) -> None:
     assert looks(Asked(Denied("unreadable")), house(tmp_path).file, 5) == 1
+
+
+def test_what_could_not_be_read_for_a_while_is_read_later(tmp_path: Path) -> None:
+    """A disk that was slow once does not leave somebody at the table who was disabled."""
+    desk = Asked(Denied("unreadable"), 1)
+    looking = news(desk, house(tmp_path).file)
+
+    async def main() -> None:
+        await looking.look()
+        await asyncio.sleep(people_news.ANEW - 1)
+        await looking.look()
+        assert desk.asked == 1
+        await asyncio.sleep(1)
+        await looking.look()
+        await asyncio.sleep(people_news.ANEW)
+        await looking.look()
+        assert desk.asked == 2
+
+    simulate(main())
 
 
 def test_everybody_is_signed_out_also_who_is_busy(tmp_path: Path) -> None:

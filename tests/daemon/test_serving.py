@@ -332,10 +332,12 @@ def test_a_fault_of_ours_ends_all_of_it(
     monkeypatch.setattr(where, "run", broken)
 
     async def main() -> None:
+        ending = asyncio.Event()
         with pytest.raises(ExceptionGroup) as caught:
-            await serve(config, asyncio.Event())
+            await serve(config, asyncio.Event(), tells=Tells(ending=ending.set))
         assert [type(one) for one in exits.leaves(caught.value)] == [Broken]
         assert exits.known(caught.value) is None
+        assert ending.is_set()  # it has so long for it, and no longer
 
     asyncio.run(main())
     assert not (tmp_path / "s").exists()

@@ -230,8 +230,6 @@ SEVEN = tuple((seat, "main", 1000) for seat in range(1, 8))
 async def test_the_shoe_runs_out_in_a_round(t: Told, way: Way) -> None:
     """Nobody has put a cut card in: all fifty-two cards come out."""
     await t.to(lambda s: s.round > 1 and not mechanism(t.room.shoe)["left"] and awaited(s.step))
-    if not t.state.hole:
-        t.robot.face_down = None  # the one of the round before was turned over
     await t.does("ShoeRanOut")
     counted = [data for data in t.data("device") if data["what"] == "ShoeInventory"][-1]
     assert (counted["out"], counted["missing"], counted["extra"]) == (52, 0, [])

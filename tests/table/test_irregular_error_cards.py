@@ -14,6 +14,7 @@ from controller.table.sent_acts import BadAct
 from hil.table.robot import card_of
 from tests.drivers.simulated import until
 from tests.table.irregular import irregular
+from tests.table.simulated_table import DEALER
 from tests.table.telling import DEAL, Told
 
 WON = {1: 1000, 2: 0}
@@ -90,6 +91,8 @@ async def exposed(t: Told) -> None:
     await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
     with pytest.raises(BadAct, match="another card"):
         await t.does("ErrorCardExposed", card=card_of("Ks"))
+    detail = t.data("fault")[-1]["detail"]  # nobody tries one card after the other unseen
+    assert detail.startswith(f"the shoe has read another card than {DEALER.name} says")
     await t.does("ErrorCardExposed", card=card_of(t.out))
     assert t.data("device")[-1]["what"] == "CardSeen"
 

@@ -14,7 +14,7 @@ from controller.audit.entries import read_turned_down
 from controller.audit.records import encode
 from controller.procedure import events as e
 from controller.procedure.events import Actor
-from controller.procedure.row import Decision
+from controller.procedure.row import Decision, Refused
 from controller.procedure.states import Spare, State, Step
 from controller.table.hearing import Ear, Heard, Now
 from controller.table.sent_acts import NAMES, BadAct, read_act
@@ -257,6 +257,25 @@ def test_an_exposed_card_is_the_one_that_the_shoe_read() -> None:
     assert "40" not in str(caught.value)
     found = taken({"type": "ErrorCardExposed", "card": 40}, s, listens)
     assert isinstance(found.answered[0].answer, Decision)
+
+
+@pytest.mark.parametrize(
+    ("step", "actor"),
+    [(Step.HELD, DEALER), (Step.TURN, Actor("technician", "Tim Vo"))],
+    ids=["not now", "not theirs"],
+)
+def test_the_vault_is_not_asked_which_card_is_beside_the_shoe(step: Step, actor: Actor) -> None:
+    """A right guess and a wrong one are refused, and recorded, alike."""
+    listens, commitment = hidden(40)
+    s = next(s for s in states() if s.step is step)
+    s = replace(s, spare=Spare(commitment), seen=0)
+    made = [
+        taken({"type": "ErrorCardExposed", "card": card}, s, listens, actor) for card in (40, 41)
+    ]
+    answers = [one.answered[0].answer for one in made]
+    assert isinstance(answers[0], Refused)
+    assert answers[0] == answers[1]
+    assert [len(one.entries) for one in made] == [1, 1]
 
 
 def test_a_refusal_is_recorded_with_its_reason() -> None:

@@ -16,7 +16,7 @@ from controller.procedure.states import State, Step
 from controller.table.hearing import Heard, Now
 from controller.table.items import CannotTake, Closing, Done, Full, Item, Start, Stopped
 from controller.table.shown import Shown, payment_prompt
-from controller.table.table import MOST_WAITING, Table
+from controller.table.table import MOST_WAITING, SLOW, Table
 from controller.table.troubles import Trouble
 from tests.drivers.simulated import simulate, stopped, until
 from tests.table.listening import LIVE, card, ear, source, states, taking
@@ -175,6 +175,23 @@ def test_an_act_that_the_rules_choke_on_changes_nothing() -> None:
                 "what": "person",
                 "detail": "the rules cannot take CardEntered: ValueError",
             }
+
+    simulate(main())
+
+
+def test_what_is_told_of_a_fault_is_measured_and_counted_as_all_else() -> None:
+    async def main() -> None:
+        async with rig(Step.CARD_ENTRY) as made:
+            made.slow = SLOW + 2
+            wrong = Heard((e.CardEntered(DEALER, -1),))
+            act = asyncio.create_task(made.table.act(lambda now: wrong))
+            await asyncio.sleep(SLOW + 1)
+            assert made.table.waits == pytest.approx(SLOW + 1)
+            assert "slow" in made.table.shown.stopped
+            with pytest.raises(CannotTake):
+                await act
+            assert made.table.waits == 0
+            assert made.table.seq == 101
 
     simulate(main())
 
