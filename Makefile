@@ -15,7 +15,7 @@ PYTEST_ARGS ?=
 # Debian and Ubuntu packages that a full run needs beyond Python, git and make.
 APT_PACKAGES := gcc g++ strace systemd golang-go golang-golang-x-mod-dev
 
-.PHONY: help setup demo test lint format fresh bench certify campaign conform fuzz-link fuzz torture
+.PHONY: help setup demo test explore lint format fresh bench certify campaign conform fuzz-link fuzz torture
 .PHONY: wheel deps-full clean
 
 help: ## list the targets
@@ -44,6 +44,10 @@ demo: setup ## deal rounds of each game at a whole simulated table, and show the
 
 test: setup ## run the tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+
+explore: setup ## try each property test with new chance (a failure prints how to repeat it)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --timeout 0 -m hypothesis \
+	    --hypothesis-profile explore $(PYTEST_ARGS)
 
 lint: setup ## check style, types and layers
 	$(BIN)/ruff check
