@@ -13,7 +13,7 @@ PYTHON ?=
 PYTEST_ARGS ?=
 
 # Debian and Ubuntu packages that a full run needs beyond Python, git and make.
-APT_PACKAGES := gcc g++ strace systemd golang-go golang-golang-x-mod-dev
+APT_PACKAGES := gcc g++ strace systemd golang-go golang-golang-x-mod-dev chromium
 
 .PHONY: help setup demo test explore lint format fresh bench certify campaign conform fuzz-link fuzz torture
 .PHONY: wheel deps-full clean
