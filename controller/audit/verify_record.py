@@ -850,13 +850,12 @@ class Reading:
         if ("two" in data) != (data["verdict"] == "accepted") or len(two) != 2 or two[0] == two[1]:
             raise Wrong("two people are named where they accept a tail, and only there")
         name = data["file"].rpartition("/")[2]
-        if data["file"] not in (name, f"tails/{name}") or name in ("", ".", "..") or "\0" in name:
+        if data["file"] != f"tails/{name}" or name in ("", ".", "..") or "\0" in name:
             raise Wrong("the tail's file is none in tails")
         self.told.add(f"tails/{name}")
         boot.torn, path = max(0, boot.torn - data["size"]), self.root / "tails" / name
         if not path.is_file():
-            self.remark("what was set aside in tails is not here", True)
-            return
+            raise Wrong(f"tails/{name} is gone: what was set aside is kept for ever")
         try:
             kept = json.loads(_text(path, MOST_READ + min(data["size"], LARGEST) * 4 // 3))
         except ValueError:

@@ -232,7 +232,7 @@ def test_any_bytes_beside_the_segments_are_answered(data: bytes, name: str, fold
     pen.start()
     tail = {"segment": 1, "offset": pen.frames[-1][2], "size": 3, "sha256": sha(b"abc").hex()}
     pen.certify(pen.open(torn=3))
-    pen.write("tail", {**tail, "file": "x", "verdict": "torn"})
+    pen.write("tail", {**tail, "file": "tails/x", "verdict": "torn"})
     kept = {**tail, "verdict": "torn", "bytes": b64(b"abc")}
     for other in ("cosigned", "tails"):
         (folder / other).mkdir(exist_ok=True)
