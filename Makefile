@@ -73,9 +73,9 @@ certify: setup ## check the published figures (long)
 	$(BIN)/python -m pytest -q -s --timeout 0 tests/certify $(PYTEST_ARGS)
 
 # Both engines over all the rows, whole rounds at a table that dies at every record, and every script
-# dealt by the daemon, on both cores.
+# dealt by the daemon, which waits for devices for half of its time: so four at once.
 campaign: setup ## play engines and tables against each other at length (long)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal --timeout 0 \
+	$(BIN)/python -m pytest -q -n 4 --dist worksteal --timeout 0 \
 	    tests/campaigns/test_differential_full.py tests/campaigns/test_table_rounds_full.py \
 	    tests/campaigns/test_scripts_over_wire.py \
 	    $(PYTEST_ARGS)
