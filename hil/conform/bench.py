@@ -328,7 +328,7 @@ class Bench:
 
     async def fresh(self) -> None:
         """Before an item: nothing of the one before is left."""
-        self.noise = None
+        self.mend_line()
         self.end_sessions()
         self.log.clear()
         self.damage.clear()
@@ -337,6 +337,15 @@ class Bench:
         self.handled = False
         self.wire.send(b"\0")
         await self.pause(1)
+
+    def mend_line(self) -> Noise | None:
+        """A good cable from here on: what the bad one has cut off does not grow together with the
+        next frame. The bad one, to be put back."""
+        bad, self.noise = self.noise, None
+        if bad is not None:
+            self.send(b"\0")
+            self._take(b"\0" + bad.begun(), self.wire.now())
+        return bad
 
     # --- hands --------------------------------------------------------------------------------
 

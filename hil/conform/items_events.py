@@ -308,8 +308,7 @@ async def _kept_alive(bench: Bench, session: Session) -> Session:
     last = session.got[-1].at if session.got else 0
     if bench.wire.now() - last < 1_200_000:
         return session
-    noise, bench.noise = bench.noise, None
-    bench.send(b"\0")
+    noise = bench.mend_line()
     new = await bench.session(session.cursor)
     new.forgiving = True
     bench.noise = noise
