@@ -339,8 +339,7 @@ class Bench:
         await self.pause(1)
 
     def mend_line(self) -> Noise | None:
-        """A good cable from here on: what the bad one has cut off does not grow together with the
-        next frame. The bad one, to be put back."""
+        """What the bad cable has cut off grows together with no frame. It, to be put back."""
         bad, self.noise = self.noise, None
         if bad is not None:
             self.send(b"\0")
