@@ -15,8 +15,8 @@ PYTEST_ARGS ?=
 # Debian and Ubuntu packages that a full run needs beyond Python, git and make.
 APT_PACKAGES := gcc g++ strace systemd golang-go golang-golang-x-mod-dev chromium
 
-.PHONY: help setup demo test explore lint format fresh bench certify campaign conform fuzz-link fuzz torture
-.PHONY: wheel deps-full clean
+.PHONY: help setup demo test explore lint format fresh screenshots bench certify campaign conform
+.PHONY: fuzz-link fuzz torture wheel deps-full clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
@@ -39,8 +39,9 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: setup ## deal rounds of each game at a whole simulated table, and show them
-	$(BIN)/holecard demo
+DEMO_ARGS ?=
+demo: setup ## deal all four games at a whole simulated table; take a seat there, or deal
+	$(BIN)/holecard demo $(DEMO_ARGS)
 
 test: setup ## run the tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
@@ -65,6 +66,11 @@ fresh: setup ## check that what is generated is that of the code that runs
 	$(BIN)/python -m firmware_protocol.vectors.make
 	$(BIN)/python -m hil.front.control_page --check
 
+screenshots: setup ## draw the README's pictures anew, and every state of the pages into artifacts/
+	$(BIN)/python -m tests.screens.browser.pictures
+	HOLECARD_ARTIFACTS=artifacts $(BIN)/python -m pytest -q -n 2 --timeout 0 \
+	    tests/campaigns/test_states_full.py
+
 bench: setup ## measure the speed
 	$(BIN)/holecard bench
 
@@ -72,12 +78,14 @@ bench: setup ## measure the speed
 certify: setup ## check the published figures (long)
 	$(BIN)/python -m pytest -q -s --timeout 0 tests/certify $(PYTEST_ARGS)
 
-# Both engines over all the rows, whole rounds at a table that dies at every record, and every script
-# dealt by the daemon, which waits for devices for half of its time: so four at once.
+# Both engines over all the rows, whole rounds at a table that dies at every record, every script
+# dealt by the daemon, every irregularity and every state at the dealer's page. Half of the time goes
+# into waiting for devices: so four at once.
 campaign: setup ## play engines and tables against each other at length (long)
 	$(BIN)/python -m pytest -q -n 4 --dist worksteal --timeout 0 \
 	    tests/campaigns/test_differential_full.py tests/campaigns/test_table_rounds_full.py \
-	    tests/campaigns/test_scripts_over_wire.py \
+	    tests/campaigns/test_scripts_over_wire.py tests/campaigns/test_pages_full.py \
+	    tests/campaigns/test_states_full.py \
 	    $(PYTEST_ARGS)
 
 # Each run waits for most of its time, so all six go side by side.

@@ -10,6 +10,9 @@ under the entry point group `holecard.commands`. Only the module of the command 
 for is imported.
 """
 
+import controller.daemon.early  # noqa: F401 - first of all: it takes signals from here on
+
+# isort: split
 import argparse
 import ast
 import errno

@@ -13,6 +13,8 @@ LONGEST: Final = 64
 """Characters of a name."""
 MOST_BYTES: Final = 108
 """Bytes of a name in UTF-8, which is what files have room for."""
+_CONTROLS: Final = ("Cc", "Zl", "Zp")
+"""Controls, and what ends a line or a paragraph: not printable, and no blanks either."""
 ALLOWED: Final = f"1 to {LONGEST} printable characters, of up to {MOST_BYTES} bytes in UTF-8"
 
 
@@ -29,8 +31,11 @@ class TwoPeopleNeeded(ValueError):
 
 
 def name_of(text: str) -> str:
-    """The name, with single blanks between its words, or BadName."""
+    """The name, with single blanks between its words, or BadName. Other blanks than those that
+    people type are none of a name: a line's end, or a tab."""
     name = " ".join(text.split())
+    if any(unicodedata.category(one) in _CONTROLS for one in text):
+        raise BadName(text)
     if not 1 <= len(name) <= LONGEST or not name.isprintable() or _size(name) > MOST_BYTES:
         raise BadName(text)
     return name

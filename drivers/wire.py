@@ -41,6 +41,10 @@ PATIENCE: Final = 10.0
 """Seconds in which a session has to come about, and then RESUME has to be answered; after them the
 port is opened anew."""
 
+NOTE_AFTER: Final = 0.001
+"""Seconds until it is looked when something is due next: once for all that is done meanwhile, and
+not between a record and what it leads to. Nothing that is due comes so soon."""
+
 DISPROVING: Final = (
     BadKey,
     HandshakeNotAuthentic,
@@ -106,7 +110,10 @@ class Wire:
         self._cause: Exception | None = None
         """Why nobody knows any more how the device stands."""
         self._failed = asyncio.Event()
-        self._timer: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        """Wakes the link."""
+        self._noting: asyncio.TimerHandle | None = None
+        """Looks when that is to be."""
         self._patience: asyncio.TimerHandle | None = None
 
     @property
@@ -235,14 +242,14 @@ class Wire:
             data = self.link.take()
             if data and self._port is not None:
                 self._port.write(data)
-        # Not here: between a record and its acknowledgement nothing else is to take time.
-        self._cancel()
-        self._timer = asyncio.get_running_loop().call_soon(self._note_time)
+        if self._noting is None:
+            loop = asyncio.get_running_loop()
+            self._noting = loop.call_later(NOTE_AFTER, self._note_time)
 
     @_first_cause
     def _note_time(self) -> None:
         """When the link or the reports want to be woken next."""
-        self._timer = None
+        self._cancel()
         self.progress.turn(self._clock(), self.link)
         times = (self.link.due() if self.link is not None else None, self._reports.due())
         due = min((one for one in times if one is not None), default=None)
@@ -251,9 +258,10 @@ class Wire:
             self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
 
     def _cancel(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._noting):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._noting = None
 
     @_first_cause
     def _wake(self) -> None:

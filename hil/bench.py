@@ -16,6 +16,7 @@ from hil.bench_jobs import JOBS
 from hil.bench_lines import Line, Section
 from hil.bench_peer import PEER
 from hil.bench_record import RECORD
+from hil.bench_review import REVIEW
 from hil.bench_rows import ROWS, TRANSITIONS
 from hil.bench_table import TABLE
 from hil.bench_verify import VERIFY
@@ -32,6 +33,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
     DEVICES,
     RECORD,
     VERIFY,
+    REVIEW,
     TABLE,
 )
 """What is measured, in this order. A new measurement is a module with a section, and a place here.

@@ -12,11 +12,13 @@ import asyncio
 import os
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller.audit.reading import read_segment
 from controller.audit.recorded_rounds import record_par
@@ -28,6 +30,7 @@ from hil.bench_echo import Echo, echo
 from hil.bench_lines import Line, Section
 from hil.bench_played import GAP_MS, SEATS, Played, played
 from hil.bench_record import Raw, at, scratch
+from hil.bench_watchers import watchers
 from hil.contest import Pace
 from hil.table.house import FEW
 from hil.table.stage import Stage, staged
@@ -43,6 +46,8 @@ IDLE: Final = 10.0
 RECORDS: Final = 200_000
 FULL_RECORDS: Final = 10_000_000
 STARTS: Final = 3
+WATCHERS: Final = 200
+"""Browsers that look on."""
 _RECORDS_A_ROUND: Final = 50
 """At least, of simulated rounds at seven seats."""
 _OPENINGS: Final = 2
@@ -141,7 +146,7 @@ async def _timed(table: Played, raw: Raw, bare: Echo, cards: int) -> Times:
 
 async def _dealt(folder: Path, wanted: Sizes) -> list[Line]:
     async with staged(folder / "table", gap_ms=GAP_MS) as stage:
-        await stage.serve(example(TABLE_FILE))
+        await stage.serve(replace(example(TABLE_FILE), screens=0))
         pid = stage.daemon.pid
         raw = Raw(folder / "raw")
         try:
@@ -162,15 +167,42 @@ async def _dealt(folder: Path, wanted: Sizes) -> list[Line]:
                 await asyncio.sleep(wanted.idle)
                 idle = 100 * (processor(pid) - before) / wanted.idle
                 rate = (table.round - played_from) / took
+                table.players.seats = SEATS
+                watched = await _watched(table, stage, wanted.cards // 4)
         finally:
             os.close(raw.fd)
         await stage.daemon.stop()
     return [
         *_card_lines(times),
+        *watched,
         *_memory_lines(looks, whole=wanted.rounds == FULL_ROUNDS),
         Line("round_rate", "rounds of one seat", rate, "rounds/s"),
         Line("idle", "daemon's CPU, table idle, nine devices", idle, "% of core"),
     ]
+
+
+async def _watched(table: Played, stage: Stage, cards: int) -> list[Line]:
+    """Cards before, while and after browsers look on, of which one never reads."""
+    where = (await stage.daemon.screens() or "").rstrip("/")
+    alone = await _some(table, max(1, cards // 2))
+    with ExitStack() as looking:
+        # Not in this loop's thread: they are told of the table from the first moment.
+        await asyncio.to_thread(looking.enter_context, watchers(where, WATCHERS))
+        watched = await _some(table, max(1, cards))
+    alone += await _some(table, max(1, cards // 2))
+    text = f"card -> prompt, {WATCHERS} browsers beside none"
+    return [
+        Line(f"watched_{label}", f"{text}, {label}", at(watched, part) / at(alone, part), "times")
+        for label, part in (("p50", 0.5), ("p99", 0.99))
+    ]
+
+
+async def _some(table: Played, cards: int) -> list[float]:
+    """Seconds of so many cards, in whole rounds."""
+    table.cards.forget()
+    while len(table.cards.times) < cards:
+        await table.play(rounds=1)
+    return table.cards.times[:]
 
 
 def _card_lines(times: Times) -> Iterator[Line]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+import usb.backend.libusb1
 from hypothesis import settings
 
 # pytest-timeout bounds a test; a bound per example would only measure how busy the machine is.
@@ -24,8 +25,8 @@ GRACE_SECONDS = 2.0
 """How long a thread or child that was told to end may take to be gone."""
 
 
-for _number in (signal.SIGINT, signal.SIGQUIT):
-    # A shell that starts us in the background has us ignore them, and our children too.
+for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    # Who starts us in the background may have us ignore them, and our children too.
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(
             _number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL
@@ -91,9 +92,10 @@ def leaked(before: set[str], grace: float = GRACE_SECONDS) -> list[str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _helper_process() -> None:
-    # multiprocessing starts its tracker once for the life of the process. Started here, it is
-    # no leak of the first test that uses a pool.
+    # multiprocessing starts its tracker, and pyusb its libusb, once for the life of the process.
+    # Started here, they are no leaks of the first test that uses them.
     resource_tracker.ensure_running()
+    usb.backend.libusb1.get_backend()
 
 
 @pytest.fixture(autouse=True)

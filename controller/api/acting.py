@@ -2,11 +2,16 @@
 
 Whoever deals has signed in at the screen; the floor has signed for the one act there. Nobody can
 say in a message who they are.
+
+Both are looked at twice: when an act is sent, and when its turn at the table has come. At its turn
+the dealer who sent it deals still, and at that screen: not one who has been relieved, has signed
+out, or has signed in elsewhere meanwhile. The floor has signed for what stands there then, and does
+not deal. Else nothing happens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -22,7 +27,14 @@ from controller.api.floor_acts import (
 from controller.api.looking import Looking
 from controller.api.screens import Screen
 from controller.api.served import Serving
-from controller.api.signing import dealer_here, take, told_of_the_record
+from controller.api.signing import (
+    dealer_here,
+    people_news,
+    signed_in,
+    spent_if_done,
+    take,
+    told_of_the_record,
+)
 from controller.audit.sealing import SealProblem
 from controller.procedure.row import Decision
 from controller.procedure.states import State
@@ -30,48 +42,88 @@ from controller.procedure.who import DECISIONS, WHO
 from controller.table.acts import Act
 from controller.table.items import Done
 from controller.table.people_answers import Denied, Taken
-from controller.table.sent_acts import BadAct
+from controller.table.sent_acts import BadAct, MovedOn, NotTheirTurn
+from controller.table.signing_in import Session
 from controller.table.taking import Answered
 from controller.table.vault import NotInVault
 from drivers.adopting import NothingHeld
 from drivers.keeping import NotKept
-from drivers.people import TwoPeopleNeeded
+from drivers.people import TwoPeopleNeeded, same_person
 
 _NOT_KNOWN: Final = "the card that lies face down is not known: call the floor"
 
 
-async def act(served: Serving, looking: Looking, screen: Screen, sent: Mapping[str, Any]) -> Acted:
-    """Recorded, whether it is taken or refused. Problem: nothing has happened."""
+def at_any_time() -> None:
+    """It is about nothing that was shown."""
+
+
+async def act(
+    served: Serving,
+    looking: Looking,
+    screen: Screen,
+    sent: Mapping[str, Any],
+    *,
+    asked: Callable[[], None] = at_any_time,
+    floor: bool = False,
+) -> Acted:
+    """Recorded, whether it is taken or refused. `asked` raises MovedOn at its turn where what it
+    answers is not asked any more; `floor`: it is the floor's that has signed for it here, and
+    becomes nobody else's. Problem: nothing has happened."""
     kind = kind_of_sent(sent)
     table = served.table
     _goes(served)
-    floors = None if kind is None else act_for(kind, sent, table.shown.state, table.parts.game)
-    dealers = kind is None or kind in DECISIONS or "dealer" in WHO[kind]
-    people = _people(served, screen, floors, dealers=dealers)
+    news = await people_news(served)
 
-    def still(state: State) -> bool:
-        """The floor has signed for one case; what waits at the table may bring another one."""
-        if kind is None or people.first.role != "floor":
-            return True
-        return act_for(kind, sent, state, table.parts.game) == floors
+    def floors_act(state: State) -> Act | None:
+        if kind is None:
+            return None
+        return act_for(kind, sent, state, table.parts.game, table.case)
 
-    with told_of_the_record(), _told_of_the_act():
+    floors = floors_act(table.shown.state)
+    dealers = not floor and (kind is None or kind in DECISIONS or "dealer" in WHO[kind])
+    former = served.desk.standing
+    people = _people(served, screen, floors, news, dealers=dealers)
+    theirs = _theirs(served, screen, people)
+    signed = floors if people.first.role == "floor" else None
+
+    def still(state: State) -> None:
+        theirs(state)
+        asked()
+        if signed is not None and floors_act(state) != signed:
+            raise MovedOn
+
+    with (
+        told_of_the_record(),
+        _told_of_the_act(),
+        spent_if_done(served, screen, signed, former),
+    ):
         done = await table.act(sent, people.first, second=people.second, still=still)
     return acted(done, looking)
 
 
-async def shuffle_again(served: Serving, looking: Looking, screen: Screen) -> Acted:
+async def shuffle_again(
+    served: Serving, looking: Looking, screen: Screen, *, floor: bool = False
+) -> Acted:
     _goes(served)
-    people = _people(served, screen, again(), dealers=True)
-    with told_of_the_record(), _told_of_the_act():
-        done = await served.table.shuffle_again(people.first)
+    news = await people_news(served)
+    former = served.desk.standing
+    people = _people(served, screen, again(), news, dealers=not floor)
+    theirs = _theirs(served, screen, people)
+    signed = again() if people.first.role == "floor" else None
+    with (
+        told_of_the_record(),
+        _told_of_the_act(),
+        spent_if_done(served, screen, signed, former),
+    ):
+        done = await served.table.shuffle_again(people.first, still=theirs)
     return acted(done, looking)
 
 
 async def adopt(served: Serving, screen: Screen, serial: str, sent: AdoptDevice) -> Adopted:
     supervisor = supervisor_of(served.table, serial)
     _goes(served)
-    people = take(served, screen, adoption(supervisor, skip=sent.skip))
+    news = await people_news(served)
+    people = news or take(served, screen, adoption(supervisor, skip=sent.skip))
     if isinstance(people, Denied):
         raise denied(people)
     assert people.second is not None  # it takes two
@@ -102,10 +154,14 @@ def answer_of(one: Answered) -> Answer:
 # --- who does it ------------------------------------------------------------------------------
 
 
-def _people(served: Serving, screen: Screen, floors: Act | None, *, dealers: bool) -> Taken:
-    """Who has signed for it here, or else who deals here. Problem."""
+def _people(
+    served: Serving, screen: Screen, floors: Act | None, news: Denied | None, *, dealers: bool
+) -> Taken:
+    """Who has signed for it here, or else who deals here. `news`: why nobody knows whether the
+    floor may still sign; whoever deals goes on. Problem."""
     if floors is not None:
-        taken = take(served, screen, floors)
+        signed = screen.signed_for(floors)
+        taken = news if news is not None and signed else take(served, screen, floors)
         if isinstance(taken, Taken):
             return taken
         if not dealers or taken.why != "not authorised":
@@ -115,6 +171,27 @@ def _people(served: Serving, screen: Screen, floors: Act | None, *, dealers: boo
         what = "this screen only watches: the dealer is not signed in here"
         raise Problem(403, "no_dealer", what, "POST /api/v1/sign-in, and then this")
     return Taken(dealer, None)
+
+
+def _theirs(served: Serving, screen: Screen, people: Taken) -> Callable[[State], None]:
+    """Whether it is theirs to do when its turn has come. The table is asked who deals: it knows
+    before the desk does, and nothing is between what it knows and what it does."""
+    table, first = served.table, people.first
+    session = signed_in(served, screen, "dealer")
+
+    def theirs(state: State) -> None:
+        deals = table.deals
+        if first.role == "floor":
+            if deals is not None and same_person(deals.name, first.name):
+                raise NotTheirTurn
+        elif session is None or deals is None or _place(deals) != _place(session):
+            raise NotTheirTurn
+
+    return theirs
+
+
+def _place(session: Session) -> tuple[str, str]:
+    return (session.badge, session.screen)
 
 
 def _goes(served: Serving) -> None:
@@ -131,6 +208,11 @@ def _told_of_the_act() -> Iterator[None]:
     """Why it cannot be, as the answer to a request."""
     try:
         yield
+    except NotTheirTurn as problem:
+        what = "POST /api/v1/sign-in, and then this"
+        raise Problem(403, "no_dealer", str(problem), what) from None
+    except MovedOn as problem:
+        raise Problem(409, "moved_on", str(problem)) from None
     except BadAct as problem:
         raise Problem(400, "no_act", str(problem)) from None
     except (NotInVault, SealProblem):

@@ -148,6 +148,8 @@ class LinkShown(Struct, frozen=True):
     device: Device
     serial: str
     state: str
+    held: str = ""
+    """Why its log waits for two people who adopt it; empty while it does not."""
 
 
 class Health(Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Bodies of requests, read so strictly that no two readers could take one for different things.
 
-Nothing is read beyond MOST bytes, and nothing is waited for beyond PATIENCE.
+Nothing is kept beyond MOST bytes, and nothing is waited for beyond PATIENCE. Of a body that is too
+long some is dropped, for who still sends does not read the answer.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, Final, TypeVar
 
@@ -24,6 +27,9 @@ DEEPEST: Final = 8
 """Lists and objects within one another."""
 PATIENCE: Final = 10.0
 """Seconds for a body to come."""
+MOST_DROPPED: Final = 16 * 1024 * 1024
+LINGER: Final = 2.0
+"""Bytes and seconds of a body that is too long: then the connection is closed on whoever sends."""
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _OPENS_OR_CLOSES: Final = re.compile(rb"[\[\]{}]")
 _UTF8: Final = re.compile(r'charset="?utf-?8"?', re.IGNORECASE)
@@ -37,6 +43,7 @@ async def read_body(request: Request) -> dict[str, Any]:
     headers = request.headers
     declared = headers.get("content-length", "0")
     if not declared.isdecimal() or len(declared) > 18 or int(declared) > MOST:
+        await _drop(request, request.stream())
         raise _too_long()
     try:
         async with asyncio.timeout(PATIENCE):
@@ -55,11 +62,28 @@ async def read_body(request: Request) -> dict[str, Any]:
 
 async def _all_of(request: Request) -> bytes:
     data = bytearray()
-    async for chunk in request.stream():
+    pieces = request.stream()  # one, to its end: it may be there whole already
+    async for chunk in pieces:
         data += chunk
         if len(data) > MOST:
-            raise _too_long()
-    return bytes(data)
+            break
+    else:
+        return bytes(data)
+    await _drop(request, pieces)
+    raise _too_long()
+
+
+async def _drop(request: Request, pieces: AsyncIterator[bytes]) -> None:
+    """What still comes. Closed on what was not read, a connection takes the answer with it."""
+    if "expect" in request.headers:  # it is not sent before we ask for it
+        return
+    dropped = 0
+    with suppress(TimeoutError, ClientDisconnect):
+        async with asyncio.timeout(LINGER):
+            async for chunk in pieces:
+                dropped += len(chunk)
+                if dropped > MOST_DROPPED:
+                    return
 
 
 def _check_type(content_type: str, encoding: str) -> None:

@@ -28,6 +28,7 @@ from controller.api.answers import (
 from controller.api.bodies import read_as
 from controller.api.doing import Doing
 from controller.api.looking import Looking
+from controller.api.looks import Looks
 from controller.api.screens import Screen, Screens
 from controller.api.served import Serving
 from controller.api.stream import Stream, Streams
@@ -45,6 +46,7 @@ class Api:
         self.looking = Looking(served)
         self.streams = Streams(served, self.looking, self.screens)
         self.doing = Doing()
+        self.looks = Looks(served, clock)
 
 
 class Asked(Struct, frozen=True):
@@ -140,10 +142,12 @@ async def _adopt(asked: Asked) -> Given:
 
 
 async def _table(asked: Asked) -> Given:
+    await asked.api.looks.begins(asked.here, "table")
     return asked.api.looking.now().body
 
 
 async def _stream(asked: Asked) -> Given:
+    await asked.api.looks.begins(asked.here, "stream")
     return asked.api.streams.begin(asked.here)
 
 
@@ -210,7 +214,8 @@ CALLS: Final = (
         "authorise",
         "Badge and PIN for one act of the floor, and for what it is about as things stand: within "
         "a minute, once, from this screen, and sent as it was signed for, field by field. Some "
-        "take a second person, who signs after the first. Beside the floor's acts there are "
+        "take a second person, who signs after the first. An act that is answered as `stopped`, "
+        "`full` or `moved_on` uses nothing up. Beside the floor's acts there are "
         '{"type": "DeviceAdopted", "serial": ..., "skip": false} and {"type": "ShuffleAgain"}.',
         _authorise,
         SignedFor,
@@ -250,7 +255,16 @@ CALLS: Final = (
         (403, 404, 409, 429, 503),
         AdoptDevice,
     ),
-    Call("GET", "/table", "table", "What is shown now.", _table, View, ()),
+    Call(
+        "GET",
+        "/table",
+        "table",
+        "What is shown now. Where surveillance is signed in, that they look is recorded first, "
+        "once a minute for each screen; where it cannot be, they are shown nothing.",
+        _table,
+        View,
+        (409, 429, 503),
+    ),
     Call(
         "GET",
         "/stream",
@@ -258,10 +272,10 @@ CALLS: Final = (
         "The table as it changes, as server-sent events. Each is called `table`, has the seq of "
         "the record's last entry as its id, and the view as its data. The first one is how all "
         "stands now. Who reads slowly is sent the newest only; a comment comes each 15 seconds "
-        "without a change.",
+        "without a change. That surveillance looks is recorded as for a single look.",
         _stream,
         View,
-        (429, 503),
+        (409, 429, 503),
         streams=True,
     ),
     Call(

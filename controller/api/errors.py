@@ -22,8 +22,6 @@ HEADERS: Final = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
 """Of every answer."""
-STATUSES: Final = (400, 401, 403, 404, 405, 408, 409, 413, 415, 429, 500, 503)
-"""All of those that an error is answered with."""
 
 
 class Problem(Exception):

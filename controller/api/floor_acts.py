@@ -54,11 +54,15 @@ def floor_act(table: RunningTable, sent: Mapping[str, Any]) -> Act:
         _only(sent, ())
         return again()
     kind = kind_of_sent(sent)
-    act = None if kind is None else act_for(kind, sent, table.shown.state, table.parts.game)
+    act = None if kind is None else _act_now(table, kind, sent)
     if act is None:
         allowed = ", ".join((*sorted(one.__name__ for one in SIGNED), *BESIDE))
         raise Problem(400, "no_floor_act", f"the floor does not sign for {name}", allowed)
     return act
+
+
+def _act_now(table: RunningTable, kind: type[Event], sent: Mapping[str, Any]) -> Act | None:
+    return act_for(kind, sent, table.shown.state, table.parts.game, table.case)
 
 
 def kind_of_sent(sent: Mapping[str, Any]) -> type[Event] | None:
@@ -73,11 +77,13 @@ SIGNED: Final = frozenset(kind for kind, roles in WHO.items() if "floor" in role
 """Events that the floor may bring."""
 
 
-def act_for(kind: type[Event], sent: Mapping[str, Any], s: State, game: Game) -> Act | None:
-    """None for what the floor does not do."""
+def act_for(
+    kind: type[Event], sent: Mapping[str, Any], s: State, game: Game, case: str
+) -> Act | None:
+    """None for what the floor does not do. `case`: what the table calls the hold that is on."""
     if kind not in SIGNED:
         return None
-    return act_of(kind, two=takes_two(kind, sent, s, game), about=about(kind, sent, s))
+    return act_of(kind, two=takes_two(kind, sent, s, game), about=about(kind, sent, s, case))
 
 
 def takes_two(kind: type[Event], sent: Mapping[str, Any], s: State, game: Game) -> bool | None:
@@ -89,15 +95,16 @@ def takes_two(kind: type[Event], sent: Mapping[str, Any], s: State, game: Game) 
     return None
 
 
-def about(kind: type[Event], sent: Mapping[str, Any], s: State) -> str:
-    """What is signed for, in words that stand in the record."""
+def about(kind: type[Event], sent: Mapping[str, Any], s: State, held: str) -> str:
+    """What is signed for, in words that stand in the record. `held`: what the table calls the hold
+    that is on; a second one that looks the same is another case."""
     fields = {name: sent[name] for name in sorted(sent) if name != "type"}
     words = msgspec.json.encode(fields).decode() if fields else ""
-    case = "" if kind in WHENEVER else _case(kind, s)
+    case = "" if kind in WHENEVER else _case(kind, s, held)
     return ": ".join(filter(None, (case, words)))
 
 
-def _case(kind: type[Event], s: State) -> str:
+def _case(kind: type[Event], s: State, name: str) -> str:
     """What lies before the floor: it is all face up."""
     parts = [f"round {s.round}"]
     if s.holds:
@@ -106,6 +113,7 @@ def _case(kind: type[Event], s: State) -> str:
         parts += [held.device] if held.device else []
         parts += [f"seat {held.seat}"] if held.seat else []
         parts += [NAMES[held.card]] if held.card >= 0 else []
+        parts += [name] if name else []
     elif s.due and kind is e.PaymentApproved:
         due = s.due[0]
         hand = f"hand {due.hand}, " if due.hand > 0 else ""  # of a split: they may win the same

@@ -49,7 +49,7 @@ class Looking:
     def health(self) -> Health:
         table = self._served.table
         stopped = table.shown.stopped
-        links = tuple(LinkShown(one.device, one.serial, one.state) for one in devices_of(table))
+        links = tuple(_link(one) for one in devices_of(table))
         ready = not stopped and all(one.state == LinkState.READY.value for one in links)
         return Health(self._named.table, ready, stopped, table.table.seq, links)
 
@@ -87,6 +87,10 @@ def devices_of(table: RunningTable) -> tuple[DeviceShown, ...]:
         state, why = supervisor.state.value, supervisor.why
         found.append(DeviceShown(one.fitted.device, serial, state, why, held))
     return tuple(found)
+
+
+def _link(one: DeviceShown) -> LinkShown:
+    return LinkShown(one.device, one.serial, one.state, one.held)
 
 
 def named(parts: Parts) -> Named:

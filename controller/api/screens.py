@@ -17,8 +17,8 @@ from controller.api.answers import SignsIn
 from controller.api.errors import Problem
 from controller.table.acts import Act
 
-MOST: Final = 32
-"""Screens open at once."""
+MOST: Final = 320
+"""Screens open at once: those of programs, and one for each browser."""
 IDLE: Final = 600.0
 """Seconds after which a screen is closed that asks for nothing and has no stream."""
 SPARE: Final = 60.0

@@ -16,7 +16,8 @@ from controller.table import signing_in as standing_of
 from controller.table.acts import Act
 from controller.table.items import CannotTake, Full, Stopped
 from controller.table.people_answers import Denied, Taken
-from controller.table.signing_in import Session
+from controller.table.sent_acts import MovedOn
+from controller.table.signing_in import Session, Standing
 
 ROLES: Final[tuple[SignsIn, ...]] = ("dealer", "surveillance", "technician")
 
@@ -39,15 +40,16 @@ async def sign_in(served: Serving, screen: Screen, sent: SignIn) -> SignedIn:
 
 async def sign_out(served: Serving, screen: Screen) -> SignedOut:
     """Everybody who is signed in at this screen."""
-    return await _leave(served, screen, ROLES)
+    return await leave(served, screen, ROLES)
 
 
 async def close(served: Serving, screen: Screen) -> SignedOut:
     """The screen is closed. Whoever deals goes on dealing, at another screen."""
-    return await _leave(served, screen, ("surveillance", "technician"))
+    return await leave(served, screen, ("surveillance", "technician"))
 
 
-async def _leave(served: Serving, screen: Screen, roles: tuple[SignsIn, ...]) -> SignedOut:
+async def leave(served: Serving, screen: Screen, roles: tuple[SignsIn, ...]) -> SignedOut:
+    """Whoever of these is signed in at this screen."""
     gone = []
     for role in roles:
         if signed_in(served, screen, role) is None:
@@ -91,6 +93,13 @@ def dealer_here(served: Serving, screen: Screen) -> Actor | None:
     return None if found is None else found.actor
 
 
+async def people_news(served: Serving) -> Denied | None:
+    """Before anybody's word counts: who was disabled meanwhile, or has lost the role, is signed out
+    and has signed for nothing. Denied where nobody can know."""
+    with told_of_the_record():
+        return await served.desk.news(served.moment())
+
+
 def take(served: Serving, screen: Screen, act: Act) -> Taken | Denied:
     """Who has signed for the act here: once."""
     if not screen.signed_for(act):
@@ -99,6 +108,25 @@ def take(served: Serving, screen: Screen, act: Act) -> Taken | Denied:
     if isinstance(answer, Taken) or answer.why == "not authorised":  # it has lapsed
         screen.spend(act)
     return answer
+
+
+@contextmanager
+def spent_if_done(
+    served: Serving, screen: Screen, act: Act | None, former: Standing
+) -> Iterator[None]:
+    """Badge and PIN stand for one act. Where that was not done and never will be, because nothing
+    can be recorded, there is no room, or another case came first, they stand for the very same act
+    until their minute is over. Whatever else an act comes to, they are used up. Where a record has
+    failed nobody knows what it holds; but it takes nothing before the next start, which knows of
+    no signature. `former`: how the desk stood before they were taken; `act`: None for what nobody
+    has signed for."""
+    try:
+        yield
+    except (Stopped, Full, MovedOn):
+        if act is not None:
+            served.desk.give_back(act, screen.name, former, served.moment())
+            screen.sign_for(act)
+        raise
 
 
 @contextmanager

@@ -30,8 +30,8 @@ LOOK: Final = 1.0
 nothing can be recorded."""
 STUCK: Final = 30.0
 """Seconds for a reader to take what it was sent."""
-_BEAT: Final = b": all is well\n\n"
-_HEADERS: Final = [
+BEAT: Final = b": all is well\n\n"
+HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"x-accel-buffering", b"no"),
 ]
@@ -64,7 +64,7 @@ class Streams:
         """One, to its end: the reader's, the screen's, or the table's."""
         news = asyncio.Event()
         watching = [
-            asyncio.create_task(_gone(receive), name=f"stream of {screen.name}: its reader"),
+            asyncio.create_task(gone(receive), name=f"stream of {screen.name}: its reader"),
             asyncio.create_task(self._served.stopping.wait(), name=f"stream of {screen.name}"),
         ]
         self._open += 1
@@ -92,17 +92,17 @@ class Streams:
         send: Send,
     ) -> None:
         loop = asyncio.get_running_loop()
-        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         sent: Seen | None = None
         at = loop.time()
         while self._screens.is_open(screen) and not any(task.done() for task in watching):
             news.clear()
             seen = self._looking.now()
             if seen is not sent:
-                await _give(send, event(seen))
+                await give(send, event(seen))
                 sent, at = seen, loop.time()
             elif loop.time() - at >= HEARTBEAT:
-                await _give(send, _BEAT)
+                await give(send, BEAT)
                 at = loop.time()
             try:
                 async with asyncio.timeout(LOOK):
@@ -110,7 +110,7 @@ class Streams:
             except TimeoutError:
                 continue
         if not watching[0].done():
-            await _give(send, b"", more=False)
+            await give(send, b"", more=False)
 
 
 class Stream:
@@ -132,7 +132,7 @@ class Stuck(Exception):
     """The reader does not read."""
 
 
-async def _give(send: Send, data: bytes, *, more: bool = True) -> None:
+async def give(send: Send, data: bytes, *, more: bool = True) -> None:
     try:
         async with asyncio.timeout(STUCK):
             await send({"type": "http.response.body", "body": data, "more_body": more})
@@ -140,7 +140,7 @@ async def _give(send: Send, data: bytes, *, more: bool = True) -> None:
         raise Stuck(f"nothing was read for {STUCK:g} s") from None
 
 
-async def _gone(receive: Receive) -> None:
+async def gone(receive: Receive) -> None:
     """Returns when the reader has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

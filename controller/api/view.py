@@ -7,7 +7,7 @@ and of a card that does not no more than its commitment.
 from __future__ import annotations
 
 from functools import reduce
-from operator import or_
+from operator import attrgetter, or_
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -170,6 +170,8 @@ class View(Struct, frozen=True):
     state: StateShown
     stopped: str
     """Why nothing can be recorded, and so nothing be done; empty while it can."""
+    soon: bool
+    """That is over in a moment, by itself: the controller is starting, or its disk is slow."""
     again: bool
     """A payment that was shown before the controller was started: look whether it was made."""
     dealer: DealerShown | None
@@ -202,7 +204,7 @@ class Stands(Struct, frozen=True):
     """Of the clock."""
 
 
-_SHOWN: Final = StateShown.__struct_fields__
+_shown: Final = attrgetter(*StateShown.__struct_fields__)
 
 
 def view_of(named: Named, stands: Stands, utc: int) -> View:
@@ -218,8 +220,9 @@ def view_of(named: Named, stands: Stands, utc: int) -> View:
         state.step,
         _prompt(shown.prompt, state, money),
         shown.effects,
-        StateShown(**{name: getattr(state, name) for name in _SHOWN}),
+        StateShown(*_shown(state)),
         shown.stopped,
+        shown.soon,
         shown.again,
         stands.dealer,
         stands.devices,

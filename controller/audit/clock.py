@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
+from msgspec import UNSET
+
 from controller.audit.records import ClockQuality, ClockSet, Moment
 
 Clock: TypeAlias = Callable[[], Moment]
@@ -67,9 +69,12 @@ def gaming_day(starts: timedelta = timedelta(0)) -> Day:
     return day
 
 
-def clock_set(last: Moment | None, now: Moment, *, runs: bool) -> ClockSet | None:
+def clock_set(
+    last: Moment | None, now: Moment, *, runs: bool, two: tuple[str, str] | None = None
+) -> ClockSet | None:
     """What is to be told before anything else is, where the clock was set since the last record.
-    `runs`: that is of the same boot, so that `mono` has gone on from there."""
+    `runs`: that is of the same boot, so that `mono` has gone on from there. `two`: people who said
+    before this boot that the clock is right."""
     if last is None:
         return None
     wanted = last.utc
@@ -77,6 +82,7 @@ def clock_set(last: Moment | None, now: Moment, *, runs: bool) -> ClockSet | Non
         wanted += (now.mono - last.mono) // 1000
         if abs(now.utc - wanted) <= STEP_US and now.utc >= last.utc:
             return None
-    elif now.utc >= last.utc:
+        return ClockSet(wanted, last.mono)
+    if now.utc >= last.utc:
         return None
-    return ClockSet(wanted, last.mono)
+    return ClockSet(wanted, last.mono, UNSET if two is None else two)

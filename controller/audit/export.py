@@ -36,7 +36,7 @@ from controller.audit.case_manifest import (
 from controller.audit.frames import Frame
 from controller.audit.heads import first_head, segment_of
 from controller.audit.identity import software_name
-from controller.audit.looks import look
+from controller.audit.looks import Noted, account, look
 from controller.audit.picking import Match, NothingThere, Pick, matching
 from controller.audit.problems import CannotWrite, RecordProblem
 from controller.audit.proof_files import FORMAT as PROOF
@@ -71,22 +71,24 @@ def export_case(
     who: str = "",
     reason: str = "",
     tell: Callable[[int], None] = untold,
+    noted: Noted | None = None,
 ) -> Case:
-    """Makes a case; that it was made stands beside the record. RecordProblem, UsageProblem,
-    OSError: nothing is made."""
+    """Makes a case; that it was made stands beside the record, or where `noted` puts it.
+    RecordProblem, UsageProblem, OSError: nothing is made."""
+    note = noted or look
     check_free(out)
     if record.resolve() in out.resolve().parents:
         raise UsageProblem("--out", "lies in the record's own directory", "another place")
     first_head(record)  # nobody has looked at what is no record
-    asked = look(record, "export", str(pick), who=who, reason=reason, out=_name(out))
+    note(record, "export", str(pick), who=who, reason=reason, out=_name(out), seal="")
     with folder_for(out) as folder:
         making = _Making(record, pick, folder, tell)
         making.fill()
-        manifest = making.manifest(asked.who, reason)
+        manifest = making.manifest(who or account(), reason)
         data = packed(manifest)
         folder.put(MANIFEST, data)
         seal = seal_of(data)
-        look(record, "exported", str(pick), who=who, reason=reason, out=_name(out), seal=seal)
+        note(record, "exported", str(pick), who=who, reason=reason, out=_name(out), seal=seal)
     return Case(out, seal, manifest)
 
 
@@ -153,7 +155,7 @@ class _Making:
     def _find(self) -> None:
         """The records, their segments up to the checkpoint over the last of them, and the
         checkpoint that the proofs lead to: one that a witness has seen, if there is one."""
-        self._wanted = list(matching(self._record, self._pick))
+        self._wanted = list(matching(self._record, self._pick, self._tell))
         if not self._wanted:
             todo = "name rounds or a day that the record has"
             raise NothingThere(self._record, f"has nothing of {self._pick}", todo)
@@ -319,6 +321,7 @@ class _Making:
         """Of the segments in the case."""
         first, last = self._segments
         for number in range(first, last + 1):
+            self._tell(number)
             yield from read_segment(self._folder.place / "record", number).frames
 
 

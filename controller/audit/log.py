@@ -86,6 +86,7 @@ class Log:
         self._cursors: dict[str, DeviceCursor] = dict(opening.cursors)
         self._round = 0
         self._moment: Moment | None = None
+        self._believed = opening.believed
         self._opened: Opened | None = opening.opened()
         self._certificate = opening.certificate()
         self._fd = -1
@@ -269,7 +270,7 @@ class Log:
 
         Written out, and few calls: each is cold again when the disk has answered."""
         moment = self._clock()
-        changed = clock_set(self._moment, moment, runs=self._begun)
+        changed = clock_set(self._moment, moment, runs=self._begun, two=self._believed)
         told = 0 if changed is None else 1
         if changed is not None:
             words = Entry("clock", CONTROLLER, changed, self._round)

@@ -8,7 +8,7 @@ import pwd
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -38,6 +38,22 @@ class Look(Struct, frozen=True, omit_defaults=True):
     out: str = ""
     seal: str = ""
     """SHA-256 of the manifest of what was exported."""
+
+
+class Noted(Protocol):
+    """Whoever writes down that somebody looks, before they do: as look() does."""
+
+    def __call__(
+        self,
+        record: Path,
+        what: str,
+        of: str,
+        *,
+        who: str,
+        reason: str,
+        out: str,
+        seal: str,
+    ) -> object: ...
 
 
 def looks_file(record: Path) -> Path:

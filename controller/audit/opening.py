@@ -55,6 +55,8 @@ class Opening:
         self.accept: tuple[str, str] | None = None
         """Two people who accept what cannot be explained, or was not signed."""
         self.accepted: tuple[str, str] | None = None
+        self.believed: tuple[str, str] | None = None
+        """Two people who say that the clock is right, though the record is ahead of it."""
         self.records: list[Record] = []
         """Those of the last segment, its snapshot's first."""
         self.cursors: dict[str, DeviceCursor] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -60,10 +60,13 @@ class Match(NamedTuple):
     """It is a checkpoint, which only a later one is over."""
 
 
-def matching(record: Path, pick: Pick) -> Iterator[Match]:
-    """Where all that was picked stands. Damaged, NoRecord."""
+def matching(
+    record: Path, pick: Pick, tell: Callable[[int], None] = lambda number: None
+) -> Iterator[Match]:
+    """Where all that was picked stands; `tell` is told of each segment. Damaged, NoRecord."""
     there = numbers(record)
     for number in there:
+        tell(number)
         if not pick.may_be_in(load(segment_file(record, number), number)):
             continue
         segment = read_segment(record, number)

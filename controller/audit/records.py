@@ -199,6 +199,9 @@ class NoteData(Struct, frozen=True, forbid_unknown_fields=True):
 class ClockSet(Struct, frozen=True, forbid_unknown_fields=True):
     utc_was: int
     mono: int
+    two: tuple[str, str] | UnsetType = UNSET
+    """Two people who said that the clock was right, where a boot began long before the record's
+    end: in the record that accepts it, so that it never stands without them."""
 
 
 class TailSet(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

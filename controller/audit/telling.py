@@ -178,6 +178,8 @@ def _unwitnessed(record: Record, money: Speaks) -> Iterator[str]:
 def _clock(record: Record, money: Speaks) -> Iterator[str]:
     was = msgspec.json.decode(record.data, type=ClockSet)
     yield f"the clock was set: it would have been {when(was.utc_was)}"
+    if was.two:
+        yield f"  {was.two[0]} and {was.two[1]} said that it was right now"
 
 
 def _tail(record: Record, money: Speaks) -> Iterator[str]:

@@ -85,9 +85,9 @@ DATA = {
     "device": "what:string *",
     "link": "what:string *",
     "person": "what:string *",
-    "clock": "utc_was:integer mono:integer",
+    "clock": "utc_was:integer mono:integer two?:two",
     "tail": "segment:integer offset:integer size:integer sha256:hex64 file:string verdict:verdict "
-    "two?:string[]",
+    "two?:two",
     "witnessed": "note:string",
     "unwitnessed": "since:integer",
     "fault": "what:string detail:any",
@@ -102,6 +102,8 @@ def _fits(value: Any, kind: str) -> bool:
         return any(_fits(value, one) for one in kind.split("|"))
     if kind.endswith("[]"):
         return isinstance(value, list) and all(_fits(item, kind[:-2]) for item in value)
+    if kind == "two":  # different people
+        return _fits(value, "string[]") and len(value) == 2 == len(set(value))
     if kind in INTEGERS:
         return type(value) is int and INTEGERS[kind][0] <= value <= INTEGERS[kind][1]
     if kind in STRINGS:
@@ -846,8 +848,7 @@ class Reading:
             raise Wrong(f"the tail record is of {data['size']} bytes, opened of {boot.torn}")
         if segment and not (segment, end) <= place <= (segment + 1, LARGEST):
             raise Wrong(f"the tail record is of {place}, the records before end at {boot.end}")
-        two = data.get("two", ["", "-"])
-        if ("two" in data) != (data["verdict"] == "accepted") or len(two) != 2 or two[0] == two[1]:
+        if ("two" in data) != (data["verdict"] == "accepted"):
             raise Wrong("two people are named where they accept a tail, and only there")
         name = data["file"].rpartition("/")[2]
         if data["file"] != f"tails/{name}" or name in ("", ".", "..") or "\0" in name:

@@ -89,6 +89,10 @@ def _opened(record: Path) -> Locked:
     except NotADirectoryError:
         raise NoRecord(record, "is no directory", "name a record's directory") from None
     except FileNotFoundError:
+        if record.is_symlink():
+            what = f"is a link to {os.readlink(record)}, where nothing is"
+            todo = "make that directory, or name another one"
+            raise NoRecord(record, what, todo) from None
         todo = f"make {record.parent} first"
         raise NoRecord(record, "there is no directory to make it in", todo) from None
     except OSError as problem:

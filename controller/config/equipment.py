@@ -1,5 +1,5 @@
-"""A table file's devices, record, keys, people and control ports: which there are and where, by
-name only.
+"""A table file's devices, record, keys, people, control ports and screens: which there are and
+where, by name only.
 Whether a port's address can be one, and whether a device was paired, those know who open it. A
 table without them can be checked, explained and simulated; it cannot be served.
 """
@@ -18,7 +18,9 @@ from msgspec.structs import replace
 
 from controller.config import checks
 from controller.config.checks import Check, Wrong, unfit
+from controller.config.port_paths import port_from, same_port
 from controller.config.problems import printable, refuse, shown
+from controller.config.screens_place import ScreensPlace, line_of, read_screens
 from controller.config.shape import Key, read_table, refuse_unknown
 from controller.rules.combinations import MOST_MONEY, Range
 from controller.rules.options import Limit, Options
@@ -27,8 +29,6 @@ from controller.rules.problem import UsageProblem
 BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster")
 MOST_STATIONS: Final = 7
 _SERIAL: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
-_PATH: Final = re.compile(r"(serial:|(?!usb\+))([^:/][^:/]*/(?:.*[^/]))")
-"""A path of a serial port that starts at no root, as drivers read it."""
 _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 
 
@@ -91,10 +91,12 @@ class Equipment(Struct, frozen=True):
     people: Path | None = None
     """The file of the people."""
     control: ControlPlace | None = None
+    screens: ScreensPlace | None = None
+    """None: no pages are served."""
 
 
 NO_EQUIPMENT: Final = Equipment()
-TABLES: Final = ("devices", "record", "keys", "people", "control")
+TABLES: Final = ("devices", "record", "keys", "people", "control", "screens")
 
 # --- what the values may be -------------------------------------------------------------------
 
@@ -170,7 +172,7 @@ def read_equipment(
     # What is no table was refused when the document was opened.
     content = {name: raw for name, raw in content.items() if isinstance(raw, Mapping)}
     beside = folder or Path()
-    devices = record = keys = people = control = None
+    devices = record = keys = people = control = screens = None
     if "devices" in content:
         where = f"{file}: devices"
         devices = _Reading(where, beside, seats, problems).devices(content["devices"])
@@ -187,7 +189,11 @@ def read_equipment(
         people = None if listed is None else beside / listed.file
     if "control" in content:
         control = _control(content["control"], beside, f"{file}: control", problems)
-    return Equipment(devices, record, keys, people, control), problems
+    if "screens" in content:
+        screens = read_screens(content["screens"], beside, f"{file}: screens", problems)
+        if screens is not None and control is not None:
+            _check_port(screens.port, control, f"{file}: screens.port", problems)
+    return Equipment(devices, record, keys, people, control, screens), problems
 
 
 def _control(
@@ -202,10 +208,10 @@ def _control(
     return ControlPlace(beside / found.socket, found.port, found.metrics_port)
 
 
-def _port_from(folder: Path, port: str) -> str:
-    """A serial port's path starts from the folder too, whichever folder the daemon runs in."""
-    found = _PATH.fullmatch(port)
-    return port if found is None else f"{found[1]}{folder.absolute() / found[2]}"
+def _check_port(port: int, control: ControlPlace, where: str, problems: list[UsageProblem]) -> None:
+    if port in (control.port, control.metrics_port):
+        which = "control port" if port == control.port else "port for metrics"
+        problems.append(UsageProblem(where, f"{port} is the {which} already", "another port"))
 
 
 class _Reading:
@@ -245,7 +251,7 @@ class _Reading:
         return self._placed(read_table(raw[name], DevicePlace, _DEVICE, where, self._problems))
 
     def _placed(self, one: DevicePlace | None) -> DevicePlace | None:
-        return None if one is None else replace(one, port=_port_from(self._folder, one.port))
+        return None if one is None else replace(one, port=port_from(self._folder, one.port))
 
     def _stations(self, raw: Any) -> tuple[DevicePlace, ...]:
         if not isinstance(raw, Sequence) or isinstance(raw, str):
@@ -269,6 +275,9 @@ class _Reading:
         for serial, count in Counter(one.serial for one in devices).items():
             if count > 1:
                 self._say("", f"{count} devices have the serial number {serial}", "one for each")
+        for port, count in Counter(same_port(one.port) for one in devices if one.port).items():
+            if count > 1:
+                self._say("", f"{count} devices have the port {printable(port)}", "one for each")
 
     # --- standing wagers ------------------------------------------------------------------
 
@@ -366,6 +375,8 @@ def lines(equipment: Equipment) -> Iterator[str]:
         yield f"control at {control.socket}{port}"
         if control.metrics_port is not None:
             yield f"metrics at 127.0.0.1:{control.metrics_port}"
+    if equipment.screens is not None:
+        yield line_of(equipment.screens)
 
 
 def as_json(equipment: Equipment) -> dict[str, object]:

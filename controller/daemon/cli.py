@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from controller.config.loader import TableConfig, load_table
 from controller.config.problems import printable
-from controller.daemon import exits, lines
+from controller.daemon import early, exits, lines
 from controller.daemon.notify import Notify
 from controller.daemon.serving import Ready, Tells, serve
 from controller.devices import cli_people
@@ -37,13 +37,20 @@ examples:
   holecard serve tables/blackjack-1.toml --believe-clock --by Ann --and Bo
 
 It runs in the foreground. Once the record is open, its devices are being looked for and the API
-answers, it prints one line: ready: TABLE at SOCKET, http://127.0.0.1:PORT. Lines for engineers go
-to stderr, as JSON where that is no terminal. To a service manager it says READY=1, WATCHDOG=1,
-STATUS=... and STOPPING=1; configs/deploy has a unit for systemd, and INSTALL.md.
+answers, it prints one line: ready: TABLE at SOCKET, http://127.0.0.1:PORT, screens
+http://127.0.0.1:PORT/. Lines for engineers go to stderr, as JSON where that is no terminal. To a
+service manager it says READY=1, WATCHDOG=1, STATUS=... and STOPPING=1; configs/deploy has a unit
+for systemd, and INSTALL.md.
+
+With [screens] in the table file its pages are served to browsers: the dealer's console at
+http://127.0.0.1:PORT/, where anybody who opens it watches and the dealer signs in, and surveillance
+under http://127.0.0.1:PORT/review/, by badge and PIN. That is on this machine only; elsewhere only
+with `listen`, `certificate` and `key`.
 
 SIGTERM or SIGINT ends it in good order: nobody begins anything any more, people are signed out,
-lamps and locks are made safe, the record is closed. That takes {STOP_WITHIN:.0f} s at most. A
-second signal ends it at once. Either way the next start goes on where the record ends.
+lamps and locks are made safe, the record is closed. That takes {STOP_WITHIN:.0f} s at most. It is
+the same while it starts; before anything has been opened, nothing is. A second signal ends it at
+once. Either way the next start goes on where the record ends.
 
 Where the machine's clock is more than a minute before the record's last entry, it does not start.
 Set the clock. If the clock is right now, and was wrong before, two people say so, once, with
@@ -52,7 +59,7 @@ Set the clock. If the clock is right now, and was wrong before, two people say s
 Exit codes: 0 ended in good order; 1 the record is damaged, or is not as it must be; 2 the table
 file, keys, people or the clock are not in order, a port or the record is taken, or it is the record
 of another table; 70 a fault of ours; 74 the record cannot be written, or did not close in time;
-130 ended at once.
+130 ended at once, by a second signal.
 """
 
 _log: Final = structlog.get_logger("daemon")
@@ -79,13 +86,13 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
-    with Signals() as signals:
-        lines.to_stderr()
-        config = load_table(args.config)
-        try:
-            world = _world(args)
-        except GivenUp:
-            raise UsageProblem("--by", "nobody says who they are", "--by NAME --and NAME") from None
+    lines.to_stderr()
+    config = load_table(args.config)
+    try:
+        world = _world(args)
+    except GivenUp:
+        raise UsageProblem("--by", "nobody says who they are", "--by NAME --and NAME") from None
+    with Signals() as signals:  # before, nothing is open, and the first signal ends it (`early`)
         try:
             return asyncio.run(_in_group(config, signals, world))
         except ExceptionGroup as group:
@@ -136,7 +143,8 @@ class Signals:
 
     def __enter__(self) -> Signals:
         for number in self.STOPS:
-            self._former[number] = signal.signal(number, self._signalled)
+            found = signal.signal(number, self._signalled)
+            self._former[number] = early.before(number, found)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -12,6 +12,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 IDLE: Final = 30
 """Seconds for the first line to the last of a request's head to come: after the connection, and
 after each answer."""
+SPARE: Final = 32
+"""Connections beyond the most at once, who are told to come later. Any more are told nothing."""
 STALLED: Final = 30.0
 """Seconds for what waits to be sent to become less."""
 
@@ -24,6 +26,9 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if len(self.connections) > (self.limit_concurrency or SPARE) + SPARE:
+            transport.abort()  # a file descriptor less that the record, or a port, may need
+            return
         self._await_request()
 
     def connection_lost(self, exc: Exception | None) -> None:

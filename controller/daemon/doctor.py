@@ -25,6 +25,7 @@ from controller.daemon import (
     doctor_people,
     doctor_record,
     doctor_rights,
+    doctor_screens,
     doctor_table,
 )
 from controller.daemon.doctor_forms import (
@@ -51,10 +52,15 @@ CHECKS: Final = (
     Check("keys", "the keys themselves", doctor_keys.keys_there, ("keys' place",)),
     Check("record's place", "the directory of the record", doctor_rights.record_place),
     Check("record", "whether it opens, and whose it is", doctor_record.record_opens),
-    Check("record's key", "whether record and keys belong together", doctor_record.record_key),
-    Check("round", "where the table would go on", doctor_record.round_open),
+    Check(
+        "record's key",
+        "whether record and keys belong together",
+        doctor_record.record_key,
+        ("record",),
+    ),
+    Check("round", "where the table would go on", doctor_record.round_open, ("record",)),
     Check("clock", "what the clock goes by", doctor_host.synchronised),
-    Check("time", "clock and record", doctor_record.clock_goes_on),
+    Check("time", "clock and record", doctor_record.clock_goes_on, ("record",)),
     Check("room", "room for the record", doctor_disk.room),
     Check("file system", "what the record lies on", doctor_disk.file_system),
     Check("syncs", "how long a record waits for the disk", doctor_disk.syncing),
@@ -65,6 +71,12 @@ CHECKS: Final = (
         doctor_people.people_file,
         ("keys' place", "people's place"),
     ),
+    Check(
+        "history",
+        "whether the people are what their history says",
+        doctor_people.history_agrees,
+        ("people",),
+    ),
     Check("roles", "people enough to play", doctor_people.enough_people, ("people",)),
     Check("pairing", "the keys of the devices", doctor_devices.paired, ("keys' place",)),
     Check("ports", "where the devices are plugged in", doctor_devices.ports),
@@ -73,6 +85,7 @@ CHECKS: Final = (
     Check("probing", "programs that open ports by themselves", doctor_host.probing),
     Check("socket", "where the table is spoken to", doctor_control.control_socket),
     Check("control ports", "its ports on this machine", doctor_control.control_ports),
+    Check("pages", "where browsers find its pages", doctor_screens.pages),
     Check("service", "the unit of systemd", doctor_host.service),
     Check(
         "put together",

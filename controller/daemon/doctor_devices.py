@@ -141,6 +141,7 @@ def ports(case: Case) -> Found:
     at_work = {one.pid for one in serving(case)}
     seen = _Ports(case)
     notes, problems = [], []
+    taken: dict[str, Fitted] = {}
     for one in fitted(devices):
         try:
             node = seen.find(one)
@@ -148,8 +149,17 @@ def ports(case: Case) -> Found:
             problems.append(absent.problem)
             continue
         notes.append(f"{one.serial} at {node.path or node.address}")
+        real = os.path.realpath(node.path) if node.path is not None else str(node.address)
+        if real in taken:
+            problems.append(_one_port(case, one, taken[real], real))
+        taken[real] = one
         problems += _usable(case, one, node, at_work)
     return found("; ".join(notes), dict.fromkeys(problems))  # what concerns all is told once
+
+
+def _one_port(case: Case, one: Fitted, other: Fitted, real: str) -> Problem:
+    mend = f"name its own in {case.file} at [devices], {one.part}"
+    return wrong(f"{one}: its port is that of {other}: {real}", mend=mend)
 
 
 class _Ports:

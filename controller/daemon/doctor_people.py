@@ -14,18 +14,25 @@ from controller.daemon.doctor_forms import (
     found,
     line,
     skipped,
+    warning,
     wrong,
 )
 from controller.daemon.doctor_places import OTHERS, WRITING, Seen, belongs_to_others, seen
 from controller.table.acts import SECONDS
 from controller.table.people_file import PeopleFile
 from controller.table.people_forms import HouseRole, People, Person
+from controller.table.people_history import unlike
 from drivers import key_disk
 from drivers.key_disk import KeyProblem
 from drivers.people import same_person
 
 _FIRST: Final[dict[HouseRole, str]] = {"dealer": "D", "floor": "F"}
 """What badges begin with that we propose."""
+_MOST_SHOWN: Final = 5
+_ASK: Final = (
+    "ask the people who are named there, and whoever may write in that directory; what two people "
+    "stand for is done with `holecard people`, which writes it down; or put both back from a backup"
+)
 
 
 def people_place(case: Case) -> Found:
@@ -102,6 +109,18 @@ def _exists(place: Path) -> bool:
 
 def _places(file: PeopleFile) -> tuple[str | Path, ...]:
     return ("--file", file.file, "--keys", file.keys)
+
+
+def history_agrees(case: Case) -> Found:
+    """Each person is what the history says that people were made, by whom."""
+    place, keys = case.equipment.people, case.equipment.keys
+    if place is None or keys is None:
+        return skipped("no [people] or no [keys]")
+    file = PeopleFile(place, keys)
+    every = unlike(file, file.read())
+    more = len(every) - _MOST_SHOWN
+    shown = [*every[:_MOST_SHOWN], *([f"and {more} more of that"] if more > 0 else [])]
+    return found(str(file.history_file), [warning(one, mend=_ASK) for one in shown])
 
 
 # --- enough of them ---------------------------------------------------------------------------

@@ -70,6 +70,10 @@ def record_place(case: Case) -> Found:
 
 def _to_be_made(case: Case, place: Path) -> Found:
     """What the first start makes, if it finds the directory above."""
+    if place.is_symlink():
+        to = place.parent / os.readlink(place)
+        what = f"{place} is a link to {to}, where nothing is"
+        return found("", [wrong(what, making(case, to, "750"))])
     parent = place.parent
     there = seen(parent)
     if isinstance(there, Problem):

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import uvicorn
@@ -15,6 +16,8 @@ from controller.daemon.connections import IDLE, Connection
 
 MOST_CONNECTIONS: Final = 128
 """At once; more are told to come later."""
+MOST_BROWSING: Final = 640
+"""The same for pages: each browser keeps a few."""
 END_WAIT: Final = 2
 """Seconds for requests that are being answered at the end."""
 BACKLOG: Final = 64
@@ -23,7 +26,15 @@ BACKLOG: Final = 64
 class Server(uvicorn.Server):
     """One application, at sockets that listen already."""
 
-    def __init__(self, app: ASGIApp, sockets: Sequence[socket.socket]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        sockets: Sequence[socket.socket],
+        *,
+        most: int = MOST_CONNECTIONS,
+        certificate: Path | None = None,
+        key: Path | None = None,
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -34,10 +45,12 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                limit_concurrency=MOST_CONNECTIONS,
+                limit_concurrency=most,
                 backlog=BACKLOG,
                 timeout_keep_alive=IDLE,
                 timeout_graceful_shutdown=END_WAIT,
+                ssl_certfile=certificate,
+                ssl_keyfile=key,
             )
         )
         self._at = list(sockets)

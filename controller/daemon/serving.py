@@ -10,8 +10,9 @@ as the group that it is in.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable, Coroutine
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -20,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.api.app import application
+from controller.api.calls import Api
 from controller.api.served import Serving
 from controller.audit.clock import SystemClock
 from controller.audit.log import Log
@@ -33,11 +35,15 @@ from controller.daemon.metrics import Metrics
 from controller.daemon.metrics_app import metrics_app
 from controller.daemon.notify import NOBODY, Notify, status
 from controller.daemon.people_news import PeopleNews
-from controller.daemon.servers import END_WAIT, Server
+from controller.daemon.servers import END_WAIT, MOST_BROWSING, Server
 from controller.daemon.sockets import HOST, Taken, taken
 from controller.daemon.vitals import Vitals, links_of
+from controller.daemon.waiting_cases import clear, waiting_cases
 from controller.daemon.watchdog import Pulse, Watchdog
 from controller.rules.problem import UsageProblem
+from controller.screens.app import Screens
+from controller.screens.common.serving import Place
+from controller.screens.common.texts import Texts, load
 from controller.table.items import Done
 from controller.table.parts import REAL, World, Writing
 from controller.table.people_desk import PeopleDesk
@@ -57,10 +63,13 @@ class Ready(Struct, frozen=True):
     name: str
     socket: Path
     port: int | None
+    pages: str = ""
+    """Where browsers find them; empty without any."""
 
     def __str__(self) -> str:
         also = "" if self.port is None else f", http://{HOST}:{self.port}"
-        return f"ready: {self.name} at {self.socket}{also}"
+        pages = f", screens {self.pages}" if self.pages else ""
+        return f"ready: {self.name} at {self.socket}{also}{pages}"
 
 
 class Tells(Struct, frozen=True):
@@ -77,6 +86,8 @@ class _Given(Struct, frozen=True):
 
     people: PeopleFile
     control: ControlPlace
+    texts: Texts | None
+    """The words of its pages; None without pages."""
 
 
 async def serve(
@@ -98,13 +109,20 @@ async def serve(
     running = RunningTable(parts, _watched(world, metrics, failed))
     with ExitStack() as last:
         last.enter_context(lines.about(config.name, running))
-        sockets = last.enter_context(taken(given.control, config.file))
+        screens = config.equipment.screens
+        sockets = last.enter_context(taken(given.control, config.file, screens))
+        scratch: Path | None = None
+        if screens is not None:
+            where = f"{config.file}: screens"
+            scratch = last.enter_context(waiting_cases(parts.record, where))
         async with running as table:
             sockets.check()
             metrics.follow(table)
             # Whoever looks at the table is served before those who read lines.
             table.watch(lambda done: _soon(lines.told, done))
-            served = _Served(table, given, sockets, metrics, tells, world)
+            if scratch is not None:
+                await asyncio.to_thread(clear, parts.record, scratch)
+            served = _Served(table, given, sockets, metrics, tells, world, scratch)
             await served.run(stop, failed)
         _log.info("ended")
     return EXIT_OK
@@ -121,6 +139,7 @@ class _Served:
         metrics: Metrics,
         tells: Tells,
         world: World,
+        scratch: Path | None,
     ) -> None:
         self._table = table
         self._sockets = sockets
@@ -132,7 +151,11 @@ class _Served:
         self._serving = Serving(table, self._desk, moment)
         self._pulse = Pulse(metrics.late)
         self._watchdog = Watchdog(tells.notify, self._vitals, self._stands)
-        self._servers = [Server(application(self._serving), sockets.control)]
+        control = application(self._serving)
+        self._servers = [Server(control, sockets.control)]
+        self._screens = _screens(control.state.api, sockets, given.texts, scratch)
+        if self._screens is not None and sockets.screens is not None:
+            self._servers.append(_pages_server(self._screens, sockets.screens, sockets.pages))
         if sockets.metrics is not None:
             app = metrics_app(metrics.registry)
             self._servers.append(Server(app, [sockets.metrics]))
@@ -152,6 +175,8 @@ class _Served:
                     begin(self._pulse.run, "its pulse"),
                     begin(self._news.run, "its people"),
                 ]
+                if self._screens is not None:
+                    others.append(begin(self._screens.run, "its pages"))
                 self._is_ready()
                 others.append(begin(self._watchdog.run, "its watchdog"))
                 await _either(stop, failed)
@@ -163,15 +188,37 @@ class _Served:
         finally:
             if not self._serving.stopping.is_set():  # a fault ends it, and has no more time for it
                 self._tells.ending()
+            await self._close_pages()
             await self._desk.close()
+
+    async def _close_pages(self) -> None:
+        """The table is made safe, whatever goes on at its pages."""
+        if self._screens is None:
+            return
+        self._screens.end()
+        work = asyncio.to_thread(self._screens.close)
+        closing = asyncio.create_task(work, name=f"{self._table.parts.name}: its pages")
+        done, _ = await asyncio.wait((closing,), timeout=END_WAIT)
+        if not done:
+            _log.warning("the pages do not end", seconds=END_WAIT)
+        for task in done:
+            task.result()
 
     def _is_ready(self) -> None:
         place = self._sockets
         port = None if place.tcp is None else int(place.tcp.getsockname()[1])
-        ready = Ready(self._table.parts.name, place.place, port)
+        pages = "" if self._screens is None else f"{self._screens.address}/"
+        ready = Ready(self._table.parts.name, place.place, port, pages)
         self._tells.notify.tell("READY=1", status(self._stands()))
         clock = self._moment().quality
-        _log.info("ready", socket=str(ready.socket), port=port, boot=self._table.boot, clock=clock)
+        _log.info(
+            "ready",
+            socket=str(ready.socket),
+            port=port,
+            pages=pages,
+            boot=self._table.boot,
+            clock=clock,
+        )
         self._tells.ready(ready)
 
     def _ends(self, why: str) -> None:
@@ -180,6 +227,8 @@ class _Served:
         self._tells.notify.tell("STOPPING=1", status(f"ending: {why}"))
         _log.info("ending", why=why)
         self._serving.stopping.set()
+        if self._screens is not None:
+            self._screens.end()
         for server in self._servers:
             server.stop()
 
@@ -206,7 +255,21 @@ def _given(config: TableConfig) -> _Given:
         found.read()
     except KeyProblem as problem:
         raise UsageProblem(problem.where, problem.what, problem.allowed) from None
-    return _Given(found, control)
+    screens = equipment.screens
+    return _Given(found, control, None if screens is None else load(screens.texts))
+
+
+def _screens(api: Api, sockets: Taken, texts: Texts | None, scratch: Path | None) -> Screens | None:
+    """The pages, where the table has any."""
+    if sockets.screens is None or sockets.pages is None or texts is None or scratch is None:
+        return None
+    port = int(sockets.screens.getsockname()[1])
+    return Screens(api, sockets.pages, port, texts, scratch)
+
+
+def _pages_server(screens: Screens, at: socket.socket, place: Place | None) -> Server:
+    certificate, key = (None, None) if place is None else (place.certificate, place.key)
+    return Server(screens.app, [at], most=MOST_BROWSING, certificate=certificate, key=key)
 
 
 def _there(part: _T | None, where: str, allowed: str) -> _T:
@@ -222,7 +285,8 @@ def _watched(world: World, metrics: Metrics, failed: asyncio.Event) -> World:
     def write(log: Log, told: Callable[[Failed], None]) -> Writing:
         def also(problem: Failed) -> None:
             told(problem)
-            loop.call_soon_threadsafe(failed.set)
+            with suppress(RuntimeError):  # the loop has ended, and with it whoever waits
+                loop.call_soon_threadsafe(failed.set)
 
         return Measured(world.write(log, also), metrics.appended)
 

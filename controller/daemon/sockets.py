@@ -1,5 +1,5 @@
-"""Where a served table is spoken to: a unix socket and loopback ports, taken before anything else
-begins, and given back at the end.
+"""Where a served table is spoken to: a unix socket, loopback ports and the port of its pages, taken
+before anything else begins, and given back at the end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Final
 from msgspec import Struct
 
 from controller.config.equipment import ControlPlace
+from controller.config.screens_place import ScreensPlace
 from controller.rules.problem import UsageProblem
+from controller.screens.common.serving import Place, place_of
 
 HOST: Final = "127.0.0.1"
 LONGEST: Final = 107
@@ -35,6 +37,9 @@ class Taken(Struct, frozen=True):
     """The same over loopback."""
     metrics: socket.socket | None
     inode: int
+    screens: socket.socket | None = None
+    pages: Place | None = None
+    """Where `screens` listens."""
 
     @property
     def control(self) -> list[socket.socket]:
@@ -51,37 +56,52 @@ class Taken(Struct, frozen=True):
             raise UsageProblem(str(self.place), what, "one controller for a table")
 
 
+def pages_place(screens: ScreensPlace, file: str) -> Place:
+    """UsageProblem: elsewhere than on this machine nobody listens without a certificate."""
+    return place_of(
+        screens.listen,
+        screens.port,
+        None if screens.certificate is None else str(screens.certificate),
+        None if screens.key is None else str(screens.key),
+        lambda name: f"{file}: screens.{name}",
+    )
+
+
 @contextmanager
-def taken(control: ControlPlace, file: str) -> Iterator[Taken]:
+def taken(control: ControlPlace, file: str, screens: ScreensPlace | None = None) -> Iterator[Taken]:
     """All that the file says. UsageProblem, with its place in the file; then nothing is taken."""
+    pages = None if screens is None else pages_place(screens, file)
     with ExitStack() as last:
         # The socket first: whoever has it is this table's other controller.
         unix, inode = last.enter_context(_unix(control.socket, f"{file}: control.socket"))
-        tcp = metrics = None
+        tcp = metrics = shown = None
         if control.port is not None:
             tcp = last.enter_context(_tcp(control.port, f"{file}: control.port"))
         if control.metrics_port is not None:
             metrics = last.enter_context(
                 _tcp(control.metrics_port, f"{file}: control.metrics_port")
             )
-        yield Taken(control.socket.absolute(), unix, tcp, metrics, inode)
+        if pages is not None:
+            shown = last.enter_context(_tcp(pages.port, f"{file}: screens.port", pages.host))
+        yield Taken(control.socket.absolute(), unix, tcp, metrics, inode, shown, pages)
 
 
 # --- a port -----------------------------------------------------------------------------------
 
 
 @contextmanager
-def _tcp(port: int, where: str) -> Iterator[socket.socket]:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+def _tcp(port: int, where: str, host: str = HOST) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as sock:
         # What a controller that ended just now has left behind is in nobody's way.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            sock.bind((HOST, port))
+            sock.bind((host, port))
             sock.listen(BACKLOG)
         except OSError as problem:
             if problem.errno != errno.EADDRINUSE:
-                why = f"port {port} cannot be taken: {problem.strerror}"
-                raise UsageProblem(where, why, "another port") from None
+                why = f"port {port} of {host} cannot be taken: {problem.strerror}"
+                raise UsageProblem(where, why, "another port, or address") from None
             what = f"port {port} is taken by another program on this machine"
             allowed = f"a port that is free; `ss -ltnp 'sport = :{port}'` says who has this one"
             raise UsageProblem(where, what, allowed) from None

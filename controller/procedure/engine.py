@@ -100,6 +100,14 @@ class Procedure:
                 raise RowFault(f"no end from {s.step.value}: {fired}")
         return Decision(fired, new, effects + SHOWS[to](g, new))
 
+    def takes(self, s: State, e: Event) -> bool:
+        """Whether step() would be a decision. Nothing is decided."""
+        g, kind = self.game, type(e)
+        rows = self._at[s.step].get(kind, ())
+        return theirs(e, g.who.get(kind, NOBODY)) and any(
+            when is None or when(g, s, e) for when, *_ in rows
+        )
+
     def refuse(self, s: State, e: Event) -> Refused:
         """Why nothing happens."""
         g = self.game

@@ -89,7 +89,9 @@ def _moved(returned: Amount, stake: Amount) -> Tell:
 
 
 def _seat(p: Prompt, *, several: bool) -> str:
-    return f"Seat {p.seat}, hand {p.hand + 1}" if p.hand > 0 or several else f"Seat {p.seat}"
+    """Of a split, with its hand. What lies beside the hands is none of them."""
+    hand = p.hand >= 0 and (p.hand > 0 or several)
+    return f"Seat {p.seat}, hand {p.hand + 1}" if hand else f"Seat {p.seat}"
 
 
 def _place(p: Prompt, *, several: bool) -> str:
@@ -201,6 +203,12 @@ def _about(text: str) -> Says:
     return words
 
 
+def _await_device(p: Prompt, m: Speaks, several: bool) -> str:
+    on = "goes on once nothing is wrong with it"
+    accept = "the floor and a second person accept its counters"
+    return line("Stop dealing", _case(p), f"{on}, or {accept}")
+
+
 def _fixed(text: str) -> Says:
     """`text` may name the {count} or the {decks}."""
     return lambda p, m, several: text.format(count=p.count, decks=counted(p.count, "deck"))
@@ -238,7 +246,7 @@ _SAYS: Final[dict[Tell, Says]] = {
     Tell.RULE: _rule,
     Tell.ENTER_CARD: _about("Enter the card that lies on the felt"),
     Tell.CONFIRM_CARD: _about("Confirm the card that was entered"),
-    Tell.AWAIT_DEVICE: _about("Stop dealing"),
+    Tell.AWAIT_DEVICE: _await_device,
     Tell.CONFIRM_FELT: _about("Compare the felt with the screen, confirm when they agree"),
     Tell.REFILL: _about("Shuffle, cut and load the discards"),
 }

@@ -20,6 +20,7 @@ from controller.screens.common.headers import Guarded
 from controller.screens.common.sessions import Links, Person, Sessions
 from controller.screens.common.texts import load
 from controller.screens.review.app import COOKIE, application, pages_of
+from controller.screens.review.by_link import ByLink
 from controller.screens.review.source import Beside, beside
 
 EXAMPLES: Final = """\
@@ -90,8 +91,7 @@ def review(args: argparse.Namespace) -> int:
             made = application(
                 source,
                 pages_of(texts),
-                Sessions(ended=another),
-                links,
+                ByLink(Sessions(ended=another), links),
                 Path(scratch),
                 cookie=Cookie(f"{COOKIE}-{port}", place.secure),
                 table_key=table_key,

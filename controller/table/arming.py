@@ -50,12 +50,13 @@ class Arms(Struct, frozen=True):
 NO_ARMS: Final = Arms()
 
 
-_ALWAYS_THE_SAME: Final = ButtonMask.BET | ButtonMask.CALL
+_OF_A_TURN: Final = int(~(ButtonMask.BET | ButtonMask.CALL))
+"""The buttons that answer a question. As a number: it is asked of every seat at every event."""
 
 
 def question(s: State, seat: int, buttons: ButtonMask) -> Question:
     """What the seat is asked at this state, as far as another question would be another one."""
-    if not buttons & ~_ALWAYS_THE_SAME:
+    if not int(buttons) & _OF_A_TURN:
         return (s.round, buttons)
     in_turn = bool(s.hands) and s.hands[s.turn].seat == seat
     hand: Question = ()

@@ -10,12 +10,14 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
+from controller.config.problems import printable
 from controller.devices import cli_people as asked
 from controller.devices.cli_keys import keys_place, mistakes, show, utc
 from controller.rules.problem import UsageProblem
 from controller.table import cli_pins, pins
 from controller.table.people_file import PLACE, PeopleFile, people_place
 from controller.table.people_forms import ROLES, HouseRole, People, Person, What, check_roles
+from controller.table.people_history import unlike
 from controller.table.pins import BADGE_ALLOWED, CannotHash, is_badge
 from drivers.key_store import PLACE as KEYS
 from drivers.people import ALLOWED as NAME_ALLOWED
@@ -148,8 +150,11 @@ def list_people(args: argparse.Namespace) -> int:
     """Print who there is. No verifier is shown."""
     with mistakes():
         file = _file(args)
-        every = file.read().every
-    found = {"file": str(file.file), "people": [_as_json(one) for one in every]}
+        people = file.read()
+        every, odd = people.every, unlike(file, people)
+    found = {"file": str(file.file), "people": [_as_json(one) for one in every], "odd": odd}
+    for words in odd:
+        print(f"care: {printable(words)}", file=sys.stderr)
     show(args, found, "\n".join(map(_line, every)) or "nobody is there yet")
     return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -17,6 +17,10 @@ from controller.table.taking import Answered
 Make: TypeAlias = Callable[[Now], Heard]
 """Something that happens, made of what the table knows when its turn has come. What it raises is
 told to whoever asked, and nothing has happened."""
+
+
+ANOTHER_CARD: Final = "another card"
+"""What stands in the record of a card that lies face down and was said to be one that it is not."""
 
 
 class Stopped(Exception):
@@ -32,7 +36,11 @@ class Full(Exception):
 
 
 class CannotTake(Exception):
-    """The rules or the record cannot take it: nothing has happened."""
+    """The rules or the record cannot take it: nothing has happened, and that stands in the
+    record."""
+
+    what = ""
+    """What it is there; empty: whose it was."""
 
 
 class Done(Struct, frozen=True):

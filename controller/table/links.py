@@ -30,6 +30,8 @@ START_WAIT: Final = 5.0
 POLL: Final = 0.02
 GRACE: Final = 2.0
 """Seconds for which a device may be away before anybody is told."""
+AGAIN: Final = 1.0
+"""Seconds after which it is looked again whether the record takes what a device tells."""
 START_GRACE: Final = 15.0
 """The same at a start, when all devices are still to be found."""
 
@@ -66,6 +68,8 @@ class Link:
         self._news = asyncio.Event()
         self._away_since: float | None = None
         self._was_ready = False
+        self._was_unkept = False
+        """Begun anew once it is mended, which is one more moment away."""
         self._told: bool | None = None
         """Whether the table knows it as away; None: as not found yet."""
         self._flags: DeviceState | None = None
@@ -113,15 +117,22 @@ class Link:
     async def _look(self) -> float | None:
         """Seconds until it is to be looked at again; None: when there is news."""
         supervisor = self._supervisor
-        if supervisor is None or supervisor.state is State.UNKEPT:
-            return None  # that is our own record's trouble, and the table knows of it
+        if supervisor is None:
+            return None
         now = asyncio.get_running_loop().time()
+        unkept = supervisor.state is State.UNKEPT
+        if unkept and (self._table.stopped is not None or self._table.waits):
+            # Our own record's trouble, and the table knows of it. When that is over, the device has
+            # its moment.
+            self._away_since = None
+            return AGAIN
         if supervisor.state is State.READY:
             self._away_since, self._was_ready = None, True
             await self._is_here()
             return None
-        if self._away_since is None:
+        if self._away_since is None or (self._was_unkept and not unkept):
             self._away_since = now
+        self._was_unkept = unkept
         grace = GRACE if self._was_ready else START_GRACE
         left = self._away_since + grace - now
         if left > 0 or self._told:

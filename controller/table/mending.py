@@ -56,6 +56,8 @@ class Mending:
                 stopped = self._table.stopped is not None
                 if stopped and not await self._room():
                     continue
+                if self._table.waits > RETRY:
+                    continue  # it stalls: asked in vain, a device would be asked later each time
                 self._begin_anew()
                 pause = min(2 * pause, PAUSE_MOST)
             pause = RETRY

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from msgspec.structs import replace
 
 from controller.audit.clock import Clock, SystemClock
 from controller.audit.identity import identity_of
@@ -14,7 +13,6 @@ from controller.audit.log import Log
 from controller.audit.notes import SigningKey
 from controller.audit.opening import Opening
 from controller.audit.problems import OtherTable
-from controller.audit.records import By, Entry
 from controller.audit.signing import table_name
 from controller.procedure.engine import Procedure
 from controller.rules.problem import UsageProblem
@@ -24,7 +22,6 @@ from controller.table.recovery import Recovered, recover
 MOST_BEHIND: Final = timedelta(minutes=1)
 """A clock that is a little behind the record was set while the controller was away: the record
 tells of that. One that is further behind is wrong, or was wrong before."""
-_BELIEVED: Final = "clock believed"
 
 
 class ClockBehind(UsageProblem):
@@ -50,7 +47,7 @@ def open_record(
     except BaseException:
         opening.close()
         raise
-    found = replace(found, believed=None if behind is None else believed)
+    opening.believed = None if behind is None else believed
     log = Log.begin(
         opening,
         identity_of(parts.name, parts.what),
@@ -87,8 +84,3 @@ def _behind(opening: Opening, utc: Clock) -> ClockBehind | None:
 
 def _when(utc: int) -> str:
     return datetime.fromtimestamp(utc // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def belief(two: tuple[str, str]) -> Entry:
-    """What is recorded where two people have said that the clock is right."""
-    return Entry("person", By("floor", two[0]), {"what": _BELIEVED, "two": list(two)})

@@ -1,6 +1,7 @@
 """Whether cards come as they lie in a new deck: looked for in cards that lie face up already.
 
-    suspicious(((1, 12), (2, 11), (4, 9), ...))     # positions in the shoe, and cards
+    lies = lying(((1, 12), (2, 11), (4, 9), ...))   # positions in the shoe, and cards
+    lies.then(5, 8).order                           # "a suit downwards"; None: as a shuffle leaves
 
 A well shuffled shoe has such an order by chance as well, so each one has to be long: a card
 follows another one in a given way with a chance of at most `chance`, and there are fewer than
@@ -15,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import pairwise
 from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -108,30 +108,56 @@ FALSE_ALARMS: Final = sum(order.false_alarms for order in ORDERS) + PLACES * RAR
 """In how many of well shuffled shoes somebody is called for nothing, at most."""
 
 
-def suspicious(faces: Iterable[tuple[int, Card]]) -> bool:
-    """Whether these cards, by their positions, are in no order that a shuffle leaves."""
-    return found(faces) is not None
+class Lying(Struct, frozen=True):
+    """How cards lie, as far as it matters for those that lie behind them: whoever has it need not
+    begin with the first card whenever one comes."""
 
+    place: int = 0
+    """Of the last card; 0: there is none."""
+    card: Card = -1
+    runs: tuple[tuple[int, int], ...] = ()
+    """In which of the orders the last ones follow one another, and how many."""
+    pairs: int = 0
+    neighbours: int = 0
+    run: str = ""
+    """The first run that is no chance."""
 
-def found(faces: Iterable[tuple[int, Card]]) -> str | None:
-    """The order that they are in, in words; None in none."""
-    lying = sorted(dict(faces).items())
-    runs: dict[int, int] = {}
-    neighbours = pairs = 0
-    for (place, one), (next_place, other) in pairwise(lying):
-        gap, pair = next_place - place, one * len(DECK) + other
-        if gap == 1:
-            pairs += 1
-            neighbours += _NEXT[pair]
+    def then(self, place: int, card: Card) -> Lying:
+        """With one more card, which lies behind them all."""
+        if not self.place:
+            return Lying(place, card)
+        gap, pair = place - self.place, self.card * len(DECK) + card
+        close = gap == 1
+        former = dict(self.runs)
         follows = _FOLLOWS[gap][pair] if gap <= LONGEST_GAP else ()
-        if not follows:
-            runs = {}
-            continue
-        runs = {at: runs.get(at, 0) + 1 for at in follows}
-        for at, run in runs.items():
-            if run >= ORDERS[at].run:
-                return ORDERS[at].name
-    return "too many neighbours" if _too_many(neighbours, pairs) else None
+        runs = tuple((at, former.get(at, 0) + 1) for at in follows)
+        longest = next((ORDERS[at].name for at, run in runs if run >= ORDERS[at].run), "")
+        return Lying(
+            place,
+            card,
+            runs,
+            self.pairs + close,
+            self.neighbours + (close and _NEXT[pair]),
+            self.run or longest,
+        )
+
+    @property
+    def order(self) -> str | None:
+        """The one that they are in, in words; None in none."""
+        return self.run or (
+            "too many neighbours" if _too_many(self.neighbours, self.pairs) else None
+        )
+
+
+NO_CARDS: Final = Lying()
+
+
+def lying(faces: Iterable[tuple[int, Card]]) -> Lying:
+    """These cards, by their positions."""
+    found = NO_CARDS
+    for place, card in sorted(dict(faces).items()):
+        found = found.then(place, card)
+    return found
 
 
 def _pairs(of: Callable[[Card, Card], _T]) -> tuple[_T, ...]:
@@ -144,7 +170,7 @@ def _follow(one: Card, other: Card, gap: int) -> tuple[int, ...]:
     return tuple(at for at, order in enumerate(ORDERS) if order.follows(one, other, gap))
 
 
-# Worked out once: it is asked of every two cards whenever one comes, before that one is shown.
+# Worked out once: it is asked whenever a card comes, before that one is shown.
 _NEXT: Final = _pairs(lambda one, other: _rises(one, other, 1) or _falls(one, other, 1))
 _FOLLOWS: Final = tuple(_pairs(partial(_follow, gap=gap)) for gap in range(LONGEST_GAP + 1))
 """By gap."""

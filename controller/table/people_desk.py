@@ -27,8 +27,8 @@ from controller.procedure.events import Actor
 from controller.table import signing_in as standing_of
 from controller.table.acts import SECONDS, Act
 from controller.table.people_answers import Denied, Signed, Taken
-from controller.table.people_file import PeopleFile
-from controller.table.people_forms import HouseRole, Person
+from controller.table.people_file import PeopleFile, Print
+from controller.table.people_forms import HouseRole, People, Person
 from controller.table.person_entries import (
     Authorised,
     Left,
@@ -87,6 +87,9 @@ class PeopleDesk:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._told = ""
         """The trouble that stands in the record."""
+        self._people: People | None = None
+        """Who there is, as last read; and of which file that was."""
+        self._seen: Print = None
         self._closed = False
 
     # --- what people ask for --------------------------------------------------------------
@@ -121,8 +124,11 @@ class PeopleDesk:
         )
 
     def take(self, act: Act, screen: str, now: Moment) -> Taken | Denied:
-        """Who does the act: nobody can do it again with the same badge and PIN."""
+        """Who does the act: nobody can do it again with the same badge and PIN. Whoever has signed
+        for it counts by the file as it was read last: ask news() first."""
         self._at(now)
+        if self._people is not None:
+            self.standing = standing_of.lapsed(self.standing, self._people)
         first = standing_of.authority(self.standing, act, screen, second=False)
         if first is None:
             return Denied("not authorised")
@@ -137,6 +143,12 @@ class PeopleDesk:
         self.standing = standing_of.used(self.standing, act, screen)
         return Taken(first.actor, second.actor if act.two and second is not None else None)
 
+    def give_back(self, act: Act, screen: str, former: Standing, now: Moment) -> None:
+        """What was taken is not used up: the act was never done, and whoever asked has been told
+        so. `former`: before it was taken."""
+        self.standing = standing_of.given_back(self.standing, former, act, screen)
+        self._at(now)
+
     async def sign_out(
         self, screen: str, now: Moment, *, role: HouseRole = "dealer", why: Left = "asked"
     ) -> bool | Denied:
@@ -144,8 +156,25 @@ class PeopleDesk:
         return await self._ask(screen, lambda: self._sign_out(screen, now, role, why))
 
     async def look_again(self, now: Moment) -> int | Denied:
-        """Whoever was disabled, or lost the role, is signed out: how many."""
+        """Whoever was disabled, or lost the role, is signed out: how many. What they had signed for
+        lapses."""
         return await self._ask("", lambda: self._look_again(now))
+
+    async def news(self, now: Moment) -> Denied | None:
+        """As look_again(), at once and for whoever is about to do something, where the file is
+        another one than when it was read last."""
+        if self._is_read():
+            return None
+
+        async def read() -> Denied | None:
+            try:
+                await self._look_again(now, anew=False)
+            except _CannotLook as problem:
+                await self._tell(str(problem))
+                return Denied("unreadable")
+            return None
+
+        return Denied("closing") if self._closed else await asyncio.shield(self._begin(read()))
 
     async def close(self) -> None:
         """What was begun is recorded; nobody is asked any more."""
@@ -217,19 +246,8 @@ class PeopleDesk:
             why = self._bar_act(act, person, role, screen, second=second)
             if role is None or why is not None:
                 return await self._refuse(proof, screen, act.name, why or "not theirs")
-            await self._say(
-                Authorised(
-                    role,
-                    person.name,
-                    person.badge,
-                    proof.lock,
-                    screen,
-                    act.name,
-                    act.about,
-                    second,
-                    ACT_LIFE,
-                )
-            )
+            who = (role, person.name, person.badge, proof.lock, screen)
+            await self._say(Authorised(*who, act.name, act.about, second, ACT_LIFE))
         self._renew_if_stale(proof, pin, now)
         return Signed(Actor(role, person.name), person.badge, screen, ACT_LIFE)
 
@@ -242,20 +260,27 @@ class PeopleDesk:
             await self._say(SignedOut(role, found.name, found.badge, found.screen, why))
             return True
 
-    async def _look_again(self, now: Moment) -> int:
+    async def _look_again(self, now: Moment, *, anew: bool = True) -> int:
         async with self._turn:
+            if not anew and self._is_read():
+                return 0
+            found = self._file.print_of()
             people = await self._in_thread(self._file.read)
             self._at(now)
-            gone = [
-                one
-                for one in self.standing.sessions
-                if (person := people.find(one.badge)) is None
-                or person.disabled
-                or one.role not in person.roles
-            ]
-            for one in gone:
-                await self._say(SignedOut(one.role, one.name, one.badge, one.screen, "disabled"))
-            return len(gone)
+            return await self._learn(people, found)
+
+    async def _learn(self, people: People, found: Print) -> int:
+        """The file as it was just read. Whoever may not be here is out: how many."""
+        self._people = people
+        self.standing = standing_of.lapsed(self.standing, people)
+        gone = [one for one in self.standing.sessions if not standing_of.counts(one, people)]
+        for one in gone:
+            await self._say(SignedOut(one.role, one.name, one.badge, one.screen, "disabled"))
+        self._seen = found
+        return len(gone)
+
+    def _is_read(self) -> bool:
+        return self._seen is not None and self._file.print_of() == self._seen
 
     # --- what stands in the way -----------------------------------------------------------
 
@@ -289,8 +314,10 @@ class PeopleDesk:
         self, badge: str, pin: str, screen: str, now: Moment, wanted: str
     ) -> Proof | Denied:
         """The turn is ours. Too early, nothing is looked at; a wrong one counts."""
+        found = self._file.print_of()
         people, lock = await self._in_thread(lambda: look(self._file, badge))
         self._at(now)
+        await self._learn(people, found)
         wait = standing_of.wait_for(self.standing, lock, screen)
         if wait:
             if not standing_of.told(self.standing, lock, screen):

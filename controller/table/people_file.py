@@ -16,9 +16,9 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from controller.audit.looks import account
 from controller.table.people_forms import (
@@ -45,6 +45,8 @@ HISTORY: Final = ".history.jsonl"
 _LOCK: Final = ".lock"
 _OTHERS_WRITE: Final = 0o022
 _INIT: Final = "`holecard people init` makes one"
+
+Print: TypeAlias = tuple[int, ...] | None
 
 
 def people_place(given: Path | None) -> Path:
@@ -77,6 +79,15 @@ class PeopleFile:
         return self.file.with_name(self.file.name + HISTORY)
 
     # --- reading --------------------------------------------------------------------------
+
+    def print_of(self) -> Print:
+        """By which a file that was changed is told from what it was; None: it cannot be looked
+        at."""
+        with suppress(OSError):
+            found = os.stat(self.file)
+            times = (found.st_mtime_ns, found.st_ctime_ns)
+            return (found.st_ino, found.st_size, *times, found.st_mode, found.st_uid)
+        return None
 
     def read(self) -> People:
         """Who there is. Waits for nobody."""

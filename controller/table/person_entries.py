@@ -84,6 +84,22 @@ class TurnedAway(Said, frozen=True, tag="turned away"):
     """Seconds."""
 
 
+class Looked(Said, frozen=True, tag="looked"):
+    """Somebody who may looks at what stands in the record. Nobody goes by it: it is for who reads
+    the record."""
+
+    role: HouseRole
+    name: str
+    page: str
+    of: str
+    """Which part of the record."""
+    reason: str = ""
+    out: str = ""
+    """What is taken elsewhere is called so."""
+    seal: str = ""
+    """SHA-256 of the manifest of what was exported."""
+
+
 _KINDS: Final = (SignedIn, SignedOut, Authorised, Turned, TurnedAway)
 _BY_WHAT: Final = {kind.__struct_config__.tag: msgspec.json.Decoder(kind) for kind in _KINDS}
 
@@ -111,7 +127,7 @@ def read_said(record: Record) -> Said | None:
 
 def _by(said: Said) -> By:
     match said:
-        case SignedIn() | Authorised():
+        case SignedIn() | Authorised() | Looked():
             return By(said.role, said.name)
         case SignedOut(why="asked"):
             return By(said.role, said.name)

@@ -27,6 +27,7 @@ from controller.procedure.effects import (
 from controller.procedure.events import Event
 from controller.rules.cards import Card
 from controller.rules.rulings import Irregularity, Way
+from controller.table.order import NO_CARDS, Lying, lying
 
 Suspicion: TypeAlias = Literal["duplicate", "foreign_back", "short", "long", "factory_order"]
 
@@ -41,6 +42,12 @@ class Face(Struct, frozen=True, gc=False):
 
 
 _UNKNOWN: Final = Face(0, -1)
+
+
+def _lying(faces: Iterable[Face]) -> Lying:
+    return lying((face.pos, face.card) for face in faces)
+
+
 _GONE: Final = frozenset(
     (what.value, way.value)
     for what in (Irregularity.CARD_UNREADABLE, Irregularity.UNKNOWN_CARD)
@@ -66,6 +73,8 @@ class Recall(Struct, frozen=True):
     """No card of this loading is dealt any more, and what was seen of it has been counted."""
     faces: tuple[Face, ...] = ()
     """Cards of this loading that were seen, in the order in which that was."""
+    lying: Lying = NO_CARDS
+    """The same, by their positions."""
     back: int = 0
     """The maker's number of their backs; 0: not seen yet."""
     former: int = 0
@@ -166,7 +175,8 @@ class Recall(Struct, frozen=True):
         if not self.faces:
             return replace(self, unsure=(*self.unsure, _UNKNOWN))
         last = replace(self.faces[-1], card=-1)
-        return replace(self, faces=self.faces[:-1], unsure=(*self.unsure, last))
+        faces = self.faces[:-1]
+        return replace(self, faces=faces, lying=_lying(faces), unsure=(*self.unsure, last))
 
     def _confirmed(self) -> Recall:
         """It is seen as what it is on the felt, not as what the shoe took it for."""
@@ -176,21 +186,30 @@ class Recall(Struct, frozen=True):
         known = replace(self, unsure=tuple(others), entered=-1)
         if not card.pos or self.entered < 0:
             return known
-        return replace(known, faces=(*self.faces, replace(card, card=self.entered)))
+        return known.with_face(replace(card, card=self.entered))
 
     def _seen(self, data: Any) -> Recall:
         placed = self._placed(data["pos"], data["back"])
         if placed is not self:
             back = self.back or data["back"]
             return replace(placed, back=back, last=max(self.last, data["pos"]))
-        face = Face(data["pos"], data["card"], data["back"])
-        back = self.back or data["back"]
-        last = max(self.last, face.pos)
-        return replace(self, faces=(*self.faces, face), back=back, last=last)
+        known = self.with_face(Face(data["pos"], data["card"], data["back"]))
+        return replace(known, back=self.back or data["back"], last=max(self.last, data["pos"]))
+
+    def with_face(self, face: Face) -> Recall:
+        """One more card was seen."""
+        return replace(self, faces=(*self.faces, face), lying=self.lying_with(face))
+
+    def lying_with(self, face: Face) -> Lying:
+        """How they lie with one more card. One that comes behind them all asks nothing of the
+        others: so it is as quick at the end of a shoe as it is at its beginning."""
+        if face.pos > self.lying.place:
+            return self.lying.then(face.pos, face.card)
+        return _lying((*self.faces, face))
 
     def _retracted(self, pos: int) -> Recall:
         faces = tuple(face for face in self.faces if face.pos < pos)
-        return replace(self, faces=faces, last=min(self.last, pos - 1))
+        return replace(self, faces=faces, lying=_lying(faces), last=min(self.last, pos - 1))
 
     # --- questions ------------------------------------------------------------------------
 

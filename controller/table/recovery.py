@@ -29,6 +29,7 @@ from controller.procedure.holds import BEFORE
 from controller.procedure.states import State, Step
 from controller.table.arming import Arms
 from controller.table.hearing import CONTROLLER, Now
+from controller.table.items import ANOTHER_CARD
 from controller.table.keepers import Stood
 from controller.table.people_recovery import standing_before
 from controller.table.recall import Recall, recalled
@@ -50,6 +51,8 @@ class Hidden(Struct, frozen=True):
     """None: the record does not say."""
     seq: int = 0
     """Of our own record, which has it sealed."""
+    wrong: int = 0
+    """So often somebody has said that it is another card."""
 
 
 class Known(Struct, frozen=True):
@@ -75,8 +78,6 @@ class Recovered(Struct, frozen=True):
     known: Mapping[str, Known]
     standing: Standing = START
     """Who was signed in, and whose PIN is not looked at for a while."""
-    believed: tuple[str, str] | None = None
-    """Two people who say that the clock is right though the record is ahead of it."""
 
 
 def recover(
@@ -155,13 +156,23 @@ def _records(record: Path, number: int) -> list[Record]:
 def _hidden(opening: Opening, commitment: str) -> Hidden:
     """The last record of the shoe that told this card."""
     wanted = commitment.encode()
+    wrong = 0
     for records in _backwards(opening):
         for record in reversed(records):
+            wrong += _says_another(record)
             if record.kind != "decision" or record.cursor is None:
                 continue
             if wanted in bytes(record.data) and _told(record) == commitment:
-                return Hidden(commitment, record.cursor, record.seq)
+                return Hidden(commitment, record.cursor, record.seq, wrong)
     return Hidden(commitment, None)
+
+
+def _says_another(record: Record) -> bool:
+    """Of the card that lies beside the shoe, of which there is one at a time."""
+    if record.kind != "fault":
+        return False
+    data: Any = msgspec.json.decode(record.data)
+    return bool(data.get("what") == ANOTHER_CARD)
 
 
 def _told(record: Record) -> str:

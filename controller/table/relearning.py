@@ -104,6 +104,6 @@ class Relearning:
         if not isinstance(event, CardRead):
             raise NotLearnt("the shoe has no card in its place")
         try:
-            self._vault.put_again(at, Sealed(event), one.commitment)
+            self._vault.put_again(at, Sealed(event), one.commitment, one.wrong)
         except SealProblem as problem:
             raise NotLearnt(str(problem)) from None

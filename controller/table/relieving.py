@@ -1,7 +1,9 @@
 """A dealer takes another one's place: who signs in, and what the procedure is told of it, are one
-thing for the record."""
+thing for the record. Who deals is asked of what was recorded last."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -10,7 +12,8 @@ from controller.procedure.events import Actor, DealerRelieved
 from controller.procedure.states import Step
 from controller.table.hearing import Heard, Now
 from controller.table.items import Make
-from controller.table.person_entries import SignedIn
+from controller.table.person_entries import SignedIn, SignedOut
+from controller.table.signing_in import Session
 from drivers.people import same_person
 
 
@@ -30,3 +33,15 @@ def relief(signed_in: Entry) -> Make:
         return Heard((DealerRelieved(actor),), notes=(note,))
 
     return make
+
+
+def deals_after(deals: Session | None, entries: Iterable[Entry]) -> Session | None:
+    """Who deals, and at which screen, once these stand in the record. The desk knows of it a moment
+    later, in which other acts have had their turn."""
+    for entry in entries:
+        match entry.data:
+            case SignedIn(role="dealer", name=name, badge=badge, screen=screen):
+                deals = Session("dealer", name, badge, screen, 0)
+            case SignedOut(role="dealer"):
+                deals = None
+    return deals

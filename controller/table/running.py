@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller.audit.records import Appended, Entry, by
 from controller.procedure.engine import Procedure
@@ -26,19 +27,21 @@ from controller.procedure.events import Actor, ShuffleStarted
 from controller.procedure.live import LiveTable
 from controller.procedure.row import Decision
 from controller.procedure.states import State, Step
+from controller.table.cases import Cases
 from controller.table.fittings import Fittings
 from controller.table.hearing import Ear, Heard, Now
 from controller.table.items import Closing, Done, Start, Stopped
 from controller.table.links import START_WAIT
 from controller.table.mending import Mending
-from controller.table.opening_up import belief, open_record
+from controller.table.opening_up import open_record
 from controller.table.parts import REAL, Parts, World
 from controller.table.person_entries import SignedIn
 from controller.table.recovery import Recovered
 from controller.table.relearning import Relearning
-from controller.table.relieving import relief, relieves
+from controller.table.relieving import deals_after, relief, relieves
 from controller.table.sent_acts import BadAct, read_act
 from controller.table.shown import Shown
+from controller.table.signing_in import dealer
 from controller.table.table import Table
 from controller.table.taking import Taking, face_down
 from controller.table.troubles import Trouble
@@ -86,16 +89,16 @@ class RunningTable:
         actor: Actor,
         *,
         second: Actor | None = None,
-        still: Callable[[State], bool] = lambda state: True,
+        still: Callable[[State], None] = lambda state: None,
     ) -> Done:
-        """What somebody does, as it was sent: recorded, whether it is taken or refused. `still`:
-        whether it is what was signed for, at the state that it comes to when its turn has come.
+        """What somebody does, as it was sent: recorded, whether it is taken or refused. `still` is
+        asked when its turn has come, with the state that it comes to, and raises where it is not
+        theirs any more, or not what was signed for.
         BadAct, NotInVault, CannotTake: nothing has happened. Stopped, Full: nothing can."""
         make = read_act(sent, actor, self._ear, second=second)
 
         def made(now: Now) -> Heard:
-            if not still(now.state):
-                raise BadAct("the table has moved on since this was signed for: look, sign again")
+            still(now.state)
             return make(now)
 
         return await self.table.act(made)
@@ -113,24 +116,40 @@ class RunningTable:
         self._dealt = said.name
         return done
 
-    async def shuffle_again(self, actor: Actor) -> Done:
-        """Somebody has looked at the shuffler: it does not shuffle, and shall. BadAct."""
+    async def shuffle_again(
+        self, actor: Actor, *, still: Callable[[State], None] = lambda state: None
+    ) -> Done:
+        """Somebody has looked at the shuffler: it does not shuffle, and shall. `still` as for an
+        act. BadAct."""
         starting = self.fittings.starting
         if starting is None or self.table.state.step is not Step.SHUFFLING:
             raise BadAct("no shuffle of the shuffler is waited for")
         if actor.role not in ("dealer", "floor"):
             raise BadAct("the dealer or the floor looks at the shuffler")
-        data = {"what": "shuffler looked at"}
-        done = await self.table.record(Entry("person", by(actor), data))
+        looked = Entry("person", by(actor), {"what": "shuffler looked at"})
+
+        def made(now: Now) -> Heard:
+            still(now.state)
+            return Heard(notes=(replace(looked, round=now.state.round),))
+
+        done = await self.table.act(made)
         if self.table.state.step is Step.SHUFFLING:  # what was recorded before it may have ended it
             starting.want_again(self.parts.game.decks)
         return done
 
     @property
+    def case(self) -> str:
+        """What the hold that is ruled on is called, so that no other one is taken for it; empty
+        where nothing is held."""
+        return self._cases.top
+
+    @property
     def shuffle_problem(self) -> str:
         """Why the shuffle that is waited for may not have begun; empty without one."""
         starting = self.fittings.starting
-        return "" if starting is None else starting.problem
+        if starting is None or self.table.state.step is not Step.SHUFFLING:
+            return ""
+        return starting.stands(shuffling=self.table.now.recall.shuffling)
 
     def watch(self, told: Callable[[Done], None]) -> None:
         """From now on `told` is told of each thing that was recorded, at once; it must not wait."""
@@ -155,6 +174,9 @@ class RunningTable:
         procedure = Procedure(parts.game)
         self.log, found = open_record(parts, procedure, world.utc, world.believed)
         self.standing = found.standing
+        self.deals = dealer(found.standing)
+        """Who deals, as of the last thing that was recorded."""
+        self._cases = Cases().after(found.now.state.holds, self.log.where.seq)
         try:
             self._build(procedure, found)
             self.book = world.write(
@@ -190,15 +212,13 @@ class RunningTable:
         keys = parts.keys
         self._ear = Ear(parts.game, parts.house, Vault(parts.name, keys.hole, keys.surveillance))
         seats = [seat for one in parts.devices for seat in one.seats]
-        taking = Taking(LiveTable(parts.game), self._ear, procedure, seats)
+        taking = Taking(LiveTable(parts.game), self._ear, procedure.takes, seats)
         waits = "the controller has been started" if found.restarted is not None else ""
         start = Start(found.now, self.log.where.seq, found.repeated, waits)
         self.table = Table(taking, self._append, start, show=self._show, told=self._told)
         self._mending = Mending(self.table)
         self.fittings = Fittings(parts, self._world, self.table, found, unkept=self._mending.failed)
         self._mending.watch(self.fittings.kept)
-        if found.believed is not None:
-            self.table.later(belief(found.believed))
 
     async def _append(self, *entries: Entry) -> tuple[Appended, ...]:
         return await self.book.append(*entries)
@@ -265,14 +285,18 @@ class RunningTable:
     # --- what the table tells -------------------------------------------------------------
 
     def _show(self, shown: Shown) -> None:
+        """Screens first: they are woken in this order, and lamps take longer."""
+        for told in self._lookers:
+            told()
         if not self._ending:
             self.fittings.outlets.want(shown)
         if shown.stopped:
             self._mending.failed()
-        for told in self._lookers:
-            told()
 
     def _told(self, done: Done) -> None:
+        self.deals = deals_after(self.deals, done.entries)
+        if done.appended:
+            self._cases = self._cases.after(done.state.holds, done.appended[-1].seq)
         starting = self.fittings.starting
         if starting is not None:
             for one in done.answered:

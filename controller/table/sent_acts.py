@@ -18,13 +18,13 @@ import msgspec
 from msgspec import Struct
 
 from controller.procedure import events as e
-from controller.procedure.events import Actor, Event
+from controller.procedure.events import Actor, Event, Role
 from controller.procedure.felt import hole_is_next, next_spare
 from controller.procedure.holds import SHOE_IN_PLAY
 from controller.procedure.rows import EVENTS
 from controller.procedure.states import Spare, State, Step
 from controller.table.hearing import Ear, Heard, Now
-from controller.table.items import CannotTake, Make
+from controller.table.items import ANOTHER_CARD, CannotTake, Make
 from controller.table.shoe_words import (
     backs,
     called_twin,
@@ -38,19 +38,46 @@ MOST: Final = 2**53
 """No number of an act is as large, so that any program can read it."""
 LONGEST: Final = 500
 """Characters of a text."""
+MOST_WRONG: Final[Mapping[Role, int]] = MappingProxyType({"dealer": 2, "floor": 4})
+"""Cards that may be said of one that lies face down and that it is not, the floor's among them,
+before the dealer is not asked any more, and the floor is not. After all of them it is one of 48."""
 
 
 class BadAct(ValueError):
     """What was sent is no act. Says what is allowed."""
 
 
+class MovedOn(BadAct):
+    """Another case stands before the floor than the one that was signed for."""
+
+    def __init__(self) -> None:
+        super().__init__("the table has moved on since this was signed for: look, sign again")
+
+
+class NotTheirTurn(BadAct):
+    """Whoever dealt when it was sent deals no more, or at another screen."""
+
+    def __init__(self) -> None:
+        super().__init__("whoever sent this does not deal here any more")
+
+
 class NotThatCard(BadAct, CannotTake):
     """Somebody has said which card it is that nobody has seen, and it is another one. That stands
     in the record: nobody tries one card after the other unseen."""
 
+    what = ANOTHER_CARD
+
     def __init__(self, who: str) -> None:
         what = f"the shoe has read another card than {who} says"
         super().__init__(f"{what}: look again, or call the floor")
+
+
+class SaidTooOften(BadAct, CannotTake):
+    """So many cards were said that it is not: nobody looks whether it is this one."""
+
+    def __init__(self, who: str, *, floor: bool) -> None:
+        todo = "it stays face down, or the floor voids the round" if floor else "the floor says it"
+        super().__init__(f"{who} is not asked which card it is any more, after wrong ones: {todo}")
 
 
 class CheckHole(Struct, frozen=True, tag=True):
@@ -229,13 +256,16 @@ def _spare_due(s: State) -> Spare | None:
 
 
 def _exposed(now: Now, event: e.ErrorCardExposed, ear: Ear) -> Heard:
-    """The card that people saw is the one that the shoe read, or they look again."""
+    """The card that people saw is the one that the shoe read, or they look again. Not for ever:
+    each answer tells who did not see it something about it."""
     spare = now.state.spare
     if spare is None or spare.card >= 0 or not ear.vault.has(spare.commitment):
         return Heard((event,))
     if now.state.step not in SHOE_IN_PLAY or not _may(ear, e.ErrorCardExposed, event.actor):
         return Heard((event,))
-    if event.card != ear.vault.card(spare.commitment).open():
+    if ear.vault.wrong(spare.commitment) >= MOST_WRONG[event.actor.role]:
+        raise SaidTooOften(event.actor.name, floor=event.actor.role == "floor")
+    if not ear.vault.is_said(spare.commitment, event.card):
         raise NotThatCard(event.actor.name)
     read = ear.vault.read(spare.commitment).open()
     return Heard((event,), notes=(opened(ear, now.state.round, spare.commitment, read),))

@@ -15,8 +15,7 @@ from controller.procedure.felt import expected, next_spare
 from controller.procedure.states import State, Step
 from controller.table.device_notes import card_seen, note, note_of
 from controller.table.hearing import SHOE, Ear, Heard, Now, Source
-from controller.table.order import suspicious
-from controller.table.recall import Recall, Suspicion
+from controller.table.recall import Face, Recall, Suspicion
 from controller.table.troubles import Cause, Trouble
 from drivers import shoe
 from drivers.device_events import DeviceEvent
@@ -69,6 +68,8 @@ def noted(told: DeviceEvent, source: Source, now: Now) -> Heard:
 
 def card(ear: Ear, now: Now, told: shoe.ShoeCardRead, source: Source) -> Heard:
     s, place = now.state, takes(now.state)
+    if place == "face_up" and not now.recall.discarding:
+        return face_up(ear, now, told.body.open(), source)
     # Before anything is done with it: of a card that is not seen nothing but this is recorded.
     out = note(source, s.round, "ShoeCardRead", shoe=told.shoe, pos=told.pos)
     if place == "nothing":
@@ -81,8 +82,6 @@ def card(ear: Ear, now: Now, told: shoe.ShoeCardRead, source: Source) -> Heard:
     if place == "instead_of_hole":
         why = "another card came though one waits beside the shoe"
         return Heard((e.CardUnreadable(SHOE, why),), notes=(out,))
-    if place == "face_up":
-        return face_up(ear, now, told.body.open(), source)
     bound = ear.vault.put(source.cursor, told.body)
     if place == "hole":
         hidden: Event = e.HoleDealt(SHOE, bound.commitment_hex)
@@ -122,9 +121,8 @@ def called_twin(read: CardRead) -> bool:
 
 def suspicions(ear: Ear, recall: Recall, read: CardRead) -> tuple[Event, ...]:
     """What follows from a card that came face up: that the decks are not what they should be."""
-    if "factory_order" not in recall.alarmed and suspicious(
-        (*((face.pos, face.card) for face in recall.faces), (read.pos, read.card))
-    ):
+    lie = recall.lying_with(Face(read.pos, read.card, read.back))
+    if "factory_order" not in recall.alarmed and lie.order is not None:
         return (*backs(ear, recall, read), suspect("factory_order"))
     return backs(ear, recall, read)
 

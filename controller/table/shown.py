@@ -27,6 +27,8 @@ class Shown(Struct, frozen=True):
     already, and whoever makes it looks first."""
     stopped: str = ""
     """Why nothing can be recorded, and so nothing be done."""
+    soon: bool = False
+    """That is over in a moment, by itself."""
 
     @property
     def prompt(self) -> Prompt | None:

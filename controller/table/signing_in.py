@@ -22,7 +22,7 @@ from controller.procedure.events import Actor
 from controller.table import lockouts
 from controller.table.acts import Act
 from controller.table.lockouts import BADGE, NONE, SCREEN, SECOND, Limits, Tries
-from controller.table.people_forms import HouseRole
+from controller.table.people_forms import HouseRole, People
 from controller.table.person_entries import (
     GUESSES,
     Authorised,
@@ -47,9 +47,12 @@ __all__ = [
     "after",
     "at",
     "authority",
+    "counts",
     "dealer",
     "entry_for",
     "fold",
+    "given_back",
+    "lapsed",
     "one_person",
     "session",
     "told",
@@ -178,6 +181,18 @@ def told(standing: Standing, lock: str, screen: str) -> bool:
     return all(tries.told for tries in both if lockouts.wait(tries, now))
 
 
+def counts(one: Session | Authority, people: People) -> bool:
+    """Whether who is signed in, or has signed for an act, may still do so: there, not disabled, and
+    in the same role."""
+    person = people.find(one.badge)
+    return (
+        person is not None
+        and not person.disabled
+        and one.role in person.roles
+        and same_person(person.name, one.name)
+    )
+
+
 def _place(one: Session) -> tuple[str, str]:
     return (one.role, "" if one.role == "dealer" else one.screen)
 
@@ -200,6 +215,23 @@ def used(standing: Standing, act: Act, screen: str) -> Standing:
     gone = (act.name, act.about, screen)
     left = tuple(one for one in standing.authorities if _use(one)[:3] != gone)
     return replace(standing, authorities=left)
+
+
+def lapsed(standing: Standing, people: People) -> Standing:
+    """What was signed by who may not sign for it any more stands for nothing. Enabled again, they
+    sign again."""
+    left = tuple(one for one in standing.authorities if counts(one, people))
+    return replace(standing, authorities=left)
+
+
+def given_back(standing: Standing, former: Standing, act: Act, screen: str) -> Standing:
+    """The act was not done, and nothing of it ever will be: whoever had signed for it in the
+    former standing may do it, as long as they might have. Not where somebody signs for it anew."""
+    wanted = (act.name, act.about, screen)
+    if any(_use(one)[:3] == wanted for one in standing.authorities):
+        return standing
+    spent = tuple(one for one in former.authorities if _use(one)[:3] == wanted)
+    return replace(standing, authorities=(*standing.authorities, *spent))
 
 
 def fold(records: Iterable[Record], standing: Standing = START) -> Standing:

@@ -15,6 +15,9 @@ from drivers.driver import ResultMissing
 from drivers.shuffler import InDoubt
 from firmware_protocol.link_calls import LinkBusy
 
+_TODO: Final = "look at the shuffler, then ask for the shuffle again"
+NONE_RUNS: Final = f"no shuffle runs: it has ended, or was never begun; {_TODO}"
+"""The floor plays on after one that was not right, or the controller was started meanwhile."""
 _NOT_STARTED: Final = (CommandRefused, CommandUnanswered, LinkBusy, NotReady)
 
 
@@ -33,12 +36,15 @@ class Starting:
         self._shuffler = shuffler
         self._record = record
         self._wanted = 0
+        self.asked = False
+        """People have asked for the shuffle that is waited for, and nothing has come of it yet."""
         self._some = asyncio.Event()
         self.problem = ""
         """Why the last one may not have begun, for people."""
 
     def want(self, decks: int) -> None:
         """People have asked for it."""
+        self.asked = True
         self._wanted = decks
         self._some.set()
 
@@ -49,8 +55,16 @@ class Starting:
 
     def over(self) -> None:
         """No shuffle is wanted any more."""
+        self.asked = False
         self._wanted = 0
         self.problem = ""
+
+    def stands(self, *, shuffling: bool) -> str:
+        """Why the shuffle that is waited for may not have begun, for people. `shuffling`: the
+        shuffler has told that it has begun, and not that it has ended."""
+        if self.problem or self.asked or shuffling:
+            return self.problem
+        return NONE_RUNS
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -71,5 +85,6 @@ class Starting:
             self._tell(f"nobody knows whether the shuffle was started: {problem}")
 
     def _tell(self, problem: str) -> None:
-        self.problem = f"{problem}; look at the shuffler, then ask for the shuffle again"
+        if self.asked:  # what is over meanwhile is in nobody's way
+            self.problem = f"{problem}; {_TODO}"
         self._record(Entry("fault", CONTROLLER, {"what": "shuffle", "detail": problem}))

@@ -15,7 +15,6 @@ from controller.procedure.events import Actor, Event
 from controller.procedure.felt import seat_of
 from controller.procedure.game import Game
 from controller.procedure.holds import HOLDING
-from controller.procedure.row import Decision, Refused
 from controller.procedure.rows_insurance import may_take_even_money, most_insurance, seat_asked
 from controller.procedure.states import State, Step
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
@@ -25,7 +24,8 @@ from drivers import station
 from firmware_protocol.enums import ButtonMask, WhichButton
 
 Says: TypeAlias = Callable[[Game, House, State, Actor], Event | None]
-Steps: TypeAlias = Callable[[State, Event], Decision | Refused]
+Takes: TypeAlias = Callable[[State, Event], bool]
+"""Whether the procedure takes an event at a state: `Procedure.takes`."""
 
 
 def _decides(kind: Callable[[Actor, int, int], Event], choice: int) -> Says:
@@ -99,15 +99,17 @@ SAYS: Final[Mapping[WhichButton, Says]] = MappingProxyType(
     }
 )
 
+_BITS: Final = tuple((1 << button, says) for button, says in SAYS.items())
 
-def open_to(game: Game, house: House, step: Steps, s: State, seat: int) -> ButtonMask:
+
+def open_to(game: Game, house: House, takes: Takes, s: State, seat: int) -> ButtonMask:
     """The buttons of a seat that the procedure would take something from now."""
-    who, mask = seat_actor(seat), ButtonMask(0)
-    for button, says in SAYS.items():
+    who, mask = seat_actor(seat), 0
+    for bit, says in _BITS:
         said = says(game, house, s, who)
-        if said is not None and isinstance(step(s, said), Decision):
-            mask |= ButtonMask(1 << button)
-    return mask
+        if said is not None and takes(s, said):
+            mask |= bit
+    return ButtonMask(mask)
 
 
 def pressed(ear: Ear, now: Now, told: station.ButtonPressed, source: Source) -> Heard:

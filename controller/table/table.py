@@ -259,7 +259,7 @@ class Table:
         _log.warning("the record is slow", seconds=SLOW)
         self._slow = True
         if self.stopped is None:
-            self.shown = replace(self.shown, stopped="the record is slow: wait")
+            self.shown = replace(self.shown, stopped="the record is slow: wait", soon=True)
             self._show(self.shown)
 
     def _decide(self, item: Item) -> Taken | Exception:
@@ -283,7 +283,9 @@ class Table:
         if device:
             self._stop(problem)
         if device or isinstance(problem, CannotTake):
-            fault = Entry("fault", BY_CONTROLLER, {"what": item.whose, "detail": str(problem)})
+            what = problem.what if isinstance(problem, CannotTake) else ""
+            data = {"what": what or item.whose, "detail": str(problem)}
+            fault = Entry("fault", BY_CONTROLLER, data)
             with suppress(Failed, NotNow):  # it stops as it is
                 told = await self._record((replace(fault, round=self.now.state.round),))
                 self.seq = told[-1].seq
@@ -329,7 +331,7 @@ class Table:
         if self.stopped is None:
             _log.error("stopped", why=str(problem))
             self.stopped = problem
-            self.shown = replace(self.shown, stopped=str(problem))
+            self.shown = replace(self.shown, stopped=str(problem), soon=False)
             self._show(self.shown)
             self.goes_on.clear()
 
@@ -345,7 +347,7 @@ class Table:
     def _go_on(self) -> None:
         _log.info("going on")
         self.stopped = None
-        self.shown = replace(self.shown, stopped=self._waits)
+        self.shown = replace(self.shown, stopped=self._waits, soon=bool(self._waits))
         self._show(self.shown)
         self.goes_on.set()
 
@@ -356,8 +358,9 @@ class Table:
         again = prompt is not None and prompt == self._repeated
         if not again and not self.now.state.holds:
             self._repeated = None
+        soon = self.stopped is None and bool(self._waits)
         stopped = self._waits if self.stopped is None else str(self.stopped)
-        return Shown(self.seq, self.now.state, effects, self.now.arms, again, stopped)
+        return Shown(self.seq, self.now.state, effects, self.now.arms, again, stopped, soon)
 
 
 def _note(entry: Entry) -> Make:

@@ -25,7 +25,7 @@ from controller.table.arming import Arms, armed
 from controller.table.hearing import SHOE, Ear, Heard, Now
 from controller.table.inventory import closes, entry_of, inventory, suspicions
 from controller.table.recall import Suspicion
-from controller.table.station_words import open_to
+from controller.table.station_words import Takes, open_to
 from controller.table.troubles import due
 
 MOST_DUE: Final = 8
@@ -69,11 +69,11 @@ class Taken(Struct, frozen=True):
 class Taking:
     """Takes what was heard, one thing after the other. Holds nothing but who decides."""
 
-    def __init__(self, engine: Engine, ear: Ear, quick: Engine, seats: Iterable[int]) -> None:
-        """`engine` picks the rows; `quick` is asked which buttons mean something, which is asked
-        often. `seats`: those that have buttons."""
+    def __init__(self, engine: Engine, ear: Ear, takes: Takes, seats: Iterable[int]) -> None:
+        """`engine` picks the rows; `takes` is asked which buttons mean something, of every seat at
+        every event. `seats`: those that have buttons."""
         self._engine = engine
-        self._quick = quick
+        self._takes = takes
         self.ear = ear
         self._seats = tuple(seats)
 
@@ -103,9 +103,9 @@ class Taking:
         return self._engine.shows(state)
 
     def _armed(self, former: Arms, state: State) -> Arms:
-        game, house, step = self.ear.game, self.ear.house, self._quick.step
+        game, house, takes = self.ear.game, self.ear.house, self._takes
         return armed(
-            former, state, self._seats, lambda seat: open_to(game, house, step, state, seat)
+            former, state, self._seats, lambda seat: open_to(game, house, takes, state, seat)
         )
 
 
@@ -170,7 +170,8 @@ class _Work:
         return None
 
     def note(self, note: Entry) -> None:
-        self.entries.append(replace(note, cursor=self._once() or note.cursor))
+        cursor = self._once()
+        self.entries.append(note if cursor is None else replace(note, cursor=cursor))
         if note.kind == "device":
             self.recall = self.recall.told(note.data)
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller.audit.records import DeviceCursor
 from controller.audit.sealing import Committed, HoleKey, Opening, check, commit, opening
@@ -34,6 +35,8 @@ class _Down(Struct, frozen=True):
     cursor: DeviceCursor
     opened: Opening
     body: Sealed[CardRead]
+    wrong: int = 0
+    """So often somebody has said that it is another card."""
 
 
 class Vault:
@@ -52,11 +55,14 @@ class Vault:
         self._down[bound.commitment_hex] = _Down(cursor, opened, body)
         return bound
 
-    def put_again(self, cursor: DeviceCursor, body: Sealed[CardRead], commitment: str) -> None:
-        """The shoe has told it again after a restart. NotCommitted if it tells another card."""
+    def put_again(
+        self, cursor: DeviceCursor, body: Sealed[CardRead], commitment: str, wrong: int = 0
+    ) -> None:
+        """The shoe has told it again after a restart. NotCommitted if it tells another card.
+        `wrong`: how often somebody had said another one before."""
         opened = opening(self._hole_key, cursor, body)
         check(opened, self._table, cursor, commitment)
-        self._down[commitment] = _Down(cursor, opened, body)
+        self._down[commitment] = _Down(cursor, opened, body, wrong)
 
     def has(self, commitment: str) -> bool:
         return commitment in self._down
@@ -82,6 +88,18 @@ class Vault:
 
     def card(self, commitment: str) -> SealedCard:
         return self._lying(commitment).opened.card
+
+    def wrong(self, commitment: str) -> int:
+        """How often somebody has said that it is another card than it is."""
+        return self._lying(commitment).wrong
+
+    def is_said(self, commitment: str, card: Card) -> bool:
+        """Whether it is the card that somebody says; where it is not, that counts."""
+        down = self._lying(commitment)
+        right = down.opened.card.open() == card
+        if not right:
+            self._down[commitment] = replace(down, wrong=down.wrong + 1)
+        return right
 
     def forget(self, but: frozenset[str] = frozenset()) -> None:
         """Cards that lie face down no longer."""

@@ -110,6 +110,7 @@ MECHANISM: Final[dict[Profile, tuple[Told, ...]]] = {
     "shoe": (
         Told("loading", NUMBER, "number of the loading; 0 before the first"),
         Told("decks", NUMBER, "as set at the shoe"),
+        Told("back", NUMBER, "of the cards of this loading"),
         Told("position", NUMBER, "the last position that was taken"),
         Told("left", NUMBER, "cards inside"),
         Told("cards", CARDS, "these, from the top"),

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 Count = Annotated[int, Meta(ge=1, le=10_000)]
+Back = Annotated[int, Meta(ge=1, le=255)]
 Percent = Annotated[int, Meta(ge=0, le=100)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Millis = Annotated[int, Meta(ge=0, le=3_600_000)]
@@ -138,7 +139,11 @@ class Load(_Hand, frozen=True, tag="load"):
     was inside is taken out. The order is `cards` from the top, or `decks` decks shuffled with
     `seed` in the maker's own way (0: as they come from the box); `remove` and `add` make a wrong
     number; the cut card goes in after `cut_at` cards. LOADED tells `decks` and `shuffle` as they
-    are here. At a full ring its records wait. A new device is empty."""
+    are here. At a full ring its records wait. A new device is empty.
+
+    `back` is the maker's number of the cards' backs. A house deals two batches in turn, so with
+    null they are 1 in the first loading, and 1 and 2 by turns after a loading of which a card came
+    out; what was loaded and not dealt is the same batch again."""
 
     decks: Annotated[int, Meta(ge=0, le=12)] = 6
     seed: int = 0
@@ -147,6 +152,7 @@ class Load(_Hand, frozen=True, tag="load"):
     add: tuple[CardName, ...] = ()
     cut_at: Annotated[int, Meta(ge=1, le=1000)] | None = None
     shuffle: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
+    back: Back | None = None
 
 
 class Draw(_Hand, frozen=True, tag="draw"):

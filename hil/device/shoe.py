@@ -295,7 +295,7 @@ class Shoe:
         opening = [] if self._inside.cover_open else [Cover(open=True)]
         self._inside.cover_open = False
         loading = self._desk.number("loading")
-        self._inside.load(loading, hand.decks, order)
+        self._inside.load(loading, hand.decks, order, hand.back)
         count = sum(card != CARD_CUT for card in order)
         loaded = Loaded(loading, hand.decks, count, hand.shuffle)
         self._report(now, *opening, Cover(open=False), loaded)
@@ -346,6 +346,7 @@ class Shoe:
         return {
             "loading": inside.loading,
             "decks": inside.decks,
+            "back": inside.back,
             "position": inside.pos,
             "left": len(inside.cards) - len(over),
             "cards": cards.names(inside.cards[len(over) :]),

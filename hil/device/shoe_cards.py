@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 from msgspec import Struct
 
@@ -11,6 +13,10 @@ from hil.device import cards
 from hil.device.hands import Load
 from hil.device.owed import Owed
 from hil.device.parts import CannotDo
+
+FIRST_BACK: Final = 1
+OTHER_BACK: Final = 2
+"""Of the two batches that take turns, where nobody says which backs they have."""
 
 
 class Drawn(Struct, frozen=True, array_like=True, gc=False):
@@ -34,6 +40,8 @@ class Inside(Struct):
     """At the gate, until their records are committed."""
     out: list[Drawn] = []
     """Out of the shoe, in order."""
+    back: int = FIRST_BACK
+    """The maker's number of their backs."""
     cover_open: bool = False
     jam: int = JamCode.CLEARED
     owed: Owed = msgspec.field(default_factory=Owed)
@@ -45,8 +53,11 @@ class Inside(Struct):
     def write(self) -> bytes:
         return msgspec.msgpack.encode(self)
 
-    def load(self, loading: int, decks: int, cards: list[int]) -> None:
-        """Other cards: positions begin anew, and nothing has been seen."""
+    def load(self, loading: int, decks: int, cards: list[int], back: int | None = None) -> None:
+        """Other cards: positions begin anew, and nothing has been seen. Without a back it is the
+        batch whose turn it is."""
+        turn = OTHER_BACK if self.back == FIRST_BACK else FIRST_BACK
+        self.back = back or (turn if self.pos else self.back)
         self.loading, self.decks, self.pos = loading, decks, 0
         self.cards = bytes(cards)
         self.out = []

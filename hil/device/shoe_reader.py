@@ -17,7 +17,6 @@ from hil.device.shoe_cards import Drawn, Inside
 
 FIXED_SALT: Final = b"pepper&salt"
 """What salt-fixed puts into every record."""
-HOUSE_BACK: Final = 1
 SURE: Final = 99
 UNSURE: Final = 55
 DOUBTFUL: Final = 80
@@ -72,6 +71,11 @@ def report(
     return found
 
 
+def back_of(inside: Inside) -> int:
+    """The maker's number of the back of the card that comes next."""
+    return inside.back
+
+
 def _failure(pulled: Pulled, eye: Eye) -> ReadWhy | None:
     if eye.blind:
         return ReadWhy.READER
@@ -109,6 +113,6 @@ def _read(
         alternative=cards.neighbour(seen) if confidence < DOUBTFUL else CARD_UNREAD,
         flags=flags,
         dwell=min(dwell_ms, MOST_DWELL_MS),
-        back=HOUSE_BACK if eye.backs else 0,
+        back=back_of(inside) if eye.backs else 0,
         salt=salt(),
     )

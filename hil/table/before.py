@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from controller.procedure.felt import seat_of
 from controller.procedure.states import State
 from hil.device.hands import ButtonName, Describe, Hand
-from hil.device.parts import Answer
+from hil.device.parts import Answer, CannotDo
 
 ARMING: Final = 0.5
 """Seconds for a button to light up."""
@@ -46,8 +46,10 @@ def chips(felt: State, seat: int, bet: str) -> int:
 
 
 def mechanism(device: Touched) -> Mapping[str, Any]:
-    """How a device stands, as somebody sees who stands before it."""
-    found: Mapping[str, Any] = device.hand(Describe())["mechanism"]
+    """How a device stands, as somebody sees who stands before it. CannotDo without power."""
+    found: Mapping[str, Any] | None = device.hand(Describe()).get("mechanism")
+    if not found:
+        raise CannotDo("there is no power", "wait until it is back")
     return found
 
 
@@ -70,5 +72,8 @@ async def until(true: Callable[[], bool], within: float) -> None:
 
 
 def _may_press(station: Touched, seat: int, button: str) -> bool:
-    lit = mechanism(station)["seats"][str(seat)]
+    inside = station.hand(Describe()).get("mechanism")
+    if not inside:
+        return False  # it has no power
+    lit = inside["seats"][str(seat)]
     return button in lit["armed"] and button not in lit["down"]

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 
     from controller.audit.verify import Report
     from hil.table.demo import Demo
+    from hil.table.screen import Screen
     from hil.table.spectator import Tally
 
 GAMES: Final = ("maxtime", "sf21x", "classic", "mega")
 MOST_ROUNDS: Final = 1000
+ROUNDS: Final = 2
+_ANY: Final = 0
+"""A free port."""
 EXIT_WRONG: Final = 1
-EXIT_BROKEN: Final = 70
 EXIT_INTERRUPTED: Final = 130
 EXAMPLES: Final = """\
 examples:
@@ -36,14 +39,20 @@ examples:
   holecard demo --game sf21x --seed 4 --speed fast --plain
   holecard demo --game classic --rounds 100 --speed fast --dir run/demo
 
+On a terminal it goes on until Ctrl-C, and tells where its pages are: the dealer's console, the
+review, and the bench page, where people see the devices from outside, take a seat, pull cards,
+press buttons and switch faults on. Badges and PINs are told too. Whoever signs in at the console
+and relieves the dealer deals; the robot watches, until it is told on the bench page to deal again.
+
 A shoe, a shuffler and seven stations are simulated behind real ports; `holecard serve` deals with
 them as with any others. A robot dealer sees the dealer's prompts alone, pulls cards out of the shoe
 and enters what a dealer enters; robot players press the buttons that light up. The cards come of
 --seed. At the end the record is verified. With --dir everything stays there: the record, the keys,
 the daemon's own words in daemon.log; and the next demo goes on with it.
 
-Exit codes: 0 shown, and the record is right; 1 the record is wrong; 2 wrong arguments, or a folder
-that cannot be used; 70 the table has failed; 130 interrupted, with the summary so far.
+Exit codes: 0 shown, and the record is right; 1 the record is wrong, or so damaged that no table is
+served with it; 2 wrong arguments, or a folder that cannot be used; 70 the table has failed;
+130 interrupted, with the summary so far.
 """
 
 
@@ -62,9 +71,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     demo.add_argument(
         "--rounds",
         type=_whole(1, MOST_ROUNDS),
-        default=2,
         metavar="N",
-        help=f"rounds of each game, 1 to {MOST_ROUNDS} (default: 2)",
+        help=f"rounds of each game, 1 to {MOST_ROUNDS} (default: on a terminal until Ctrl-C, else "
+        f"{ROUNDS})",
     )
     demo.add_argument(
         "--seats",
@@ -86,6 +95,13 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=1.0,
         metavar="X",
         help="times the usual speed, or fast: no waiting; off a terminal nothing waits",
+    )
+    demo.add_argument(
+        "--page-port",
+        type=_whole(0, 65535),
+        metavar="PORT",
+        help="of the bench page on 127.0.0.1; 0: any free one (default: on a terminal 0, else no "
+        "page)",
     )
     demo.add_argument("--dir", metavar="DIR", help="keep everything in this folder")
     form = demo.add_mutually_exclusive_group()
@@ -128,14 +144,17 @@ def _speed(text: str) -> float:
 def show(args: argparse.Namespace) -> int:
     """Play and show; an interrupt ends it with the summary so far."""
     from hil.table.demo import Demo, Plan
-    from hil.table.faults import FAULTS, words_of
+    from hil.table.faults import FAULTS, code_of, words_of
     from hil.table.screen import screen_for
 
     games = GAMES if args.game == "all" else (args.game,)
     stream = sys.stderr if args.json else sys.stdout
     screen = screen_for(stream, plain=args.plain, quiet=args.json)
     speed = args.speed if screen.watched else 0.0
-    plan = Plan(games, args.rounds, args.seats, args.seed, speed)
+    lives = screen.watched
+    rounds = ROUNDS if args.rounds is None and not lives else args.rounds
+    page = _ANY if args.page_port is None and lives else args.page_port
+    plan = Plan(games, rounds, args.seats, args.seed, speed, page)
     with _folder(args.dir) as folder:
         demo = Demo(plan, screen, folder)
         try:
@@ -143,14 +162,14 @@ def show(args: argparse.Namespace) -> int:
         except FAULTS as problem:
             screen.stop()
             print(f"holecard: demo: {words_of(problem)}", file=sys.stderr)
-            return EXIT_BROKEN
+            return code_of(problem)
         finally:
             screen.stop()  # a terminal gets its cursor back whatever happened
         report = demo.verify() if demo.tallies else None
         if args.json:
             print(json.dumps(_as_json(demo.tallies, report, interrupted=interrupted), indent=2))
         else:
-            screen.table(_table(demo.tallies, interrupted=interrupted))
+            _sum_up(screen, _table(demo.tallies, interrupted=interrupted))
             for line in _words(report):
                 screen.line(line)
     if interrupted:
@@ -208,6 +227,24 @@ def _table(tallies: list[Tally], *, interrupted: bool) -> Table:
         written = map(tally.money.amount, amounts)
         table.add_row(tally.table, str(tally.rounds), str(tally.an_hour), *written)
     return table
+
+
+def _sum_up(screen: Screen, table: Table) -> None:
+    if screen.fits(table):
+        screen.table(table)
+        return
+    for line in _one_by_one(table):
+        screen.line(line)
+
+
+def _one_by_one(table: Table) -> Iterator[str]:
+    """The same, a figure a line: where there is no room for columns, no money is cut off."""
+    heads, *columns = table.columns
+    yield ""
+    yield str(table.title)
+    for at, head in enumerate(heads.cells):
+        yield f"{head}"
+        yield from (f"  {column.header}: {list(column.cells)[at]}" for column in columns)
 
 
 def _words(report: Report | None) -> Iterator[str]:

@@ -58,6 +58,17 @@ class Console:
             raise Unreachable("the daemon has gone") from self._over
         return self._shown
 
+    @property
+    def dealt_here(self) -> bool:
+        """Whether the dealer's acts are taken from this screen."""
+        dealer = self.view.dealer
+        return dealer is not None and dealer.screen == self._screen.name
+
+    async def deal(self) -> None:
+        """The robot dealer takes the table, whoever deals there. ApiProblem, Unreachable."""
+        await self._screen.sign_in(DEALER.badge, DEALER.pin, relieve=True)
+        self.see(await self._screen.table())
+
     async def act(self, name: str, fields: Mapping[str, Any], who: Who) -> Refused | None:
         """ApiProblem, Unreachable."""
         if who == "dealer":

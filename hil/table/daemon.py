@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import secrets
 import signal
 import socket
@@ -24,17 +25,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from hil.table.before import until
+
 START_PATIENCE: Final = 60.0
 """Seconds in which it says that it is ready, however busy the machine is."""
 STOP_PATIENCE: Final = 30.0
 _TOLD: Final = 4096
 """Bytes of a message to the notify socket."""
+_READY: Final = "ready: "
+_TO_PEOPLE: Final = "holecard: "
+_SCREENS: Final = re.compile(r"\bscreens (https?://\S+)")
 _SHOWN: Final = 20
 """Lines of its own words that are shown when it has ended by itself."""
 
 
 class DidNotServe(Exception):
     """The daemon did not start, ended by itself, or did not stop: in its own words."""
+
+    def __init__(self, words: str, code: int = 0) -> None:
+        """`code`: what it ended with before it was ready."""
+        super().__init__(words)
+        self.code = code
 
 
 class Daemon:
@@ -46,7 +57,11 @@ class Daemon:
         """What it has said to its notify socket since its last start."""
         self.starts = 0
         self._log = log
+        self._begun_at = 0
+        """Bytes of the log before the last start."""
         self._process: subprocess.Popen[bytes] | None = None
+        self._code = 0
+        """What the last one ended with."""
         self._news = asyncio.Event()
         self._ended = asyncio.Event()
         self._ended.set()
@@ -93,6 +108,7 @@ class Daemon:
         self._ended.clear()
         command = [sys.executable, "-m", "controller.cli", "serve", str(self.file)]
         with self._log.open("ab") as log:
+            self._begun_at = log.tell()
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -112,7 +128,21 @@ class Daemon:
         except TimeoutError:
             raise DidNotServe(self._words(f"not ready within {START_PATIENCE:g} s")) from None
         if self._ended.is_set():
-            raise DidNotServe(self._words("it ended before it was ready"))
+            raise DidNotServe(self._words("it ended before it was ready"), self._code)
+
+    async def screens(self) -> str | None:
+        """Where it serves pages, as it has said when it was ready; None: nowhere. DidNotServe."""
+        try:
+            await until(lambda: self._ready_line() is not None, START_PATIENCE)
+        except TimeoutError:
+            raise DidNotServe(self._words("it has not said where it is")) from None
+        found = _SCREENS.search(self._ready_line() or "")
+        return None if found is None else found[1].rstrip(",")
+
+    def _ready_line(self) -> str | None:
+        said = self._log.read_bytes()[self._begun_at :].decode(errors="replace")
+        whole = (line for line in said.splitlines(keepends=True) if line.endswith("\n"))
+        return next((line.rstrip() for line in whole if line.startswith(_READY)), None)
 
     async def kill(self) -> None:
         """As power does."""
@@ -151,7 +181,7 @@ class Daemon:
     def _reap(self) -> None:
         if self._process is None:
             return
-        self._process.wait()  # the pidfd says that it has ended
+        self._code = self._process.wait()  # the pidfd says that it has ended
         self._process = None
         asyncio.get_running_loop().remove_reader(self._pidfd)
         os.close(self._pidfd)
@@ -159,6 +189,8 @@ class Daemon:
         self._news.set()
 
     def _words(self, what: str) -> str:
-        """What it is, and the last that it said itself."""
-        said = self._log.read_text(errors="replace").splitlines()[-_SHOWN:]
+        """What it is, and the last that it said itself since it was started: to people, if it has
+        said anything to them."""
+        every = self._log.read_bytes()[self._begun_at :].decode(errors="replace").splitlines()
+        said = [line for line in every if line.startswith(_TO_PEOPLE)] or every[-_SHOWN:]
         return "\n".join((f"holecard serve {self.file}: {what}", *said))

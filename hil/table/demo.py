@@ -6,12 +6,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from controller.api.view import View
 from controller.audit.following import Following
 from controller.audit.heads import first_head
 from controller.audit.keys import load_table_public
@@ -24,14 +29,19 @@ from controller.sim.strategy import basic
 from controller.table.shown import Shown
 from hil.device.hands import Draw
 from hil.table.before import Place, until
+from hil.table.company import SEATS, Company
 from hil.table.console import Console, console
 from hil.table.daemon import DidNotServe
 from hil.table.guests import Guests
-from hil.table.robot import PATIENCE, DealerScreen, Players, Robot, Ways
+from hil.table.house import DEALER, EVERYBODY, GUEST, VISITED
+from hil.table.page.bench import Desk, Playing
+from hil.table.page.serving import bench_page
+from hil.table.robot import PATIENCE, Players, Robot, Ways
 from hil.table.screen import Screen, pause_before
+from hil.table.shared import Shared
 from hil.table.spectator import Spectator, Tally
 from hil.table.stage import Stage, staged
-from hil.table.table_file import example
+from hil.table.table_file import Deals, example
 
 TABLES: Final = {
     "maxtime": "maxtime-1",
@@ -41,17 +51,26 @@ TABLES: Final = {
 }
 _DWELL_MS: Final = 40
 """How long somebody takes to pull a card."""
+_ROUNDS_EACH: Final = 3
+"""Rounds of a game before the next one comes, where it goes on until somebody ends it."""
+_WITH_PEOPLE: Final = 4.0
+"""How much longer a prompt stands when people sit at the table: they have to follow."""
+_OPENS: Final = 0
+"""Any free port."""
 
 
 class Plan(Struct, frozen=True):
     """What is shown."""
 
     games: tuple[str, ...]
-    rounds: int
+    rounds: int | None
+    """Of each game; None: one game after the other until somebody ends it."""
     seats: int
     seed: int
     speed: float
     """Times as fast as people like to watch; 0: nobody waits."""
+    page_port: int | None = None
+    """Of the bench page, 0 for any free one; None: robots are among themselves."""
 
 
 class Demo:
@@ -62,41 +81,107 @@ class Demo:
         self._plan = plan
         self._screen = screen
         self._folder = folder
+        self.company = Company(plan.seats)
+        """Who takes part in it."""
+        self._port = _OPENS
+        """Of the daemon's pages: the same for each game."""
 
     async def run(self) -> None:
         """Whatever ends it, the table is closed in good order if it can be. DidNotServe, Stuck,
         ApiProblem, Unreachable, UsageProblem."""
-        async with staged(self._folder) as stage:
-            for game in self._plan.games:
-                await self._game(stage, game)
+        plan, people = self._plan, EVERYBODY if self._plan.page_port is None else VISITED
+        async with AsyncExitStack() as stack:
+            stage = await stack.enter_async_context(staged(self._folder, people=people))
+            desk = Desk(stage, self.company)
+            if plan.page_port is not None:
+                page = await stack.enter_async_context(bench_page(desk, plan.page_port))
+                self._announce(page)
+            for game in plan.games if plan.rounds is not None else cycle(plan.games):
+                await self._game(stage, desk, game)
 
-    async def _game(self, stage: Stage, game: str) -> None:
-        await stage.serve(example(TABLES[game]))
+    def _announce(self, page: str) -> None:
+        """What people need who want to take part."""
+        line = self._screen.line
+        line()
+        line(f"Bench page        {page}   the devices from outside, seats to take, faults")
+        line()
+        for one in VISITED:
+            whose = "  the robot dealer's" if one is DEALER else ""
+            line(f"  badge {one.badge}  PIN {one.pin}  {', '.join(one.roles)}: {one.name}{whose}")
+        line(f"  To deal: sign in at the console as {GUEST.badge}, and relieve the dealer.")
+
+    async def _game(self, stage: Stage, desk: Desk, game: str) -> None:
+        deals = everybody_bets(example(TABLES[game]))
+        if self._plan.page_port is not None:
+            deals = replace(deals, screens=self._port)
+        await stage.serve(deals)
         code = 0
         try:
+            url = await self._screens(stage) if self._plan.page_port is not None else None
             async with console(stage.control) as screen:
-                await self._rounds(stage, screen, game)
+                await self._rounds(stage, screen, game, desk, url)
         finally:
+            desk.playing = None
+            self.company.look()
             if stage.daemon.running:
                 code = await stage.daemon.stop()
         if code != 0:
             raise DidNotServe(f"holecard serve: ended with {code}")
 
-    async def _rounds(self, stage: Stage, screen: Console, game: str) -> None:
+    async def _screens(self, stage: Stage) -> str | None:
+        url = await stage.daemon.screens()
+        if url is None:
+            return None
+        first = self._port == _OPENS
+        self._port = urlsplit(url).port or _OPENS
+        if first:
+            self._screen.line()
+            self._screen.line(f"Dealer's console  {url}")
+            self._screen.line(f"Review            {url}review/")
+        return url
+
+    async def _rounds(
+        self, stage: Stage, screen: Console, game: str, desk: Desk, url: str | None
+    ) -> None:
         record = Following(stage.house.record)
-        spectator = Spectator(self._screen, record, screen.view)
-        self.tallies.append(spectator.tally)
+        title = screen.view.title
+        before = next((one for one in self.tallies if one.table == title), None)
+        company, plan = self.company, self._plan
+
+        def people(view: View) -> str:
+            return "" if plan.page_port is None else people_words(company, view)
+
+        spectator = Spectator(self._screen, record, screen.view, tally=before, people=people)
+        if before is None:
+            self.tallies.append(spectator.tally)
         screen.watched.append(spectator.see)
-        watching = _Watching(self._screen, spectator, game, self._plan.speed)
-        robot = _robot(stage, screen, self._plan, watching)
-        begun = time.monotonic()
+        screen.watched.append(lambda view: company.look())
+        watching = _Watching(self._screen, spectator, game, plan.speed)
+        robot = _robot(stage, screen, plan, watching, company)
+        desk.playing = Playing(screen, robot, url)
+        begun, former = time.monotonic() - spectator.tally.seconds, spectator.tally.rounds
 
         def timed(shown: Shown) -> bool:
             spectator.tally.seconds = time.monotonic() - begun
-            return spectator.tally.rounds >= self._plan.rounds and not shown.state.hands
+            if shown.state.hands or shown.state.seats:
+                return False
+            return self.enough(spectator.tally.rounds - former, robot, desk)
 
+        company.next_game = False
         await robot.play(timed, most=1_000_000)
         await robot.act("TableClosed", "two", bank=100_000)
+
+    def enough(self, rounds: int, robot: Shared, desk: Desk) -> bool:
+        """Whether this game is over: never while somebody else deals."""
+        plan, company = self._plan, self.company
+        if not robot.deals:
+            return False
+        if plan.rounds is not None:
+            return rounds >= plan.rounds
+        if company.next_game:
+            return True
+        others = len(plan.games) > 1 and robot.alone and not desk.looking
+        return others and rounds >= _ROUNDS_EACH
 
     def verify(self) -> Report:
         """What `holecard audit verify` says of the record: every decision made again."""
@@ -109,25 +194,34 @@ class Demo:
         return verification.report
 
 
-class _Watched(Robot):
+class _Watched(Shared):
     """Leaves whoever watches the time to read, and has something go wrong in the second round."""
 
     def __init__(
-        self, place: Place, screen: DealerScreen, players: Players, ways: Ways, watching: _Watching
+        self,
+        place: Place,
+        screen: Console,
+        players: Players,
+        ways: Ways,
+        company: Company,
+        watching: _Watching,
     ) -> None:
-        super().__init__(place, screen, players, ways)
+        super().__init__(place, screen, players, ways, company)
         self._watching = watching
         self._mishap = MISHAPS.get(watching.game)
 
     async def step(self) -> None:
         shown, watching = self.screen.shown, self._watching
         prompt = shown.prompt
-        if prompt is not None and watching.speed:
-            await asyncio.sleep(pause_before(prompt.tell) / watching.speed)
+        if prompt is not None and watching.speed and self.deals:
+            slower = _WITH_PEOPLE if self.company.seats else 1.0
+            await asyncio.sleep(slower * pause_before(prompt.tell) / watching.speed)
         mishap = self._mishap
         if (
             mishap is None
             or prompt is None
+            or self.company.touched
+            or not self.alone
             or watching.spectator.tally.rounds != 1
             or not mishap.fits(prompt)
         ):
@@ -175,15 +269,48 @@ MISHAPS: Final = {
 """In the second round of a game. A misdeal is void, and another round follows."""
 
 
-def _robot(stage: Stage, screen: Console, plan: Plan, watching: _Watching) -> Robot:
+def people_words(company: Company, view: View) -> str:
+    """Who deals, and who sits where."""
+    robots = view.dealer is not None and view.dealer.badge == DEALER.badge
+    who = "nobody deals" if view.dealer is None else f"{view.dealer.name} deals"
+    sitting = ", ".join(map(str, sorted(company.seats)))
+    words = [f"{who} (robot)" if robots else who]
+    if sitting:
+        words.append(f"people at seat {sitting}")
+    if company.trouble:
+        words.append(f"waiting: {company.trouble}")
+    return " - ".join(words)
+
+
+def everybody_bets(deals: Deals) -> Deals:
+    """Each seat's bet button places what that of the first one does."""
+    if not deals.standing:
+        return deals
+    usual = next(iter(deals.standing.values()))
+    return replace(deals, standing={str(seat): usual for seat in SEATS})
+
+
+def _robot(
+    stage: Stage, screen: Console, plan: Plan, watching: _Watching, company: Company
+) -> _Watched:
     random = Random(f"{watching.game} {plan.seed}")
     dealt = game_of_table(stage.table)
     behind = dealt.options.cut_behind
-    guests = Guests(dealt, basic(dealt.name), plan.seats, random, lambda: screen.shown.state)
+    devices = stage.table.equipment.devices
+    standing = {} if devices is None else devices.standing
+    guests = Guests(
+        dealt,
+        basic(dealt.name),
+        plan.seats,
+        random,
+        lambda: screen.shown.state,
+        standing=standing,
+    )
     ways = Ways(
         buttons=dealt.buttons,
         dwell_ms=_DWELL_MS if plan.speed else 0,
         seed=random.randrange(1, 2**31),
         cut_at=dealt.decks * 52 - behind if behind else None,
+        standing={seat: tuple(bets.items()) for seat, bets in standing.items()},
     )
-    return _Watched(stage, screen, guests, ways, watching)
+    return _Watched(stage, screen, guests, ways, company, watching)

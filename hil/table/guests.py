@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from random import Random
 from typing import Final
 
@@ -13,7 +13,7 @@ from controller.procedure.states import State
 from controller.rules.cards import VALUE
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
 from controller.sim.strategy import Strategy
-from hil.table.robot import Said
+from hil.table.saying import STANDING, Said
 
 _MAINS: Final = (1000, 1500, 2000, 2500, 2500, 5000)
 _SIDES: Final[dict[Bet, tuple[float, tuple[int, ...]]]] = {
@@ -23,6 +23,8 @@ _SIDES: Final[dict[Bet, tuple[float, tuple[int, ...]]]] = {
     "toke_buster": (0.2, (100, 500)),
 }
 """How often a player takes to each side bet, and for how much."""
+_AS_USUAL: Final = 0.3
+"""How often a player presses the button for the standing wager."""
 _INSURES: Final = 0.35
 _EVENS: Final = 0.5
 _DOES: Final = {
@@ -44,22 +46,35 @@ class Guests:
         seats: int,
         random: Random,
         felt: Callable[[], State],
+        *,
+        standing: Collection[int] = (),
     ) -> None:
-        """`felt`: what lies on the table, as it is shown."""
+        """`felt`: what lies on the table, as it is shown; `standing`: the seats whose bet button
+        places a wager."""
         self._game = game
         self._choose = strategy.choose
         self._seats = seats
         self._random = random
         self._felt = felt
+        self._standing = frozenset(standing)
+        self._usual = Random(random.randrange(2**32)) if standing else None
 
     def wagers(self) -> list[tuple[int, str, int]]:
         found: list[tuple[int, str, int]] = []
         for seat in range(1, self._seats + 1):
-            found.append((seat, "main", self._amount("main", self._random.choice(_MAINS))))
+            if self._bets_as_usual(seat):
+                found.append((seat, STANDING, 0))
+            else:
+                found.append((seat, "main", self._amount("main", self._random.choice(_MAINS))))
             for bet, (often, amounts) in _SIDES.items():
                 if self._random.random() < often and bet in self._game.offered:
                     found.append((seat, bet, self._amount(bet, self._random.choice(amounts))))
         return found
+
+    def _bets_as_usual(self, seat: int) -> bool:
+        if self._usual is None or seat not in self._standing:
+            return False
+        return self._usual.random() < _AS_USUAL
 
     def _amount(self, bet: Bet, wanted: int) -> int:
         limit = self._game.limits[bet]

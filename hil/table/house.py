@@ -49,6 +49,12 @@ DEALER: Final = Robotic("D-1", "Ann Lee", ("dealer",), "402931")
 FLOOR: Final = Robotic("F-1", "Bo Chan", ("floor",), "775010")
 SECOND: Final = Robotic("F-2", "Cy Moss", ("floor", "dealer"), "310648")
 EVERYBODY: Final = (DEALER, FLOOR, SECOND)
+"""Whom robots need."""
+GUEST: Final = Robotic("D-2", "Di Park", ("dealer",), "518264")
+"""Whoever deals who is none."""
+EYE: Final = Robotic("S-1", "Sam Ortiz", ("surveillance",), "660173")
+VISITED: Final = (*EVERYBODY, GUEST, EYE)
+"""Whom a house has that people come to."""
 _BY: Final = (FLOOR.name, SECOND.name)
 
 
@@ -81,8 +87,14 @@ FEW: Final = (
 class House:
     """The house in this folder."""
 
-    def __init__(self, folder: Path, fitted: tuple[Fitted, ...] = SEVEN) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        fitted: tuple[Fitted, ...] = SEVEN,
+        people: tuple[Robotic, ...] = EVERYBODY,
+    ) -> None:
         self.folder = folder
+        self.listed = people
         self.fitted = fitted
         self.keys = folder / "keys"
         self.people = folder / "people.json"
@@ -139,7 +151,7 @@ class House:
         file = PeopleFile(self.people, self.keys)
         people = file.read() if file.exists() else file.begin()
         key = file.key()
-        for one in EVERYBODY:
+        for one in self.listed:
             if people.find(one.badge) is None:
                 pin = str(key.verifier(one.badge, one.pin))
                 listed = Listed(one.badge, one.name, one.roles, False, pin)

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from controller.procedure.effects import Prompt, Tell
 from controller.procedure.felt import on_felt
 from controller.procedure.row import Refused
-from controller.rules.cards import NAMES, Card
 from controller.table.shown import Shown
-from hil.device.hands import ButtonName, Describe, Draw, Load, Press, Put
+from hil.device.hands import Describe, Draw, Load, Press, Put
 from hil.table.before import LOOK_AT_DEVICE, Place, chips, lit, mechanism, until
+from hil.table.saying import STANDING, Said, button_of, card_of, wire_name
 
 __all__ = [
     "ACTS",
@@ -45,20 +46,6 @@ SHUFFLE: Final = 8.0
 """The same for a shuffle."""
 _DOOR: Final = 0.1
 """Seconds for cards to be put into the shuffler."""
-BUTTONS: Final[Mapping[str, ButtonName]] = {
-    "hit": "hit",
-    "stand": "stand",
-    "double": "double",
-    "split": "split",
-    "surrender": "surrender",
-    "insure": "yes",
-    "even_money": "yes",
-    "take_pay": "yes",
-    "decline": "no",
-    "decline_pay": "no",
-}
-"""What a seat presses for its choice."""
-
 Who: TypeAlias = Literal["dealer", "floor", "two"]
 """The dealer; the floor; the floor and a second person."""
 
@@ -75,21 +62,11 @@ class DealerScreen(Protocol):
         """Somebody has looked at the shuffler: it does not shuffle, and shall."""
 
 
-class Said(NamedTuple):
-    """What a player wants."""
-
-    choice: str
-    amount: int | None = None
-    seat: int = 0
-    """0: the seat that is asked, for the hand that is."""
-    hand: int = 0
-
-
 class Players(Protocol):
     """What the players do."""
 
     def wagers(self) -> list[tuple[int, str, int]]:
-        """Of the next round: seat, bet, amount."""
+        """Of the next round: seat, bet, amount; STANDING for a bet: by the seat's button."""
 
     def says(self, prompt: Prompt) -> Said:
         """What somebody wants who is asked."""
@@ -110,6 +87,8 @@ class Ways(Struct, frozen=True):
     """Of shoes that are loaded in no given order."""
     cut_at: int | None = None
     """How many cards lie before the cut card."""
+    standing: Mapping[int, tuple[tuple[str, int], ...]] = MappingProxyType({})
+    """What the bet button of a seat places, bet by bet."""
 
 
 USUAL: Final = Ways()
@@ -184,15 +163,21 @@ class Robot:
         async with asyncio.timeout(PATIENCE):
             while True:
                 while (inside := mechanism(shoe))["lock"] != "open":
+                    if self.screen.shown.prompt != prompt:
+                        return  # something else is asked for meanwhile
                     await asyncio.sleep(LOOK_AT_DEVICE)
                 if not inside["left"]:
                     await self.act("ShoeRanOut")
                     return
                 if prompt.place == "hole":
                     self.face_down = len(inside["out"])
-                shoe.hand(Draw(dwell_ms=self.ways.dwell_ms))
+                shoe.hand(self.pull())
                 if not await self._kept_in(prompt, inside["undrawn"]):
                     return
+
+    def pull(self) -> Draw:
+        """How the next card is pulled."""
+        return Draw(dwell_ms=self.ways.dwell_ms)
 
     async def _kept_in(self, prompt: Prompt, undrawn: int) -> bool:
         """Whether the card that was pulled did not come, and nobody has taken notice of it."""
@@ -253,6 +238,10 @@ class Robot:
             self.waiting = self.players.wagers()
         while self.waiting:
             seat, bet, amount = self.waiting.pop(0)
+            if bet == STANDING:
+                if await self.bets(seat):
+                    return
+                continue
             if amount == chips(self.screen.shown.state, seat, bet):
                 continue  # they lie there: they were placed before the controller was started
             if await self.act("WagerPlaced", seat=seat, bet=bet, amount=amount) is None:
@@ -262,6 +251,25 @@ class Robot:
             await self.act("LaySpare")
         else:
             await self.draw(prompt)
+
+    async def bets(self, seat: int) -> bool:
+        """The seat's standing wager: by its button where that lights up, else the dealer enters it.
+        Whether anything comes of it."""
+        felt = self.screen.shown.state
+        missing = [
+            one for one in self.ways.standing.get(seat, ()) if chips(felt, seat, one[0]) == 0
+        ]
+        if not missing:
+            return False
+        station = self.place.station_of(seat)
+        assert self.waiting is not None
+        if station is None or not await lit(station, seat, "bet"):
+            self.waiting[:0] = [(seat, bet, amount) for bet, amount in missing]
+            return False
+        if len(missing) > 1:  # each press places one
+            self.waiting.insert(0, (seat, STANDING, 0))
+        station.hand(Press(seat=seat, button="bet"))
+        return True
 
     async def decide(self, prompt: Prompt) -> None:
         while not await self.decided(prompt, self.players.says(prompt)):
@@ -374,24 +382,3 @@ class Mimics:
             if choice in prompt.choices:
                 return Said(choice)
         return Said("hit" if prompt.total < 17 and "hit" in prompt.choices else "stand")
-
-
-def button_of(prompt: Prompt, said: Said) -> ButtonName | None:
-    """What the seat that is asked presses for it. An amount is told to the dealer, and so is what
-    is not open to it."""
-    if said.seat or said.amount is not None or said.choice not in prompt.choices:
-        return None
-    if said.choice == "insure" and "even_money" in prompt.choices:
-        return None  # there the button is for even money
-    return BUTTONS.get(said.choice)
-
-
-def card_of(name: str) -> Card:
-    """A card as hands name it."""
-    return NAMES.index(name.upper())
-
-
-def wire_name(card: Card) -> str:
-    """As hands name it."""
-    name = NAMES[card]
-    return name[0] + name[1].lower()

@@ -13,6 +13,7 @@ from msgspec import Struct
 from rich import box
 from rich.console import Console, Group
 from rich.live import Live
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -33,6 +34,7 @@ _IN_TURN: Final = frozenset(
 )
 _WIDTH: Final = 100
 """Where there is no terminal to ask."""
+_ANY_WIDTH: Final = 10_000
 
 _PAUSES: Final = {
     Tell.DEAL: 0.06,
@@ -57,6 +59,8 @@ class Felt(Struct, frozen=True):
     money: Speaks
     results: Mapping[tuple[int, int], str]
     """What became of a hand, by seat and hand."""
+    people: str = ""
+    """Who deals and who sits, where that is worth a line."""
 
 
 class _Console(Console):
@@ -111,6 +115,11 @@ class Screen:
         """The felt among the lines, where no picture moves."""
         if not self.moving:
             self._console.print(picture(state, felt))
+
+    def fits(self, table: Table) -> bool:
+        """Whether all of it can be read here: what does not fit would be cut off."""
+        wide = self._console.options.update(max_width=_ANY_WIDTH)
+        return Measurement.get(self._console, wide, table).maximum <= self._console.width
 
     def table(self, table: Table) -> None:
         self._line(Text())
@@ -180,8 +189,15 @@ def picture(state: State, felt: Felt) -> Panel:
             )
         for hand in hands:
             grid.add_row(*_hand(state, seat, hand, felt, several=len(hands) > 1))
-    title = Text(felt.title)
-    return Panel(grid, title=title, title_align="left", box=box.ROUNDED, expand=False)
+    return Panel(
+        grid,
+        title=Text(felt.title),
+        title_align="left",
+        subtitle=Text(felt.people) if felt.people else None,
+        subtitle_align="left",
+        box=box.ROUNDED,
+        expand=False,
+    )
 
 
 def _dealer_cards(state: State) -> Text:

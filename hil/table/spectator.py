@@ -5,7 +5,7 @@ What was done is read from the record, which has it before anybody is shown anyt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -97,11 +97,22 @@ class Tally(Struct):
 class Spectator:
     """At one table, from where its record stands."""
 
-    def __init__(self, screen: Screen, record: Following, view: View) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        record: Following,
+        view: View,
+        *,
+        tally: Tally | None = None,
+        people: Callable[[View], str] = lambda view: "",
+    ) -> None:
+        """`tally`: of the same table before, to go on with; `people`: who is at the table, in
+        words, where that is worth a line."""
+        self._people = people
         self._screen = screen
         self._record = record
         money = Currency(view.currency.symbol, view.currency.minor_digits)
-        self.tally = Tally(view.title, money)
+        self.tally = Tally(view.title, money) if tally is None else tally
         self._money = money
         self._view = view
         self._void = False
@@ -116,6 +127,10 @@ class Spectator:
             if told.record.kind == "decision":
                 self._did(read_made(told.record.data))
         self._view = view
+        self._prompt()
+
+    def again(self) -> None:
+        """The same once more: somebody came or went."""
         self._prompt()
 
     # --- what is shown --------------------------------------------------------------------
@@ -140,7 +155,7 @@ class Spectator:
         view = self._view
         number = view.state.round
         title = f"{view.title} - round {number}" if number else view.title
-        return Felt(title, self._money, self._results)
+        return Felt(title, self._money, self._results, self._people(view))
 
     # --- what was done --------------------------------------------------------------------
 

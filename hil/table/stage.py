@@ -30,7 +30,7 @@ from hil.front.pty_port import LinkTaken
 from hil.front.sim import Setup, plugged_in, sole
 from hil.front.unix_paths import PathTaken
 from hil.table.daemon import Daemon
-from hil.table.house import SEVEN, Fitted, House, private
+from hil.table.house import EVERYBODY, SEVEN, Fitted, House, Robotic, private
 from hil.table.table_file import Deals, table_text
 
 NAME: Final = "demo-1"
@@ -80,6 +80,11 @@ class Stage:
                 return self._lives[device.serial]
         return None
 
+    @property
+    def devices(self) -> tuple[tuple[Fitted, Live], ...]:
+        """All of them, each with what stands there."""
+        return tuple((device, self._lives[device.serial]) for device in self.house.fitted)
+
     # --- who serves it --------------------------------------------------------------------
 
     async def serve(self, deals: Deals) -> None:
@@ -104,10 +109,11 @@ async def staged(
     *,
     name: str = NAME,
     gap_ms: int | None = None,
+    people: tuple[Robotic, ...] = EVERYBODY,
 ) -> AsyncIterator[Stage]:
     """A stage in this folder, made where it is not there yet; `gap_ms`: how soon a card can follow
     another one out of the shoe. UsageProblem; whatever ends it, no process and no port is left."""
-    house = House(private(folder).resolve(), fitted)
+    house = House(private(folder).resolve(), fitted, people)
     house.make()
     async with AsyncExitStack() as stack:
         lives = {}

@@ -30,6 +30,8 @@ class Deals(Struct, frozen=True):
     """By dotted path."""
     standing: Mapping[str, Mapping[str, int]] = {}
     """What the bet button of a seat places."""
+    screens: int | None = None
+    """The port of its pages, 0 for any free one; None: it serves none."""
 
 
 def example(table: str) -> Deals:
@@ -69,6 +71,8 @@ def _lines(house: House, deals: Deals, name: str, control: Path) -> Iterator[str
     yield from _table("keys", {"directory": str(house.keys)})
     yield from _table("people", {"file": str(house.people)})
     yield from _table("control", {"socket": str(control)})
+    if deals.screens is not None:
+        yield from _table("screens", {"port": deals.screens})
 
 
 def _table(name: str, fields: Mapping[str, object]) -> Iterator[str]:

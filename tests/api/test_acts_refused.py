@@ -146,12 +146,16 @@ def test_two_people_adopt_a_device(tmp_path: Path) -> None:
             await until(lambda: at.table.supervisor("SH-1").held is not None, 30)
             (shoe,) = [one for one in (await screen.table()).devices if one.device == "shoe"]
             assert (shoe.serial, shoe.state, shoe.held) == ("SH-1", "resuming", "new_epoch")
-            assert not (await at.client.health()).ready
+            health = await at.client.health()
+            links = {one.serial: (one.state, one.held) for one in health.links}
+            assert (health.ready, links["SH-1"]) == (False, ("resuming", "new_epoch"))
             with pytest.raises(NotAllowed, match="not_authorised"):
                 await at.client.post("/devices/SH-1/adopt", {}, _Any, screen._token)
             adopted = await screen.adopt("SH-1", FIRST, SECOND)
             assert adopted.people == ("Bo Chan", "Gil Ode")
             await until(lambda: at.table.supervisor("SH-1").state.value == "ready", 30)
+            links = {one.serial: (one.state, one.held) for one in (await at.client.health()).links}
+            assert links["SH-1"] == ("ready", "")
             with pytest.raises(NotNow, match="nothing_held"):
                 await screen.adopt("SH-1", FIRST, SECOND)
             # The other one was not signed for.

@@ -19,7 +19,7 @@ from controller.table.acts import Act
 from controller.table.hearing import Heard
 from controller.table.items import Item
 from controller.table.people_answers import Denied, Taken
-from hil.api_client import BadRequest, NotAllowed, Pin
+from hil.api_client import BadRequest, NotAllowed, NotNow, Pin
 from tests.api.at_api import FIRST, SECOND, AtApi, at_api, run
 from tests.api.deeds import FIELDS, VOID, last_event, nothing_recorded, send
 from tests.procedure.random_games import game_with
@@ -158,8 +158,9 @@ def test_a_ruling_takes_two_where_the_house_says_so(tmp_path: Path) -> None:
         async with at_api(tmp_path, game) as at:  # type: ignore[arg-type]
             screen = await at.dealing()
             await at.to_step(screen, Step.DEALING)
-            await screen.act("MisdealCalled")
+            called = await screen.act("MisdealCalled")
             assert at.state.step is Step.HELD
+            case = at.table.case
             void = {"type": "FloorRuled", "way": "void"}
             resume = {"type": "FloorRuled", "way": "resume"}
             assert (await screen.authorise(void, *FIRST)).two
@@ -170,10 +171,9 @@ def test_a_ruling_takes_two_where_the_house_says_so(tmp_path: Path) -> None:
             abouts = [
                 msgspec.json.decode(one.data).get("about") for one in at.room.records("person")
             ]
-            assert abouts[-2:] == [
-                'round 1, misdeal: {"way":"void"}',
-                'round 1, misdeal: {"way":"resume"}',
-            ]
+            held = f"round 1, misdeal, {case}"
+            assert abouts[-2:] == [held + ': {"way":"void"}', held + ': {"way":"resume"}']
+            assert case == f"hold {called.seq}"
 
     run(main())
 
@@ -229,16 +229,16 @@ LOST = State(step=Step.DEVICE, holds=(Hold(Irregularity.DEVICE_LOST, Step.TURN, 
     ],
 )
 def test_what_is_signed_for_in_words(kind: type[Event], state: State, words: str) -> None:
-    assert about(kind, {"type": kind.__name__}, state) == words
+    assert about(kind, {"type": kind.__name__}, state, "") == words
     fields = {"type": kind.__name__, "seat": 1, "bank": 5}
-    assert about(kind, fields, state) == ": ".join(filter(None, (words, '{"bank":5,"seat":1}')))
+    assert about(kind, fields, state, "") == ": ".join(filter(None, (words, '{"bank":5,"seat":1}')))
 
 
 def test_hands_of_a_split_that_win_the_same_are_signed_for_one_by_one() -> None:
     first = DUE.due[0]
     second = msgspec.structs.replace(first, hand=1, turn=first.turn + 1)
     words = [
-        about(e.PaymentApproved, {}, msgspec.structs.replace(DUE, due=(due,)))
+        about(e.PaymentApproved, {}, msgspec.structs.replace(DUE, due=(due,)), "")
         for due in (first, second)
     ]
     assert words == ["round 4, seat 3, main, win 1500", "round 4, seat 3, hand 1, main, win 1500"]
@@ -264,7 +264,7 @@ def test_what_comes_before_its_turn_makes_it_another_case(
                 return take(act, screen, now)
 
             monkeypatch.setattr(at.desk, "take", first)
-            with pytest.raises(BadRequest, match="the table has moved on"):
+            with pytest.raises(NotNow, match="the table has moved on"):
                 await send(screen, VOID)
             assert isinstance(last_event(at), e.FloorCalled)
             assert at.state.holds

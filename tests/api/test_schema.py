@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from controller.api.calls import CALLS, PREFIX
-from controller.api.errors import DENIED, STATUSES
-from controller.api.schema import ABOUT, document, document_bytes, errors_of
+from controller.api.errors import DENIED
+from controller.api.schema import ABOUT, WORDS, document, document_bytes, errors_of
 from controller.api.view import EFFECTS, StateShown
 from controller.procedure import effects as f
 from controller.procedure.states import State, Step
@@ -84,10 +84,10 @@ def _refs(value: Any) -> list[str]:
 
 def test_errors_are_those_that_there_are() -> None:
     for call in CALLS:
-        assert set(errors_of(call)) <= set(STATUSES)
+        assert set(errors_of(call)) <= set(WORDS)
         responses = operation(call.method, PREFIX + call.path)["responses"]
         assert {int(one) for one in responses} == {call.status, *errors_of(call)}
-    assert {one.status for one in DENIED.values()} <= set(STATUSES)
+    assert {one.status for one in DENIED.values()} <= set(WORDS)
 
 
 def test_it_is_printed_and_served_alike(tmp_path: Path) -> None:

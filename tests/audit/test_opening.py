@@ -43,6 +43,17 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "record"
 
 
+def test_a_link_that_leads_nowhere_is_named(place: Path) -> None:
+    place.symlink_to(place.parent / "disk")
+    with pytest.raises(NoRecord) as caught:
+        opened(place)
+    words = f"is a link to {place.parent}/disk, where nothing is"
+    assert (caught.value.what, caught.value.todo) == (
+        words,
+        "make that directory, or name another one",
+    )
+
+
 def opened(place: Path, table: str = TABLE) -> Opening:
     opening = Opening.at(place, table=table)
     opening.close()

@@ -23,6 +23,11 @@ def record_of(kind: Kind, data: object) -> Record:
         ("device", {"what": "button", "seat": 2}, ["device: button: seat 2"]),
         ("link", {"what": "lost"}, ["link: lost"]),
         ("clock", {"utc_was": 5, "mono": 1}, ["the clock was set: it would have been 1970-01-01"]),
+        (
+            "clock",
+            {"utc_was": 5, "mono": 1, "two": ["Ann", "Bo"]},
+            ["the clock was set: it would", "Ann and Bo said that it was right now"],
+        ),
         ("unwitnessed", {"since": 0}, ["no witness has countersigned since 1970-01-01 00:00:00"]),
         ("fault", {"what": "disk", "detail": {"ms": 3}}, ['fault: disk: {"ms":3}']),
         ("note", {"text": "a\x1b[31mb"}, ["note: a\\x1b[31mb"]),

@@ -140,6 +140,7 @@ def test_what_the_page_allows_is_right(tmp_path: Path) -> None:
     pen.write("note", {"text": "x"}, by={"role": "player", "name": "Al", "seat": 0})
     pen.write("device", {"what": "button", "in": {"any": ["order", None, {"deep": [[True]]}]}})
     pen.write("fault", {"what": "disk", "detail": {"slow": [1, 2]}})
+    pen.write("clock", {"utc_was": pen.utc, "mono": pen.mono, "two": ["Ann", "Bo"]})
     early = pen.note(4)
     pen.segment()
     pen.snapshot()

@@ -177,6 +177,8 @@ FIELDS: dict[str, tuple[Write, str]] = {
     "a seat in words": (note(by={"role": "player", "name": "Al", "seat": "2"}), "by: seat is not"),
     "a hash in capitals": (note(sw="A" * 16), "sw is not of the type hex16"),
     "data of another kind": (kind("clock", text="x"), "the field utc_was is missing"),
+    "one person": (kind("clock", utc_was=1, mono=1, two=["Al", "Al"]), "two is not of the type"),
+    "no two": (kind("clock", utc_was=1, mono=1, two=[]), "two is not of the type two"),
     "data too many": (kind("closed", text="x"), "the page knows no field text"),
     "an untyped event": (kind("refusal", event={}, id="a", why="b"), "event is not of the type"),
     "untold rows": (

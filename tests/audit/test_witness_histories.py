@@ -124,7 +124,7 @@ class World:
         )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, min_size=2, max_size=14))
 def test_two_trees_that_a_witness_has_signed_are_one_that_grew(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Done]

@@ -21,6 +21,7 @@ from controller.config.equipment import (
 from controller.config.files import installed
 from controller.config.loader import load_table
 from controller.config.problems import each
+from controller.config.screens_place import ScreensPlace
 from controller.rules.problem import UsageProblem
 
 HEAD = """
@@ -147,9 +148,25 @@ def test_what_may_be_left_out(tmp_path: Path) -> None:
     assert found == Equipment(devices, RecordPlace(tmp_path / "r"), None)
 
 
+def test_where_pages_are_served(tmp_path: Path) -> None:
+    found = loaded(tmp_path, "[screens]\nport = 0\n")
+    assert found.screens == ScreensPlace(0)
+    assert list(lines(found)) == ["screens at any free port of 127.0.0.1"]
+    text = '[screens]\nport = 8024\nlisten = "::1"\ncertificate = "c"\nkey = "k"\ntexts = "t"\n'
+    found = loaded(tmp_path, text)
+    files = (tmp_path / one for one in "ckt")
+    assert found.screens == ScreensPlace(8024, "::1", *files)
+    assert list(lines(found)) == ["screens at [::1]:8024, behind a certificate"]
+
+
 def test_a_socket_without_ports(tmp_path: Path) -> None:
     found = loaded(tmp_path, '[control]\nsocket = "s"\n').control
     assert found == ControlPlace(tmp_path / "s", None, None)
+
+
+def at_ports(shoe: str, shuffler: str) -> str:
+    one = f'[devices.shoe]\nserial = "S"\nport = "{shoe}"\n'
+    return f'{one}[devices.shuffler]\nserial = "T"\nport = "{shuffler}"\n'
 
 
 @pytest.mark.parametrize(
@@ -182,6 +199,14 @@ def test_a_socket_without_ports(tmp_path: Path) -> None:
         (
             '[devices.shoe]\nserial = "S"\n[devices.shuffler]\nserial = "S"\n',
             "devices: 2 devices have the serial number S; allowed: one for each",
+        ),
+        (
+            at_ports("serial:/dev/ttyACM0", "/dev/./ttyACM0"),
+            "devices: 2 devices have the port /dev/ttyACM0; allowed: one for each",
+        ),
+        (
+            at_ports("adapter:X9", "adapter:X9"),
+            "devices: 2 devices have the port adapter:X9; allowed: one for each",
         ),
         (
             '[devices]\nstations = "no"\n[devices.shoe]\nserial = "S"\n',
@@ -270,6 +295,18 @@ def test_a_socket_without_ports(tmp_path: Path) -> None:
             '[control]\nsocket = "s"\nhost = "0.0.0.0"\n',
             "control.host: is no key of this table; allowed: socket, port, metrics_port",
         ),
+        ("[screens]\n", "screens.port: is missing; allowed: 1024 to 65535; 0: any free one"),
+        ("[screens]\nport = 80\n", "screens.port: 80 cannot stand here; allowed: 1024 to 65535"),
+        ("[screens]\nport = false\n", "screens.port: false cannot stand here"),
+        ('[screens]\nport = 0\nhost = "x"\n', "screens.host: is no key of this table"),
+        (
+            '[control]\nsocket = "s"\nport = 8021\n[screens]\nport = 8021\n',
+            "screens.port: 8021 is the control port already; allowed: another port",
+        ),
+        (
+            '[control]\nsocket = "s"\nmetrics_port = 8021\n[screens]\nport = 8021\n',
+            "screens.port: 8021 is the port for metrics already; allowed: another port",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(text: str, words: str, tmp_path: Path) -> None:
@@ -305,14 +342,16 @@ def test_in_words_and_as_data(tmp_path: Path) -> None:
     assert data["devices"]["stations"][1]["serial"] == "ST-2"
     assert data["record"]["day_starts"] == 390
     assert list(lines(NO_EQUIPMENT)) == []
-    nothing = dict.fromkeys(("devices", "record", "keys", "people", "control"))
+    nothing = dict.fromkeys(("devices", "record", "keys", "people", "control", "screens"))
     assert as_json(NO_EQUIPMENT) == nothing
 
 
 def test_the_examples_can_be_served_beside_each_other() -> None:
-    places = [load_table(name).equipment.control for name in sorted(installed("table"))]
+    tables = [load_table(name).equipment for name in sorted(installed("table"))]
+    places = [one.control for one in tables]
     ports = [port for one in places if one for port in (one.port, one.metrics_port)]
-    assert len(set(ports)) == len(ports) == 2 * len(places)
+    ports += [one.screens.port for one in tables if one.screens]
+    assert len(set(ports)) == len(ports) == 3 * len(places)
     assert len({one.socket for one in places if one}) == len(places)
 
 

@@ -30,7 +30,7 @@ from controller.table.people_forms import People, key_bytes, people_bytes
 from controller.table.serving import parts_of
 from drivers.key_store import KeyStore, Paired
 from firmware_protocol.enums import DeviceClass
-from tests.table.house import KEY, everybody, put
+from tests.table.house import KEY, everybody, history_of, put
 
 ROOT: Final = Path(__file__).parents[2]
 NAME: Final = "house-1"
@@ -217,6 +217,7 @@ def _house(place: Path, ports: tuple[int, int]) -> Iterator[House]:
     made.file.write_text(TABLE.format(place=place, port=ports[0], metrics=ports[1]))
     fill_keys(made.keys, place / "surveillance")
     put(made.people, people_bytes(People(KEY, everybody())))
+    put(made.people.with_name("people.json.history.jsonl"), history_of(everybody()))
     (place / "ports").mkdir()
     ends = [os.openpty() for _ in range(2)]
     try:

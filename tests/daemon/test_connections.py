@@ -11,7 +11,8 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from controller.daemon import connections
-from controller.daemon.servers import Server
+from controller.daemon.connections import SPARE
+from controller.daemon.servers import MOST_CONNECTIONS, Server
 from tests.daemon.rig import until
 
 ASKS = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -26,12 +27,12 @@ async def answers(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[tuple[Server, tuple[str, int]]]:
+async def served(most: int = MOST_CONNECTIONS) -> AsyncIterator[tuple[Server, tuple[str, int]]]:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         listening.setblocking(False)
-        server = Server(answers, [listening])
+        server = Server(answers, [listening], most=most)
         running = asyncio.create_task(server.run_until_stopped())
         await server.answering.wait()
         try:
@@ -104,3 +105,33 @@ def test_who_reads_after_all_keeps_the_line(monkeypatch: pytest.MonkeyPatch) -> 
             writer.close()
 
     asyncio.run(main())
+
+
+def test_there_are_never_so_many_that_files_cannot_be_opened() -> None:
+    """Who comes beyond all measure is let go of at once, without a word."""
+
+    async def main() -> None:
+        async with served(most=3) as (server, place):
+            lines = [socket.create_connection(place) for _ in range(3 + SPARE + 10)]
+            try:
+                count = len(server.server_state.connections)
+                await until(lambda: len(server.server_state.connections) == 3 + SPARE)
+                assert count <= 3 + SPARE
+                for one in lines:
+                    one.setblocking(False)
+                await until(lambda: sum(_over(one) for one in lines) == 10)
+            finally:
+                for one in lines:
+                    one.close()
+            await until(lambda: not server.server_state.connections)
+
+    asyncio.run(main())
+
+
+def _over(line: socket.socket) -> bool:
+    try:
+        return line.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True

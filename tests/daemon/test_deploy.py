@@ -16,6 +16,7 @@ import pytest
 from controller import cli
 from controller.cli import main
 from controller.config.loader import load_table
+from controller.config.screens_place import ScreensPlace
 from controller.daemon import exits
 from controller.daemon.cli import STOP_WITHIN
 from controller.daemon.watchdog import SHARE
@@ -93,7 +94,7 @@ def test_the_page_installs_a_table(
     home, table = tmp_path / "var", tmp_path / "blackjack-1.toml"
     home.mkdir(mode=0o700)
     example = (DEPLOY / "../tables/blackjack-1.toml").read_text(encoding="utf-8")
-    (changed,) = blocks("toml")
+    changed, elsewhere = blocks("toml")
     head = example[: example.index("# Directories start from")]
     table.write_text(head + changed)
     ran = []
@@ -123,6 +124,11 @@ def test_the_page_installs_a_table(
     found = load_table(table).equipment
     assert found.keys == Path(PLACE) / "keys"
     assert found.people == Path(PLACE) / "people.json"
+    assert found.screens == ScreensPlace(8031)
+    table.write_text((head + changed).partition("[screens]")[0] + elsewhere)
+    screens = load_table(table).equipment.screens
+    assert screens is not None
+    assert (screens.listen, screens.certificate) == ("10.0.0.7", Path("/etc/holecard/tls.pem"))
 
 
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)
@@ -144,7 +150,7 @@ def test_the_page_knows_every_figure() -> None:
 
 def test_the_page_knows_every_code() -> None:
     codes = {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)}
-    assert codes == {exits.EXIT_OK, 1, 2, exits.EXIT_FAULT, exits.EXIT_RECORD}
+    assert codes == {exits.EXIT_OK, 1, 2, exits.EXIT_FAULT, exits.EXIT_RECORD, exits.EXIT_AT_ONCE}
 
 
 def test_they_are_in_the_wheel() -> None:

@@ -134,6 +134,19 @@ def test_a_port_that_is_not_there(made: House) -> None:
     assert made.look("ports").verdict == "ok"
 
 
+def test_a_port_that_another_device_has(made: House) -> None:
+    """By whichever name it is called."""
+    ports = made.place / "ports"
+    terminal = (ports / "shoe").readlink()
+    (ports / "station").rename(ports / "kept")
+    (ports / "station").symlink_to(terminal)
+    (problem,) = made.look("ports").problems
+    assert problem.what == f"station ST-1: its port is that of shoe SH-1: {terminal}"
+    assert "[devices], stations" in problem.mend
+    (ports / "kept").replace(ports / "station")
+    assert made.look("ports").verdict == "ok"
+
+
 def test_a_port_that_is_a_file(made: House) -> None:
     file = made.place / "ports" / "file"
     file.write_text("no port")

@@ -57,6 +57,28 @@ def test_people_whose_pins_went_through_another_key(made: House) -> None:
     assert "another key" in made.problem("people").what
 
 
+def test_people_who_are_not_what_their_history_says(made: House) -> None:
+    assert made.look("history").verdict == "ok"
+    data = made.people.read_bytes()
+    made.people.write_bytes(data.replace(b'"Bo Chan"', b'"Bob Chance"'))
+    problem = made.problem("history")
+    assert problem.grade == "warning"
+    assert problem.what == (
+        "F-2 is Bob Chance (floor) in the file; by the history Bo Chan (floor), "
+        "since 2027-01-15T08:00:00Z, by Ann Lee and Bo Chan"
+    )
+    assert problem.mend.startswith("ask the people who are named there")
+    made.people.write_bytes(data)
+    made.people.with_name("people.json.history.jsonl").unlink()
+    assert "history.jsonl is not there" in made.problem("history").what
+
+
+def test_of_a_whole_house_without_a_history_a_few_are_told(made: House) -> None:
+    put(made.people.with_name("people.json.history.jsonl"), b"")
+    problems = made.look("history").problems
+    assert (len(problems), problems[-1].what) == (6, "and 4 more of that")
+
+
 def _only(made: House, *who: str) -> None:
     every = {
         "D-17": person("D-17", "Ann Lee", ("dealer",)),

@@ -157,6 +157,86 @@ def test_an_end_that_takes_too_long_is_one_all_the_same(tmp_path: Path) -> None:
         assert "holecard: it did not end in time" in daemon.rest()[1]
 
 
+SLOW_START = """
+import os, time
+from controller.daemon.notify import Notify
+from controller.table import running
+opens = running.open_record
+def slow(*args):
+    Notify(os.environ).tell("STATUS=reads its record")
+    end = time.monotonic() + {seconds}
+    while time.monotonic() < end:  # as one does that is read: nothing else has a turn
+        sum(range(1000))
+    return opens(*args)
+running.open_record = slow
+cli.STOP_WITHIN = {within}
+"""
+"""A record of millions of entries."""
+
+
+def test_a_start_that_takes_long_has_the_time_that_it_needs(tmp_path: Path) -> None:
+    """Only an end has a deadline."""
+    file = furnished(tmp_path)
+    patch = SLOW_START.format(seconds=2.0, within=0.2)
+    with child(file, command=broken(patch)) as daemon:
+        daemon.until_told("READY=1")
+        assert "STATUS=reads its record" in daemon.told
+        daemon.process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_end_that_is_asked_for_during_a_start_is_one_in_good_order(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    file = furnished(tmp_path)
+    with child(file, command=broken(SLOW_START.format(seconds=0.5, within=60))) as daemon:
+        daemon.until_told("STATUS=reads its record")
+        daemon.signal(number)
+        assert daemon.code() == 0
+        assert "Traceback" not in daemon.rest()[1]
+    assert len(whats(tmp_path, "closed")) == 1
+    right(tmp_path)
+
+
+def test_a_start_that_is_to_end_and_does_not_come_to_it(tmp_path: Path) -> None:
+    file = furnished(tmp_path)
+    with child(file, command=broken(SLOW_START.format(seconds=600, within=0.3))) as daemon:
+        daemon.until_told("STATUS=reads its record")
+        daemon.signal(signal.SIGTERM)
+        assert daemon.code() == 74
+        assert "holecard: it did not end in time" in daemon.rest()[1]
+    assert not (tmp_path / "record" / "00000001.seg").exists()
+
+
+LOADING = (
+    sys.executable,
+    "-c",
+    """
+import os, sys, time
+from controller import cli
+from controller.daemon.notify import Notify
+def slow(command):
+    Notify(os.environ).tell("STATUS=loads")
+    time.sleep(600)
+cli._load = slow
+sys.exit(cli.main())
+""",
+    "serve",
+)
+"""The command while its modules are loaded."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_stop_before_it_has_begun(number: signal.Signals, tmp_path: Path) -> None:
+    file = furnished(tmp_path)
+    with child(file, command=LOADING) as daemon:
+        daemon.until_told("STATUS=loads")
+        daemon.signal(number)
+        assert daemon.code() == 0
+        assert daemon.rest() == ("", "")
+    assert not (tmp_path / "record").exists()
+
+
 def test_a_fault_of_ours_is_70_and_says_where(tmp_path: Path) -> None:
     file = furnished(tmp_path)
     patch = "async def run(self): raise KeyError('a defect')\npeople_news.PeopleNews.run = run"

@@ -17,8 +17,9 @@ from controller.audit.problems import Failed, InUse, NoRoom, OtherTable, RecordP
 from controller.audit.records import Appended, Entry
 from controller.config.loader import load_table
 from controller.daemon import exits
+from controller.daemon.metrics import Metrics
 from controller.daemon.people_news import PeopleNews
-from controller.daemon.serving import Tells, serve
+from controller.daemon.serving import Tells, _watched, serve
 from controller.rules.problem import UsageProblem
 from controller.table.mending import Mending
 from controller.table.parts import World
@@ -26,7 +27,9 @@ from controller.table.running import RunningTable
 from controller.table.serving import parts_of
 from hil import api_client
 from hil.api_client import Api
+from tests.audit.dealing import boot
 from tests.daemon.rig import free_port, furnished, right, run_once, served, whats
+from tests.procedure.random_games import game_with
 from tests.table.house import PINS
 
 
@@ -286,6 +289,28 @@ def test_a_disk_that_fails_ends_it_with_the_first_cause(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
     run_once(tmp_path / "table.toml")
     right(tmp_path)
+
+
+def test_a_record_that_fails_after_the_loop_has_ended_is_told_to_who_writes_it(
+    tmp_path: Path,
+) -> None:
+    """Nobody waits for it any more, and nobody is in its way."""
+    told: list[Failed] = []
+    heard: list[Callable[[Failed], None]] = []
+
+    def write(log: Log, failed: Callable[[Failed], None]) -> Book:
+        heard.append(failed)
+        return Book(log, failed)
+
+    async def main() -> None:
+        world = _watched(World(write=write), Metrics("real-1"), asyncio.Event())
+        log = boot(tmp_path / "record", game_with("classic", {}))
+        await world.write(log, told.append).close()
+
+    asyncio.run(main())
+    problem = Failed(tmp_path, OSError(errno.EIO, "the disk has failed"))
+    heard[0](problem)
+    assert told == [problem]
 
 
 def test_a_disk_without_room_holds_the_table_until_there_is_some(tmp_path: Path) -> None:

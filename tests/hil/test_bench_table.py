@@ -36,7 +36,7 @@ from hil.table.table_file import example
 NAMES = {
     *("cards", "raw_p50", "raw_p99", "echo_p50", "echo_p99", "card_p50", "card_p99"),
     *("card_ratio_p50", "card_ratio_p99", "memory_0", "memory_1", "memory_2", "memory_growth"),
-    *("round_rate", "idle", "start", "start_long", "start_ratio"),
+    *("watched_p50", "watched_p99", "round_rate", "idle", "start", "start_long", "start_ratio"),
 }
 
 

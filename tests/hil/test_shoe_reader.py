@@ -24,8 +24,8 @@ from hil.device import cards, shoe, shoe_reader
 from hil.device.hands import Defect, Draw, Load, Retract
 from hil.device.parts import Refuse
 from hil.device.shoe import Shoe
-from tests.hil.desk import EPOCH
-from tests.hil.shoe_table import ONE_MS, cannot, draw, names, table
+from tests.hil.desk import EPOCH, Scene
+from tests.hil.shoe_table import ONE_MS, OPEN, cannot, draw, names, table
 
 # --- what the reader makes of a card --------------------------------------------------------
 
@@ -44,6 +44,29 @@ def test_a_doubtful_card_has_an_alternative() -> None:
     assert (unsure.confidence, unsure.alternative) == (79, cards.number("As"))
     assert isinstance(zero, CardRead)
     assert zero.confidence == 0
+
+
+def test_batches_take_turns_by_their_backs() -> None:
+    """Over power cuts too; what was loaded and not dealt is the same batch again."""
+    scene = table(load=Load(decks=1))
+    backs = [_back(scene)]
+    scene.do(Load(decks=1))
+    scene.do(Load(decks=1))
+    scene.restart()
+    scene.call(OPEN)
+    backs.append(_back(scene))
+    for load in (Load(decks=1), Load(decks=1, back=9), Load(decks=1, back=9), Load(decks=1)):
+        scene.do(load)
+        backs.append(_back(scene))
+    assert backs == [1, 2, 1, 9, 9, 1]
+
+
+def _back(scene: Scene) -> int:
+    """As the reader tells it of the next card."""
+    (read,) = draw(scene)
+    assert isinstance(read, CardRead)
+    assert scene.look()["back"] == read.back
+    return read.back
 
 
 @pytest.mark.parametrize("card", cards.NAMES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from controller.procedure.engine import Procedure
 from controller.procedure.events import Event
 from controller.procedure.game import Game
 from controller.procedure.row import Decision, Refused
@@ -27,15 +28,19 @@ class Differs(AssertionError):
 
 
 class Both:
-    """Two engines as one: each has its own state, and every answer is compared."""
+    """Two engines as one: each has its own state, and every answer is compared; also what the first
+    one says before whether it would take the event."""
 
-    def __init__(self, first: Engine, second: Engine) -> None:
+    def __init__(self, first: Procedure, second: Engine) -> None:
         self.game = first.game
         self._first, self._second = first, second
         self._theirs = State()
 
     def step(self, s: State, event: Event, /) -> Decision | Refused:
+        takes = self._first.takes(s, event)
         one = self._first.step(s, event)
+        if takes is not isinstance(one, Decision):
+            raise Differs(f"{event} at {s}\ntakes: {takes}\n step: {one}")
         two = self._second.step(self._theirs, event)
         if one != two or type(one) is not type(two):
             raise Differs(f"{event} at {s}\n first: {one}\nsecond: {two}")

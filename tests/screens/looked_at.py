@@ -27,6 +27,7 @@ from controller.screens.common.headers import Guarded
 from controller.screens.common.sessions import Clock, Links, Person, Sessions
 from controller.screens.common.texts import load
 from controller.screens.review.app import Review, application, pages_of
+from controller.screens.review.by_link import ByLink
 from controller.screens.review.source import Beside
 from controller.sim.games import game_of_table
 from tests.audit.dealing import TABLE, Dealing
@@ -183,7 +184,7 @@ class Looking:
         self.sessions = Sessions(ended=self.ended.append, **clocks)
         self.links = Links(**clocks)
         self.review: Review = application(
-            self.source, pages_of(load()), self.sessions, self.links, scratch
+            self.source, pages_of(load()), ByLink(self.sessions, self.links), scratch
         )
         self.app = Guarded(self.review.app, (HOST,))
         self.browser = Browser(self.app)

@@ -13,7 +13,8 @@ from controller.audit.looks import looks_file
 from controller.screens.common.doors import Page
 from controller.screens.common.headers import HEADERS
 from controller.screens.common.sessions import IDLE, Person
-from controller.screens.review.app import EXPORTERS, FLOWS, PAGES, TRIES, Review
+from controller.screens.review.app import EXPORTERS, FLOWS, PAGES, Review
+from controller.screens.review.by_link import TRIES
 from controller.screens.review.house import House
 from tests.screens.looked_at import HERE, Answer, Browser, Looking
 
@@ -221,6 +222,7 @@ def test_files_of_the_pages_may_be_kept_and_no_others_are_there(looking: Looking
     found = sorted(set(re.findall(r'(?:href|src)="(/static/[^"]+)"', page)))
     assert [one.rpartition("/")[2] for one in found] == [
         "base.css",
+        "felt.css",
         "icon.svg",
         "replay.js",
         "review.css",

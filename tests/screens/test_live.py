@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -15,16 +16,20 @@ import httpx
 import pytest
 import uvicorn
 
+from controller.audit.following import Following
 from controller.audit.identity import identity_of
 from controller.audit.log import Log
 from controller.audit.opening import Opening
 from controller.audit.reading import records
-from controller.audit.records import By, Entry
+from controller.audit.records import Appended, By, Entry
 from controller.screens.common import serving
 from controller.screens.common.headers import HEADERS
 from controller.screens.review import live
+from controller.screens.review.running import Running
+from tests.api.at_api import at_api, run
 from tests.audit.dealing import TABLE
 from tests.audit.table import TABLE_KEY
+from tests.drivers.simulated import until
 from tests.screens.looked_at import Browser, Looking, Paced, dealt, mega, written
 
 ALONE: Final = serving.Place(serving.LOOPBACK, 0)
@@ -119,6 +124,56 @@ def test_what_is_written_comes_at_once(growing: Path, tmp_path: Path) -> None:
                 log.close()
             assert [one["seq"] for one in found] == list(range(last + 1, last + 1 + len(found)))
             assert found[-1]["who"] == "Flo"
+
+
+def test_what_is_not_known_to_be_on_the_disk_waits(
+    growing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "_EVERY", 0.02)
+    last = max(one.seq for _, one in records(growing))
+    durable = [last - 2]
+    with Looking(growing, tmp_path / "scratch") as looking:
+        monkeypatch.setattr(looking.source, "durable", lambda: durable[0])
+        browser = looking.enter()
+        with Served(looking) as served, streamed(served, browser, last - 3) as following:
+            assert following()[1]["seq"] == last - 2
+            assert following()[0] == "here"  # and not the one behind it, which is in the file
+            durable[0] = last
+            assert [following()[1]["seq"] for _ in range(2)] == [last - 1, last]
+
+
+def test_what_a_table_has_not_taken_yet_is_told_to_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            source = Running(at.table)
+            append, goes_on = at.room.book.append, asyncio.Event()
+
+            async def stalls(*entries: Entry) -> tuple[Appended, ...]:
+                made = await append(*entries)  # in the file; the disk has not answered yet
+                await goes_on.wait()
+                return made
+
+            taken = at.table.table.seq
+            known = live.Known(source, Following(source.record), None)
+            assert known.start == taken
+            assert list(known.more()) == []
+            monkeypatch.setattr(at.table.table, "_append", stalls)
+            note = Entry("note", By("floor", "Flo"), {"text": "chips counted"})
+            noting = asyncio.create_task(at.table.record(note))
+            await until(lambda: Following(source.record).where.seq > taken, 10)
+            assert list(known.more()) == []
+            late = live.Known(source, Following(source.record), None)
+            assert (late.start, list(late.more())) == (taken, [])
+            goes_on.set()
+            await noting
+            for one in (known, late):
+                told = [one.place.seq for one in one.more()]
+                assert told == list(range(taken + 1, at.table.table.seq + 1))
+                assert list(one.more()) == []
+
+    run(main())
 
 
 def test_a_stream_ends_with_its_session(

@@ -12,6 +12,7 @@ from controller.screens.common.headers import Guarded
 from controller.screens.common.sessions import Links, Sessions
 from controller.screens.common.texts import load
 from controller.screens.review.app import PAGES, application, pages_of
+from controller.screens.review.by_link import ByLink
 from controller.screens.review.source import Beside
 from tests.screens.looked_at import EVE, HOST, Browser
 
@@ -22,7 +23,7 @@ def test_every_link_stays_under_the_path(place: Path, tmp_path: Path) -> None:
     source = Beside(place)
     source.begin(lambda words: None)
     links = Links()
-    review = application(source, pages_of(load(), BASE), Sessions(), links, tmp_path)
+    review = application(source, pages_of(load(), BASE), ByLink(Sessions(), links), tmp_path)
     whole = Starlette(routes=[Mount(BASE, review.app)])
     browser = Browser(Guarded(whole, (HOST,)))
     entered = browser.get(f"{BASE}/enter?word={links.make(EVE)}")

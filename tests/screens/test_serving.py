@@ -41,8 +41,11 @@ _WAIT: Final = 40
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    return certified(tmp_path_factory.mktemp("tls"))
+
+
+def certified(place: Path) -> tuple[str, str]:
     """A certificate of this machine, and its key."""
-    place = tmp_path_factory.mktemp("tls")
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "review")])
     now = datetime.now(UTC)

@@ -16,6 +16,7 @@ from controller.rules.problem import UsageProblem
 from controller.screens.common.sessions import Links, Sessions
 from controller.screens.common.texts import load
 from controller.screens.review.app import Review, application, pages_of
+from controller.screens.review.by_link import ByLink
 from controller.screens.review.facts import last_seq
 from controller.screens.review.source import Beside, beside
 from tests.screens.looked_at import EVE, Browser
@@ -32,7 +33,7 @@ def cases(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def looked_at(source: Beside, scratch: Path) -> tuple[Browser, Review]:
     source.begin(lambda words: None)
     links = Links()
-    review = application(source, pages_of(load()), Sessions(), links, scratch)
+    review = application(source, pages_of(load()), ByLink(Sessions(), links), scratch)
     browser = Browser(review.app)
     assert browser.get(f"/enter?word={links.make(EVE)}").status == 303
     browser.secret = browser.get("/about").secret

@@ -14,8 +14,17 @@ from controller.screens.common.texts import load
 ROOM = Path(__file__).parent.parent.parent / "controller" / "screens"
 _USED = re.compile(r"""\b(?:t|texts)\(\s*['"]([a-z_.]+)['"]""")
 _TURNED = re.compile(r"""text = "(turned\.[a-z_]+)\"""")
-_MADE = re.compile(r"""\bt\('([a-z_]+\.[a-z_]*)' ~""")
-"""A name of which a part is made by the page."""
+_MADE = re.compile(r"""\bt\('([a-z_]+\.[a-z_.]*)' ~|\bt\.under\('([a-z_.]+)'\)""")
+"""A name of which a part is made by the page, or a whole section that it takes."""
+_MADE_HERE = re.compile(r"""\btexts\(\s*f"([a-z_]+\.[a-z_.]*)\{""")
+"""The same, in a module."""
+
+
+def made() -> tuple[str, ...]:
+    """How names begin of which a part is made."""
+    pages = [a or b for file in ROOM.rglob("*.html") for a, b in _MADE.findall(file.read_text())]
+    modules = [one for file in ROOM.rglob("*.py") for one in _MADE_HERE.findall(file.read_text())]
+    return (*pages, *modules)
 
 
 def used() -> set[str]:
@@ -23,20 +32,20 @@ def used() -> set[str]:
     for file in (*ROOM.rglob("*.html"), *ROOM.rglob("*.py")):
         text = file.read_text()
         found |= {*_USED.findall(text), *_TURNED.findall(text)}
-        found |= set(re.findall(r'"((?:problem)\.[a-z_]+)"', text))
+        found |= set(re.findall(r'"((?:problem|doors)\.[a-z_]+)"', text))
     return found
 
 
 def test_every_text_that_is_used_is_there() -> None:
     texts = load()
-    made = tuple(one for file in ROOM.rglob("*.html") for one in _MADE.findall(file.read_text()))
-    assert made
-    assert not {name for name in used() if not texts.has(name) and name not in made}
+    begins = made()
+    assert begins
+    assert not {name for name in used() if not texts.has(name) and name not in begins}
 
 
 def test_every_text_that_is_there_is_used() -> None:
-    made = tuple(one for file in ROOM.rglob("*.html") for one in _MADE.findall(file.read_text()))
-    rest = {name for name in load().names if not name.startswith(made)} - used()
+    begins = made()
+    rest = {name for name in load().names if not name.startswith(begins)} - used()
     assert not rest
 
 
@@ -87,7 +96,7 @@ def test_the_files_of_the_pages_go_with_the_package() -> None:
     """Their kinds are packed, as pyproject says."""
     pyproject = (ROOM.parent.parent / "pyproject.toml").read_text()
     kinds = {file.suffix for file in ROOM.rglob("*") if file.is_file()} - {".py", ".pyc"}
-    assert kinds == {".html", ".css", ".js", ".svg", ".toml"}
+    assert kinds == {".html", ".css", ".js", ".png", ".svg", ".toml"}
     for kind in kinds:
         assert f'"**/*{kind}"' in pyproject
     assert files("controller.screens.common").joinpath("texts.toml").is_file()

@@ -14,7 +14,7 @@ from msgspec.json import encode
 
 from controller.audit.records import Entry, Moment, Record
 from controller.table.people_file import PeopleFile
-from controller.table.people_forms import HouseRole, People, Person, key_bytes, people_bytes
+from controller.table.people_forms import Change, HouseRole, People, Person, key_bytes, people_bytes
 from controller.table.pins import Cost, PeopleKey
 
 CHEAP: Final = Cost(8, 1, 1)
@@ -72,6 +72,17 @@ def house(place: Path, people: Sequence[Person] | None = None, cost: Cost = CHEA
     every = everybody(cost) if people is None else tuple(people)
     put(file.file, people_bytes(People(KEY, every)))
     return file
+
+
+def history_of(people: Sequence[Person]) -> bytes:
+    """How they came there."""
+    lines = [Change(AT, "added", TWO, "root", one.badge, one.name, one.roles) for one in people]
+    lines += [
+        Change(AT, "disabled", TWO, "root", one.badge, one.name, one.roles)
+        for one in people
+        if one.disabled
+    ]
+    return b"".join(one.encode() for one in lines)
 
 
 def put(file: Path, data: bytes, mode: int = 0o600) -> None:

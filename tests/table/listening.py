@@ -54,7 +54,7 @@ def ear(**house: object) -> Ear:
 
 
 def taking(listens: Ear, seats: tuple[int, ...] = (1, 2, 3)) -> Taking:
-    return Taking(LIVE, listens, PROCEDURE, seats)
+    return Taking(LIVE, listens, PROCEDURE.takes, seats)
 
 
 def source(device: Device = "shoe", seq: int = 9) -> Source:

@@ -35,6 +35,10 @@ from tests.procedure.random_games import game_with
 from tests.table.serving import Served, right, whole
 from tests.table.simulated_table import DEALER, FLOOR, SECOND, AtTable, Room, ready, room
 
+WAY_ON: Final = (
+    " - goes on once nothing is wrong with it, or the floor and a second person accept its counters"
+)
+"""Of a device that is waited for."""
 HOUSES: Final = ("default", "strict")
 BURNED: Final = ("2c", "3c", "4c")
 """The first cards of a shoe go to the discard rack: one in the default house, three in the strict

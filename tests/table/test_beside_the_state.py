@@ -118,7 +118,7 @@ HOUSE = House(standing=STANDING)  # type: ignore[arg-type]
 
 
 def buttons(s: State, seat: int, house: House = HOUSE) -> ButtonMask:
-    return open_to(GAME, house, PROCEDURE.step, s, seat)
+    return open_to(GAME, house, PROCEDURE.takes, s, seat)
 
 
 def test_exactly_what_the_procedure_takes_is_armed() -> None:
@@ -344,8 +344,10 @@ def test_order_is_looked_at_as_cards_come() -> None:
     listens = ear()
     table = taking(listens)
     s = next(s for s in states() if s.step is Step.HAND_CARD and s.spare is None and not s.lost)
-    run = tuple(Face(pos, pos + 12, 1) for pos in range(1, 7))
-    stands = Now(replace(s, seen=0), recall=Recall(loading=1, last=6, faces=run, back=1))
+    recall = Recall(loading=1, last=6, back=1)
+    for pos in range(1, 7):
+        recall = recall.with_face(Face(pos, pos + 12, 1))
+    stands = Now(replace(s, seen=0), recall=recall)
     told = card(7 + 12, pos=7)
     taken = table.take(stands, hear(listens, stands, told, source()), source().cursor)
     events = [one.event for one in taken.answered]
@@ -354,7 +356,7 @@ def test_order_is_looked_at_as_cards_come() -> None:
     known = replace(stands, recall=replace(stands.recall, alarmed=frozenset({"factory_order"})))
     found = hear(listens, known, told, source())
     assert [type(event) for event in found.events] == [e.CardDrawn]
-    assert all(one.card + 1 == other.card for one, other in pairwise(run))
+    assert all(one.card + 1 == other.card for one, other in pairwise(recall.faces))
 
 
 def test_a_reader_s_twin_waits_until_no_card_lies_face_down() -> None:

@@ -15,7 +15,8 @@ from controller.rules.rulings import Way
 from controller.table.hearing import House
 from drivers.station import LEASE_MS
 from hil.device.hands import Chord, Freeze, LetGo, Plug, Press
-from hil.table.robot import BUTTONS, mechanism
+from hil.table.before import mechanism
+from hil.table.saying import BUTTONS
 from tests.drivers.simulated import until
 from tests.table.serving import run
 from tests.table.telling import Setting, Told, opened

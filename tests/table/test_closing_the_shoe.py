@@ -24,6 +24,7 @@ from tests.table.serving import run, whole
 from tests.table.simulated_table import FLOOR, SECOND, SHOE, room
 from tests.table.telling import (
     BURNED,
+    WAY_ON,
     Setting,
     Told,
     entered,
@@ -50,7 +51,7 @@ def of(out: int, seen: int, **more: Any) -> dict[str, Any]:
 def batch(back: int) -> Iterator[None]:
     """Cards with this back are pulled over the reader."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shoe_reader, "HOUSE_BACK", back)
+        patch.setattr(shoe_reader, "back_of", lambda inside: back)
         yield
 
 
@@ -235,7 +236,7 @@ def test_a_shoe_that_was_loaded_while_its_cable_was_out(tmp_path: Path) -> None:
             t.room.shoe.hand(Load(decks=1, seed=9))
             t.room.shoe.hand(Plug(connected=True))
             await until(lambda: t.whats("device")[-1] == "ShoeLoaded", 10)
-            t.shows("Stop dealing - device lost, cards were put in")
+            t.shows(f"Stop dealing - device lost, cards were put in{WAY_ON}")
             await until(lambda: t.table.supervisor(SHOE).state is LinkState.READY, 10)
             assert await t.refuses("FeltConfirmed") == "felt_not_asked"
             with pytest.raises(CannotDo, match="locked"):

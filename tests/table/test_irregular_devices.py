@@ -21,7 +21,7 @@ from tests.procedure.random_games import game_with
 from tests.table.irregular import CASES, Case, holds, irregular
 from tests.table.serving import right, run
 from tests.table.simulated_table import FLOOR, SECOND, room
-from tests.table.telling import BOTH, CARDS, HOUSES, Told, telling
+from tests.table.telling import BOTH, CARDS, HOUSES, WAY_ON, Told, telling
 
 WON = {1: 1000, 2: 0}
 VOID = {1: 0, 2: 0}
@@ -32,7 +32,7 @@ CHECK = (Way.DEVICE_CHECK,)
 async def gone(t: Told, way: Way, why: str) -> None:
     """What is shown of a shoe that has a part in the outcome, and what the house does then."""
     t.shows(
-        default=f"Stop dealing - device lost, {why}",
+        default=f"Stop dealing - device lost, {why}{WAY_ON}",
         strict=f"Floor: rule on device lost, {why} - wait for the device, or void the round{TWO}",
     )
     assert t.facts(Informed)[-1] == Informed("floor", "device_lost", 0, why)
@@ -129,7 +129,7 @@ async def test_a_shoe_that_is_gone_when_it_is_to_be_loaded(t: Told, way: Way) ->
     await t.to_step(Step.LOADING)
     await t.does("ShoeLoaded", count=312)
     t.shows(
-        default="Stop dealing - device lost",
+        default=f"Stop dealing - device lost{WAY_ON}",
         strict=f"Floor: rule on device lost - wait for the device{TWO}",
     )
     await t.ruled(Odd.DEVICE_LOST, way)
@@ -153,7 +153,7 @@ async def test_a_shuffler_that_loses_its_power(t: Told, way: Way) -> None:
     shuffler.hand(Power(off_ms=300))
     await until(lambda: bool(t.state.lost), 20)
     t.shows(
-        default="Stop dealing - device lost, its shuffle was broken off",
+        default=f"Stop dealing - device lost, its shuffle was broken off{WAY_ON}",
         strict="Floor: rule on device lost, its shuffle was broken off - wait for the device" + TWO,
     )
     await t.ruled(Odd.DEVICE_LOST, way)

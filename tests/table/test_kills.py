@@ -2,7 +2,7 @@
 
 Before the record is written, and after it but before anybody hears of it: what a device told comes
 again and is not taken twice, what people did is asked for again, what was done is not done twice.
-Every eighth record here and every payment, and all of them in tests/campaigns.
+Every twelfth record here and every payment, and all of them in tests/campaigns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from controller.procedure.effects import Prompt
 from controller.table.shown import PAYMENTS
 from tests.table.killing import Ended, dealt
 
-STEP = 8
+STEP = 12
 
 
 @pytest.fixture(scope="module")

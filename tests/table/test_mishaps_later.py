@@ -14,7 +14,9 @@ from controller.procedure import events as e
 from controller.procedure.effects import Prompt
 from controller.procedure.states import Step
 from controller.table.items import Stopped
+from controller.table.links import GRACE
 from controller.table.sent_acts import BadAct
+from controller.table.starting import NONE_RUNS
 from controller.table.table import SLOW
 from hil.device.hands import (
     Draw,
@@ -28,8 +30,8 @@ from hil.device.hands import (
 )
 from hil.table.robot import Said, lit, mechanism
 from tests.drivers.simulated import until
-from tests.table.serving import right, run, serving
-from tests.table.simulated_table import DEALER, FLOOR
+from tests.table.serving import right, run, served, serving
+from tests.table.simulated_table import DEALER, FLOOR, SHOE, room
 from tests.table.test_mishaps import CARDS, ROOMLESS, _ready
 
 
@@ -130,6 +132,55 @@ def test_a_start_that_was_refused_is_asked_for_again(tmp_path: Path) -> None:
     run(main())
 
 
+def test_a_shuffle_of_nothing_that_the_floor_plays_on_after(tmp_path: Path) -> None:
+    """Nothing shuffles then, and people are told what to do; also after a start."""
+
+    async def main() -> None:
+        async with room(tmp_path) as made:
+            async with served(made) as one:
+                await one.to_step(Step.SHUFFLE_NEEDED)
+                await one.robot.act("ShuffleStarted")
+                assert one.table.shuffle_problem == ""
+                await until(lambda: one.at(Step.HELD), 20)
+                assert one.state.holds[-1].detail == "312 missing, 0 extra"
+                assert one.table.shuffle_problem == ""
+                await one.robot.act("FloorRuled", "two", way="resume")
+                assert one.at(Step.SHUFFLING)
+                assert one.table.shuffle_problem == NONE_RUNS
+            async with served(made) as one:
+                assert one.at(Step.SHUFFLING)
+                assert one.table.shuffle_problem == NONE_RUNS
+                assert made.shuffler is not None
+                made.shuffler.hand(Put(decks=6))
+                await asyncio.sleep(0.1)
+                await one.table.shuffle_again(DEALER)
+                assert one.table.shuffle_problem == ""
+                await until(lambda: one.at(Step.LOADING), 10)
+                assert one.table.shuffle_problem == ""
+            right(made)
+
+    run(main())
+
+
+def test_a_shuffle_that_runs_on_while_the_floor_is_called(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as one:
+            await one.to_step(Step.SHUFFLE_NEEDED)
+            assert one.room.shuffler is not None
+            one.room.shuffler.hand(Pace(shuffle_ms=20_000))
+            one.room.shuffler.hand(Put(decks=6))
+            await one.robot.act("ShuffleStarted")
+            await asyncio.sleep(1)
+            await one.robot.act("FloorCalled", seat=0)
+            assert one.at(Step.HELD)
+            await one.robot.act("FloorRuled", "floor", way="resume")
+            assert (one.at(Step.SHUFFLING), one.table.shuffle_problem) == (True, "")
+            await until(lambda: one.at(Step.LOADING), 30)
+        right(one.room)
+
+    run(main())
+
+
 def _technician() -> e.Actor:
     return e.Actor("technician", "Tim")
 
@@ -213,6 +264,7 @@ def test_a_disk_that_stalls(seconds: float, tmp_path: Path) -> None:
             await until(lambda: one.state.dealt == 3, 60)
             await until(lambda: not one.table.shown.stopped, 60)
             assert one.table.table.waits == 0
+            await until(lambda: _ready(one, SHOE), GRACE)
             await one.to_end()
             assert one.state.lost == ()
         right(one.room)

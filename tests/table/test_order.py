@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from random import Random
 
@@ -10,13 +10,21 @@ import pytest
 
 from controller.rules.cards import DECK, RANK, SUIT, Card
 from controller.table import order
-from controller.table.order import FALSE_ALARMS, NEIGHBOURS, ORDERS, PLACES, found, suspicious
+from controller.table.order import FALSE_ALARMS, NEIGHBOURS, ORDERS, PLACES
 
 SHOES = (1, 2, 6, 8)
 
 
 def lying(cards: Sequence[Card], first: int = 1) -> list[tuple[int, Card]]:
     return list(enumerate(cards, first))
+
+
+def found(faces: Iterable[tuple[int, Card]]) -> str | None:
+    return order.lying(faces).order
+
+
+def suspicious(faces: Iterable[tuple[int, Card]]) -> bool:
+    return found(faces) is not None
 
 
 def shuffled(decks: int, rng: Random) -> list[Card]:

@@ -1,15 +1,21 @@
-"""What is worked out once for every two cards says the same as asking for each of them."""
+"""What is worked out once for every two cards says the same as asking for each of them; and what is
+worked out card by card, as looking at all of them anew."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from controller.procedure import events as e
 from controller.rules.cards import DECK, RANK, SUIT, Card
-from controller.table.order import LONGEST_GAP, NEIGHBOURS, ORDERS, found
+from controller.table.order import LONGEST_GAP, NEIGHBOURS, ORDERS, lying
+from controller.table.recall import NOTHING_KNOWN
+from tests.table.simulated_table import DEALER
 
 RANKS_TOGETHER = sorted(DECK, key=lambda card: RANK[card])
 BEGINNINGS = (list(DECK), list(DECK)[::-1], RANKS_TOGETHER * 2, RANKS_TOGETHER[::-1], [0] * 60)
@@ -47,13 +53,36 @@ def share_of_neighbours(faces: Iterable[tuple[int, Card]]) -> float:
 def test_it_says_the_same(
     cards: list[Card], first: int, others: list[tuple[int, Card]], unseen: set[int]
 ) -> None:
-    lying = cards[first:] + cards[:first]
+    lie = cards[first:] + cards[:first]
     for place, card in others:
-        lying[place % len(lying)] = card
-    faces = [(place, card) for place, card in enumerate(lying, 1) if place not in unseen]
-    said = found(faces)
+        lie[place % len(lie)] = card
+    faces = [(place, card) for place, card in enumerate(lie, 1) if place not in unseen]
+    said = lying(faces).order
     if said == "too many neighbours":
         assert asked(faces) is None
         assert share_of_neighbours(faces) > NEIGHBOURS
     else:
         assert said == asked(faces)
+
+
+SEEN = st.builds(
+    lambda pos, card: {"what": "CardSeen", "pos": pos, "card": card, "back": 0},
+    st.integers(1, 30),
+    st.integers(0, 51),
+)
+BACK = st.builds(lambda pos: {"what": "CardRetracted", "pos": pos}, st.integers(1, 30))
+
+
+@given(st.lists(SEEN | BACK | st.sampled_from(["misread", "confirmed"]), max_size=40))
+def test_how_the_cards_lie_is_known_whatever_happened(happened: list[Any]) -> None:
+    """A card that comes before others, one that goes back, one that was another: they lie as they
+    would if all were looked at anew."""
+    known = NOTHING_KNOWN
+    for what in happened:
+        if what == "misread":
+            known = known.decided(e.CardMisread(DEALER), ())
+        elif what == "confirmed":
+            known = replace(known, entered=7).decided(e.CardConfirmed(DEALER), ())
+        else:
+            known = known.told(what)
+        assert known.lying == lying((face.pos, face.card) for face in known.faces)

@@ -38,7 +38,7 @@ ONE: Final = {"decks": 1}
 def batch(back: int) -> Iterator[None]:
     """Cards with this back are pulled over the reader."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shoe_reader, "HOUSE_BACK", back)
+        patch.setattr(shoe_reader, "back_of", lambda inside: back)
         yield
 
 
@@ -142,8 +142,8 @@ def test_batches_of_two_backs_take_turns(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path, BATCHES) as t:
             for back in (1, 2, 1):
-                with batch(back):
-                    await a_round(t)
+                await a_round(t)
+                assert t.table.table.now.recall.back == back
                 await shuffled(t)
                 assert t.at(Step.LOADING)
             assert "DeckSuspect" not in t.names()
@@ -159,7 +159,8 @@ def test_a_batch_that_is_not_the_other_one(tmp_path: Path) -> None:
             await a_round(t)
             await shuffled(t)
             await t.to(lambda s: len(s.seats) == 2)
-            await t.draws()
+            with batch(1):
+                await t.draws()
             assert t.names()[-2:] == ["CardDrawn", "DeckSuspect"]
             assert t.at(Step.HELD)
             await t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)

@@ -14,7 +14,7 @@ from controller.procedure.states import State
 from controller.table.arming import Arm, Arms
 from controller.table.outlets import LAMPS, REARM, RETRY, Outlets
 from controller.table.shown import Shown
-from controller.table.starting import Starting
+from controller.table.starting import NONE_RUNS, Starting
 from drivers.calls import CommandRefused, CommandUnanswered, NotReady
 from drivers.driver import ResultMissing
 from drivers.shuffler import InDoubt
@@ -267,6 +267,25 @@ def test_a_start_that_failed_is_people_s_to_ask_for_again(problem: Exception) ->
             assert (shuffler.tried, shuffler.looks) == (2, 1)
             assert shuffler.done == [("start", 6)]
             assert made.problem == ""
+
+    simulate(main())
+
+
+def test_a_start_that_fails_when_it_is_over_is_in_nobody_s_way() -> None:
+    """It stands in the record, and not before the dealer."""
+
+    async def main() -> None:
+        shuffler = Device(AWAY)
+        async with starting(shuffler) as (made, recorded):
+            made.want(6)
+            await asyncio.sleep(0)
+            made.over()
+            await asyncio.sleep(60)
+            assert (shuffler.tried, [one.kind for one in recorded]) == (1, ["fault"])
+            assert (made.problem, made.stands(shuffling=True)) == ("", "")
+            assert made.stands(shuffling=False) == NONE_RUNS
+            made.want(6)
+            assert made.stands(shuffling=False) == ""
 
     simulate(main())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +17,10 @@ from controller.procedure.events import Actor, PaymentApproved
 from controller.table.acts import act_of
 from controller.table.people_answers import Denied, Signed, Taken
 from controller.table.people_file import PeopleFile
+from controller.table.people_forms import Person
 from controller.table.pins import Cost
 from controller.table.signing_in import ACT_LIFE, dealer
-from tests.table.at_desk import SCREEN_1, WRONG, Desk, at, change
+from tests.table.at_desk import SCREEN_1, VOID, WRONG, Desk, at, change
 from tests.table.house import CHEAP, DEARER, PINS, house
 
 APPROVE: Final = act_of(PaymentApproved)
@@ -232,6 +234,79 @@ def test_who_was_disabled_is_signed_out(desk: Desk, file: PeopleFile) -> None:
 
     at(desk, work)
     assert desk.ledger.said()[1].endswith(b'"why":"disabled"}')
+
+
+def disabled(one: Person) -> Person:
+    return replace(one, disabled=True)
+
+
+def without_roles(one: Person) -> Person:
+    return replace(one, roles=("technician",))
+
+
+@pytest.mark.parametrize("badge", ["F-2", "D-18"])
+@pytest.mark.parametrize("make", [disabled, without_roles])
+def test_what_was_signed_lapses_with_who_signed_it(
+    desk: Desk, file: PeopleFile, badge: str, make: Callable[[Person], Person]
+) -> None:
+    """When the file is looked at, and for good: enabled again, they sign again."""
+
+    async def work() -> None:
+        await desk.void("F-2")
+        await desk.void("D-18", second=True)
+        former = file.read().find(badge)
+        change(file, badge, make)
+        assert await desk.desk.look_again(desk.time.now) == 0
+        change(file, badge, lambda _: former or make(_))
+        assert await desk.desk.look_again(desk.time.now) == 0
+        assert desk.take() == Denied("not authorised" if badge == "F-2" else "no second")
+
+    at(desk, work)
+
+
+def test_who_was_disabled_a_moment_ago_has_signed_for_nothing(desk: Desk, file: PeopleFile) -> None:
+    """Whoever does something asks for news first, which is none where the file is the same."""
+
+    async def work() -> None:
+        await desk.sign_in("D-17")
+        await desk.void("F-2")
+        await desk.void("D-18", second=True)
+        former = desk.desk.standing
+        assert await desk.desk.news(desk.time.now) is None
+        assert desk.desk.standing is former
+        for badge in ("F-2", "D-18", "D-17"):
+            change(file, badge, disabled)
+        assert await desk.desk.news(desk.time.now) is None
+        assert dealer(desk.desk.standing) is None
+        assert desk.take() == Denied("not authorised")
+        desk.desk.give_back(VOID, SCREEN_1, former, desk.time.now)
+        assert desk.take() == Denied("not authorised")
+
+    at(desk, work)
+
+
+def test_where_nobody_knows_who_may_sign_that_is_said(desk: Desk, file: PeopleFile) -> None:
+    async def work() -> None:
+        await desk.void("F-2")
+        await desk.void("D-18", second=True)
+        file.file.chmod(0o666)
+        for _ in range(2):
+            assert await desk.desk.news(desk.time.now) == Denied("unreadable")
+        file.file.chmod(0o600)
+        assert await desk.desk.news(desk.time.now) is None
+        assert isinstance(desk.take(), Taken)
+
+    at(desk, work)
+    assert len(desk.ledger.said("fault")) == 1
+
+
+def test_who_signs_in_finds_who_was_disabled_gone(desk: Desk, file: PeopleFile) -> None:
+    async def work() -> None:
+        await desk.sign_in("D-17")
+        change(file, "D-17", disabled)
+        assert isinstance(await desk.sign_in("D-18"), Signed)
+
+    at(desk, work)
 
 
 # --- costs that have changed ------------------------------------------------------------------

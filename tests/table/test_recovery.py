@@ -17,15 +17,20 @@ from controller.audit.sealing import opened_card
 from controller.procedure import events as e
 from controller.procedure.effects import Tell
 from controller.procedure.engine import Procedure
+from controller.procedure.row import Decision
 from controller.procedure.states import Step
+from controller.table.items import ANOTHER_CARD
 from controller.table.recovery import Recovered, recover
+from controller.table.sent_acts import NotThatCard, SaidTooOften
 from controller.table.vault import NotInVault
 from drivers.states import State as LinkState
 from hil.device.hands import Draw, Firmware, Ring
-from hil.table.robot import mechanism
+from hil.table.robot import card_of, mechanism
 from tests.drivers.simulated import until
 from tests.table.serving import Served, right, run, served, serving
 from tests.table.simulated_table import (
+    DEALER,
+    FLOOR,
     KEYS,
     SHOE,
     SURVEILLANCE,
@@ -276,6 +281,36 @@ def test_another_shoe_does_not_have_it(tmp_path: Path) -> None:
                 await until(lambda: table.shown.state.step is Step.DEVICE, 20)
             data = [msgspec.json.decode(record.data) for record in made.records("fault")]
             assert f"came from the shoe {SHOE}, and this is SH-2" in data[0]["detail"]
+
+    run(main())
+
+
+def test_a_start_forgets_no_card_that_was_said_wrongly(tmp_path: Path) -> None:
+    """Nobody ends the controller to try another two."""
+
+    def says(name: str) -> dict[str, object]:
+        return {"type": "ErrorCardExposed", "card": card_of(name)}
+
+    async def main() -> None:
+        async with room(tmp_path, "classic") as made:
+            async with served(made, None, *CARDS) as one:
+                await one.to_step(Step.TURN)
+                made.shoe.hand(Draw(force=True))
+                await until(lambda: one.state.spare is not None)
+                for name in ("Ks", "Kd"):
+                    with pytest.raises(NotThatCard):
+                        await one.table.act(says(name), DEALER)
+            assert {one.wrong for one in found(made).hidden} == {2}
+            async with served(made) as two:
+                await until(lambda: two.at(Step.FELT), 20)
+                await two.to_step(Step.TURN)
+                for name in ("Kc", "Tc"):
+                    with pytest.raises(SaidTooOften):
+                        await two.table.act(says(name), DEALER)
+                assert two.whats("fault") == [ANOTHER_CARD] * 2 + ["person"] * 2
+                done = await two.table.act(says("Tc"), FLOOR)
+                assert isinstance(done.answered[0].answer, Decision)
+            right(made)
 
     run(main())
 

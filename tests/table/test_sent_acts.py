@@ -17,6 +17,7 @@ from controller.procedure.events import Actor
 from controller.procedure.row import Decision, Refused
 from controller.procedure.states import Spare, State, Step
 from controller.table.hearing import Ear, Heard, Now
+from controller.table.items import CannotTake
 from controller.table.sent_acts import NAMES, BadAct, read_act
 from controller.table.taking import Taken
 from drivers.sealed import Sealed
@@ -256,6 +257,43 @@ def test_an_exposed_card_is_the_one_that_the_shoe_read() -> None:
         taken({"type": "ErrorCardExposed", "card": 41}, s, listens)
     assert "40" not in str(caught.value)
     found = taken({"type": "ErrorCardExposed", "card": 40}, s, listens)
+    assert isinstance(found.answered[0].answer, Decision)
+
+
+def wrong(card: int, s: State, listens: Ear, actor: Actor) -> str:
+    """What they are told."""
+    with pytest.raises(BadAct) as caught:
+        taken({"type": "ErrorCardExposed", "card": card}, s, listens, actor)
+    assert isinstance(caught.value, CannotTake)  # so it stands in the record
+    return str(caught.value)
+
+
+def test_nobody_finds_a_card_that_lies_face_down_by_trying() -> None:
+    listens, commitment = hidden(40)
+    s = next(s for s in states() if s.step is Step.TURN and s.spare is None and s.hole)
+    s = replace(s, spare=Spare(commitment), seen=0)
+    for card in (41, 42):
+        assert "the shoe has read another card than Ann says" in wrong(card, s, listens, DEALER)
+    # From here on the right one is not told from a wrong one.
+    told = {wrong(card, s, listens, DEALER) for card in range(52)}
+    assert told == {
+        "Ann is not asked which card it is any more, after wrong ones: the floor says it"
+    }
+    assert listens.vault.wrong(commitment) == 2
+    for card in (41, 43):
+        assert "the shoe has read another card than" in wrong(card, s, listens, FLOOR)
+    told = {wrong(card, s, listens, FLOOR) for card in range(52)}
+    (words,) = told
+    assert words.endswith("it stays face down, or the floor voids the round")
+
+
+def test_the_floor_says_which_card_it_is_after_the_dealer_s_wrong_ones() -> None:
+    listens, commitment = hidden(40)
+    s = next(s for s in states() if s.step is Step.TURN and s.spare is None and s.hole)
+    s = replace(s, spare=Spare(commitment), seen=0)
+    for card in (41, 42):
+        wrong(card, s, listens, DEALER)
+    found = taken({"type": "ErrorCardExposed", "card": 40}, s, listens, FLOOR)
     assert isinstance(found.answered[0].answer, Decision)
 
 

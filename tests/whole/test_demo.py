@@ -13,20 +13,26 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from controller.audit.verify import Verification
 from controller.cli import main
 from controller.config.loader import load_table
 from controller.procedure.effects import Prompt, Tell
+from controller.procedure.terms import Currency
 from hil import by_module
 from hil.front.sim import sole
 from hil.table import cli
-from hil.table.demo import MISHAPS, TABLES
-from hil.table.house import SHOE, House
+from hil.table.company import Company
+from hil.table.demo import MISHAPS, TABLES, Demo, Plan, everybody_bets, people_words
+from hil.table.house import DEALER, GUEST, SHOE, VISITED, House
 from hil.table.screen import pause_before, screen_for
+from hil.table.spectator import Tally
+from hil.table.table_file import example
 
 ROOT = Path(__file__).parents[2]
 ESCAPE = "\x1b"
@@ -167,12 +173,31 @@ def test_an_interrupt_ends_it_with_the_summary_so_far(
         _, complaint = child.communicate(timeout=60)
     assert complaint == b""
     assert child.returncode == 130
+    for told in ("Bench page", "Dealer's console", "Review", *(one.pin for one in VISITED)):
+        assert told in text
     assert f"{ESCAPE}[?25l" in text
     assert text.rindex(f"{ESCAPE}[?25h") > text.rindex(f"{ESCAPE}[?25l")  # the cursor is back
     summary = text.partition("Interrupted: the rounds so far")[2]
     assert "Mega 1" in summary
     assert "RIGHT" in summary
     assert served_from(folder) == []
+
+
+@pytest.mark.timeout(200)
+def test_a_record_that_is_damaged_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And says so, not what the daemon had to say the last time."""
+    house = House(tmp_path / "house")
+    house.make()
+    segments = house.record / "segments"
+    segments.mkdir(parents=True)
+    (segments / "00000001.seg").write_bytes(bytes(4096))
+    (tmp_path / "house" / "daemon.log").write_text('{"event": "of yesterday"}\n')
+    assert demo("--game", "classic", "--rounds", "1", "--dir", str(tmp_path / "house")) == 1
+    out, err = capsys.readouterr()
+    assert "00000001.seg" in err
+    assert "of yesterday" not in err
+    assert '{"' not in err
+    assert "RIGHT" not in out
 
 
 def test_two_demos_do_not_share_a_folder(
@@ -210,6 +235,7 @@ def test_a_folder_that_others_may_write_to_is_refused(
         ("--speed", "0", "0.1 to 1000, or fast"),
         ("--speed", "nan", "0.1 to 1000, or fast"),
         ("--speed", "slow", "0.1 to 1000, or fast"),
+        ("--page-port", "65536", "0 to 65535"),
     ],
 )
 def test_a_wrong_argument_says_what_is_allowed(
@@ -239,6 +265,70 @@ def test_what_goes_wrong_fits_only_where_it_can() -> None:
     assert not MISHAPS["classic"].fits(Prompt(Tell.DEAL, place="hole", count=2))
     assert MISHAPS["sf21x"].fits(Prompt(Tell.DECIDE, seat=3))
     assert not MISHAPS["sf21x"].fits(Prompt(Tell.DEAL, seat=3, count=2))
+
+
+# --- people at it ------------------------------------------------------------------------------
+
+
+class At(NamedTuple):
+    """A robot, and how many look at the bench page."""
+
+    deals: bool = True
+    alone: bool = True
+    looking: int = 0
+
+
+@pytest.mark.parametrize(
+    ("rounds", "played", "at", "next_game", "over"),
+    [
+        (2, 1, At(), False, False),
+        (2, 2, At(), False, True),
+        (2, 5, At(deals=False, alone=False), False, False),
+        (None, 2, At(), False, False),
+        (None, 3, At(), False, True),
+        (None, 9, At(alone=False), False, False),
+        (None, 9, At(looking=1), False, False),
+        (None, 1, At(alone=False, looking=1), True, True),
+        (None, 9, At(deals=False, alone=False), True, False),
+    ],
+)
+def test_a_game_is_over_when_nobody_wants_to_go_on(
+    rounds: int | None, played: int, at: At, next_game: bool, over: bool, tmp_path: Path
+) -> None:
+    plan = Plan(("mega", "classic"), rounds, 4, 1, 1.0, 0)
+    demo = Demo(plan, screen_for(io.StringIO(), plain=True), tmp_path)
+    demo.company.next_game = next_game
+    found: Any = at
+    assert demo.enough(played, found, found) is over
+
+
+def test_one_game_alone_goes_on_and_on(tmp_path: Path) -> None:
+    demo = Demo(
+        Plan(("mega",), None, 4, 1, 1.0, 0), screen_for(io.StringIO(), plain=True), tmp_path
+    )
+    found: Any = At()
+    assert not demo.enough(500, found, found)
+
+
+def test_who_deals_and_who_sits_is_told() -> None:
+    company = Company(4)
+    robot: Any = SimpleNamespace(dealer=SimpleNamespace(badge=DEALER.badge, name=DEALER.name))
+    guest: Any = SimpleNamespace(dealer=SimpleNamespace(badge=GUEST.badge, name=GUEST.name))
+    nobody: Any = SimpleNamespace(dealer=None)
+    assert people_words(company, robot) == "Ann Lee deals (robot)"
+    company.take(5)
+    company.take(2)
+    assert people_words(company, guest) == "Di Park deals - people at seat 2, 5"
+    company.trouble = "cards are stuck"
+    assert people_words(company, nobody).endswith("- waiting: cards are stuck")
+
+
+@pytest.mark.parametrize("table", TABLES.values())
+def test_each_seat_of_a_demo_has_a_standing_wager(table: str) -> None:
+    usual = example(table).standing["1"]
+    assert everybody_bets(example(table)).standing == {str(seat): usual for seat in range(1, 8)}
+    bare = replace(example(table), standing={})
+    assert everybody_bets(bare) == bare
 
 
 # --- screens -----------------------------------------------------------------------------------
@@ -271,6 +361,22 @@ def test_a_picture_moves_where_somebody_can_see_it(
     assert (screen.moving, screen.watched) == (moving, watched)
     screen.line("a line")
     assert stream.getvalue() == ("" if quiet else "a line\n")
+
+
+@pytest.mark.parametrize("columns", [12, 30, 48, 72, 80, 140])
+def test_no_money_of_the_summary_is_cut_off(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    stream = Terminal()
+    screen = screen_for(stream, plain=True)
+    tally = Tally("Blackjack 1", Currency(), rounds=7, seconds=10.0)
+    tally.wagers, tally.paid, tally.tokes, tally.for_dealers = 123456789, 98765432, 25000, 31500
+    cli._sum_up(screen, cli._table([tally, tally], interrupted=False))
+    shown = stream.getvalue()
+    assert "\N{HORIZONTAL ELLIPSIS}" not in shown
+    for words in ("Blackjack 1", "2520", "$1,234,567.89", "$987,654.32", "$246,913.57", "$315"):
+        assert shown.replace("\n", "").count(words) == 2, words
+    assert all(len(line) <= columns for line in shown.splitlines()) or columns < 30
 
 
 def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from controller.procedure.effects import Prompt, Tell
+from controller.procedure.events import WagerPlaced
 from controller.procedure.row import Refused
+from controller.procedure.states import State
+from controller.sim.strategy import basic
+from controller.table.hearing import House
 from hil.device.hands import Describe, Draw, Hand
 from hil.device.parts import Answer
 from hil.table.before import chips
-from hil.table.robot import Mimics, Robot, Said, button_of
+from hil.table.guests import Guests
+from hil.table.robot import Mimics, Robot, Said, Ways, button_of
+from hil.table.saying import STANDING
 from tests.drivers.simulated import Plugged, simulate
+from tests.procedure.random_games import game_with
 from tests.table.serving import right, run, serving
 
 DEAL = Prompt(Tell.DEAL, seat=1)
@@ -121,6 +129,44 @@ def test_chips_are_seen_on_the_felt(tmp_path: Path) -> None:
             assert chips(one.state, 1, "diamond") == chips(one.state, 2, "main") == 0
 
     run(main())
+
+
+@pytest.mark.parametrize("lights", [True, False], ids=["lit", "dark"])
+def test_a_standing_wager_is_placed_by_the_bet_button(tmp_path: Path, lights: bool) -> None:
+    """Bet by bet; where the button does not light up, the dealer enters the same."""
+    usual = (("main", 1500), ("buster", 500))
+    house = House(standing={2: (("main", 1500), ("buster", 500))} if lights else {})
+
+    async def main() -> None:
+        players = Mimics((1, "main", 1000), (2, STANDING, 0))
+        async with serving(tmp_path, "mega", *TOP, players=players, house=house) as one:
+            one.robot.ways = Ways(standing={2: usual})
+            await one.to(lambda s: bool(s.hands))
+            placed = [
+                (event.seat, event.bet, event.amount, event.actor.role)
+                for event in one.events()
+                if isinstance(event, WagerPlaced)
+            ]
+            role = "player" if lights else "dealer"
+            assert placed == [
+                (1, "main", 1000, "dealer"),
+                (2, "main", 1500, role),
+                (2, "buster", 500, role),
+            ]
+
+    run(main())
+
+
+def test_some_players_bet_as_usual_and_some_do_not() -> None:
+    game = game_with("mega", {})
+    guests = Guests(game, basic("mega"), 3, Random(5), State, standing=(1, 2))
+    rounds = [guests.wagers() for _ in range(40)]
+    usual = [seat for wagers in rounds for seat, bet, _ in wagers if bet == STANDING]
+    assert set(usual) == {1, 2}
+    assert len(usual) < 2 * len(rounds)
+    for wagers in rounds:
+        mains = [seat for seat, bet, _ in wagers if bet in ("main", STANDING)]
+        assert sorted(mains) == [1, 2, 3]
 
 
 def test_a_shoe_that_runs_out_is_filled_with_the_discards(tmp_path: Path) -> None:

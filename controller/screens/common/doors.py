@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -28,7 +28,7 @@ from controller.audit.proving import CannotProve
 from controller.rules.problem import UsageProblem
 from controller.screens.common.forms import TooLarge, fields_of, form_of, only
 from controller.screens.common.pages import Pages
-from controller.screens.common.sessions import Role, Session, Sessions, is_secret_of
+from controller.screens.common.sessions import Known, Role, Session, is_secret_of
 from controller.screens.common.static_files import StaticFiles
 
 Method: TypeAlias = Literal["GET", "POST"]
@@ -82,13 +82,17 @@ class Flow(Generic[H]):
 
 
 class Doors(Generic[H]):
-    """Makes routes of pages. `cookie`: the name of the session's."""
+    """Makes routes of pages. `cookie`: the session's. `way_in`: the page at which somebody says who
+    they are, where there is one."""
 
-    def __init__(self, house: H, sessions: Sessions, pages: Pages, cookie: Cookie) -> None:
+    def __init__(
+        self, house: H, sessions: Known, pages: Pages, cookie: Cookie, way_in: str | None = None
+    ) -> None:
         self._house = house
         self._sessions = sessions
         self._pages = pages
         self._cookie = cookie
+        self._way_in = way_in
 
     def route(self, page: Page[H]) -> Route:
         async def endpoint(request: Request) -> Response:
@@ -97,7 +101,7 @@ class Doors(Generic[H]):
                 visit = await self._visit(request, session, page)
                 return await run_in_threadpool(page.view, visit)
             except TOLD as problem:
-                return told(self._pages, problem, session)
+                return self._told(problem, session)
 
         return Route(page.path, endpoint, methods=[page.method])
 
@@ -108,9 +112,14 @@ class Doors(Generic[H]):
                 visit = await self._visit(request, session, flow)
                 return await flow.stream(visit, request)
             except TOLD as problem:
-                return told(self._pages, problem, session)
+                return self._told(problem, session)
 
         return Route(flow.path, endpoint, methods=["GET"])
+
+    def _told(self, problem: Exception, session: Session | None) -> Response:
+        if isinstance(problem, NobodyKnown) and self._way_in is not None:
+            return see_other(self._way_in)
+        return told(self._pages, problem, session)
 
     def session(self, request: Request) -> Session | None:
         return self._sessions.find(request.cookies.get(self._cookie.name))
@@ -210,6 +219,12 @@ def check_origin(request: Request) -> None:
         raise FromElsewhere
 
 
+class Remembered(Protocol):
+    """Whatever goes by a cookie."""
+
+    id: str
+
+
 @dataclass(frozen=True)
 class Cookie:
     """The one that a session goes by: no script reads it, no other site brings it."""
@@ -218,7 +233,7 @@ class Cookie:
     secure: bool = False
     path: str = "/"
 
-    def put(self, response: Response, session: Session, seconds: float) -> None:
+    def put(self, response: Response, session: Remembered, seconds: float) -> None:
         response.set_cookie(
             self.name,
             session.id,

@@ -43,38 +43,54 @@ class Place(Struct, frozen=True):
         return f"{'https' if self.secure else 'http'}://{host}:{port}"
 
 
-def place_of(listen: str | None, port: int, certificate: str | None, key: str | None) -> Place:
-    """UsageProblem: nobody listens elsewhere than on this machine without a certificate."""
+def option(name: str) -> str:
+    """As a command line has it."""
+    return f"--{name}"
+
+
+def place_of(
+    listen: str | None,
+    port: int,
+    certificate: str | None,
+    key: str | None,
+    named: Callable[[str], str] = option,
+) -> Place:
+    """`named`: what whoever has said these calls them. UsageProblem: nobody listens elsewhere than
+    on this machine without a certificate."""
     if not 0 <= port <= _LAST_PORT:
-        raise UsageProblem("--port", f"{port} is no port", f"0 to {_LAST_PORT}; 0: any free one")
+        what, allowed = f"{port} is no port", f"0 to {_LAST_PORT}; 0: any free one"
+        raise UsageProblem(named("port"), what, allowed)
     if (certificate is None) != (key is None):
-        raise UsageProblem("arguments", "--certificate and --key go together", "both, or neither")
+        there = named("key" if certificate is None else "certificate")
+        what = f"{named('certificate')} and {named('key')} go together"
+        raise UsageProblem(there, what, "both, or neither")
     host = LOOPBACK if listen is None else listen
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         what = f"'{printable(host)}' is no address"
-        raise UsageProblem("--listen", what, "an IP address of this machine") from None
+        raise UsageProblem(named("listen"), what, "an IP address of this machine") from None
     if not address.is_loopback and certificate is None:
         what = f"{host} can be reached from elsewhere"
-        raise UsageProblem("--listen", what, f"{LOOPBACK}, or --certificate and --key beside it")
+        both = f"{named('certificate')} and {named('key')}"
+        raise UsageProblem(named("listen"), what, f"{LOOPBACK}, or {both} beside it")
     if certificate is None or key is None:
         return Place(str(address), port)
-    _check_certificate(Path(certificate), Path(key))
+    _check_certificate(Path(certificate), Path(key), named("certificate"))
     return Place(str(address), port, Path(certificate), Path(key))
 
 
-def _check_certificate(certificate: Path, key: Path) -> None:
+def _check_certificate(certificate: Path, key: Path, where: str) -> None:
     try:
         ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
     except ssl.SSLError as problem:
         why = problem.reason or "not readable"
         what = f"{printable(certificate)} and {printable(key)}: {why.lower().replace('_', ' ')}"
-        raise UsageProblem("--certificate", what, "PEM files that go together") from None
+        raise UsageProblem(where, what, "PEM files that go together") from None
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
         what = f"{printable(certificate)} or {printable(key)}: {reason}"
-        raise UsageProblem("--certificate", what, "PEM files that can be read") from None
+        raise UsageProblem(where, what, "PEM files that can be read") from None
 
 
 def bound(place: Place) -> socket.socket:

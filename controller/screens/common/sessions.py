@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 from hmac import compare_digest
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -47,6 +47,19 @@ class Session(Struct):
     began: float
     seen: float
     looks: Looks = Looks()
+
+
+class Known(Protocol):
+    """Who looks at pages."""
+
+    def find(self, name: str | None) -> Session | None:
+        """The session of that cookie, used now; None where there is none any more."""
+
+    def alive(self, session: Session) -> bool:
+        """For what goes on by itself."""
+
+    def end(self, session: Session) -> None:
+        """They leave. For a thread that is not the loop's."""
 
 
 class Sessions:

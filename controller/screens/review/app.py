@@ -1,6 +1,6 @@
 """The review as an application: its pages, who may see each, and how people come in.
 
-    app = application(source, pages_of(load()), sessions, links, scratch)
+    app = application(source, pages_of(load()), ByLink(Sessions(), Links()), scratch)
 
 It can be mounted wherever a table is served: all that it needs of a record is a `Source`.
 """
@@ -8,35 +8,29 @@ It can be mounted wherever a table is served: all that it needs of a record is a
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from controller.audit.notes import VerifierKey
 from controller.audit.records import KINDS
 from controller.procedure.terms import card_words
 from controller.rules.cards import NAMES
 from controller.screens.common.doors import (
-    TOLD,
     Cookie,
     Doors,
     Flow,
     Page,
-    TooOften,
-    Turned,
     Visit,
     message,
     static_route,
-    told,
 )
-from controller.screens.common.forms import fields_of, only
 from controller.screens.common.pages import Pages
-from controller.screens.common.sessions import LIFE, Links, Looks, Role, Sessions, Tries
+from controller.screens.common.sessions import Known, Looks, Role
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.texts import Texts
 from controller.screens.review import live, views_export, views_record, views_rounds
@@ -49,9 +43,6 @@ from controller.sim.wording import EVENTS
 READERS: Final[tuple[Role, ...]] = ("surveillance", "floor")
 EXPORTERS: Final[tuple[Role, ...]] = ("surveillance",)
 COOKIE: Final = "holecard-review"
-TRIES: Final = 5
-"""To come in, at once; then one every so many seconds."""
-TRY_EVERY: Final = 10.0
 _PACKAGES: Final = {
     "common": "controller.screens.common",
     "review": "controller.screens.review",
@@ -112,11 +103,23 @@ PAGES: Final[tuple[Page[House], ...]] = (
 FLOWS: Final[tuple[Flow[House], ...]] = (Flow("/live/stream", live.stream, READERS, ("after",)),)
 
 
+class Entering(Protocol):
+    """How people come in, and leave."""
+
+    @property
+    def sessions(self) -> Known: ...
+
+    @property
+    def page(self) -> str | None:
+        """Where they say who they are; None: they bring a link."""
+
+    def routes(self, review: Review) -> list[BaseRoute]: ...
+
+
 def application(
     source: Source,
     made: tuple[Pages, StaticFiles],
-    sessions: Sessions,
-    links: Links,
+    entering: Entering,
     scratch: Path,
     *,
     cookie: Cookie | None = None,
@@ -124,69 +127,39 @@ def application(
 ) -> Review:
     """`made`: of pages_of(). `scratch`: a directory for cases until they are fetched."""
     pages, static = made
-    house = House(source, pages, sessions, scratch, table_key)
-    return Review(house, sessions, links, cookie or Cookie(COOKIE, path=pages.base or "/"), static)
+    house = House(source, pages, entering.sessions, scratch, table_key)
+    return Review(house, entering, cookie or Cookie(COOKIE, path=pages.base or "/"), static)
 
 
 class Review:
     """The application, and what is to be closed when it ends."""
 
     def __init__(
-        self, house: House, sessions: Sessions, links: Links, cookie: Cookie, static: StaticFiles
+        self, house: House, entering: Entering, cookie: Cookie, static: StaticFiles
     ) -> None:
         self.house = house
-        self._pages = house.pages
-        self._sessions = sessions
-        self._links = links
-        self._cookie = cookie
-        self._tries = Tries(TRIES, TRY_EVERY)
-        self._doors = Doors(house, sessions, house.pages, cookie)
+        self.pages = house.pages
+        self.cookie = cookie
+        self.doors = Doors(house, entering.sessions, house.pages, cookie, entering.page)
         routes: list[BaseRoute] = [
-            Route("/enter", self._enter, methods=["GET"]),
-            self._doors.route(Page("/leave", self._leave, READERS, (), "POST")),
+            *entering.routes(self),
             static_route(static, house.pages),
-            *(self._doors.route(page) for page in PAGES),
-            *(self._doors.flow(flow) for flow in FLOWS),
+            *(self.doors.route(page) for page in PAGES),
+            *(self.doors.flow(flow) for flow in FLOWS),
         ]
         self.app = Starlette(
             routes=routes,
             exception_handlers={HTTPException: self._no_page},
         )
 
+    def end(self) -> None:
+        self.house.end()
+
     def close(self) -> None:
         self.house.close()
-
-    async def _enter(self, request: Request) -> Response:
-        """A link is opened: once, and it is the session from then on."""
-        try:
-            fields = fields_of(request.url.query)
-            only(fields, ("word",))
-            if not self._tries.one():
-                raise TooOften
-            person = self._links.take(fields.get("word", ""))
-            if person is None:
-                raise _OldLink
-            await run_in_threadpool(self.house.source.look, person.name, "review", "comes in")
-        except TOLD as problem:
-            return told(self._pages, problem, None)
-        session = self._sessions.begin(person)
-        answer = self.house.to("/rounds")
-        self._cookie.put(answer, session, LIFE)
-        return answer
-
-    def _leave(self, visit: Visit[House]) -> Response:
-        self._sessions.end(visit.session)
-        answer = message(self._pages, 200, self._pages.texts("turned.left"), "")
-        self._cookie.drop(answer)
-        return answer
 
     async def _no_page(self, request: Request, problem: Exception) -> Response:
         code = problem.status_code if isinstance(problem, HTTPException) else 500
         text = {404: "problem.no_page", 405: "problem.no_method"}.get(code, "problem.other")
-        session = self._doors.session(request)
-        return message(self._pages, code, self._pages.texts(text), "", session)
-
-
-class _OldLink(Turned):
-    status = 401
-    text = "turned.old_link"
+        session = self.doors.session(request)
+        return message(self.pages, code, self.pages.texts(text), "", session)

@@ -35,7 +35,9 @@ class _Stopped(Exception):
 
 
 class Checking:
-    def __init__(self, record: Path, table_key: VerifierKey | None) -> None:
+    def __init__(self, record: Path, table_key: VerifierKey | None, *, apart: bool = False) -> None:
+        """`apart`: other processes do it, whatever that costs them: a table runs in this one."""
+        self._apart = apart
         self._record, self._table_key = record, table_key
         self._lock = Lock()
         self._ends = Event()
@@ -76,16 +78,21 @@ class Checking:
         if self._work is not None:
             self._work.exception(seconds)
 
-    def close(self) -> None:
+    def end(self) -> None:
         """A run that is not over ends at its next segment."""
         self._ends.set()
+
+    def close(self) -> None:
+        """The same; nothing of it is left."""
+        self.end()
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:
             thread.shutdown(wait=True)
 
     def _verify(self) -> Report:
-        run = Verification(self._record, table_key=self._table_key, jobs=_jobs(self._record))
+        jobs = _jobs(self._record, self._apart)
+        run = Verification(self._record, table_key=self._table_key, jobs=jobs)
         with closing(run.steps()) as steps:
             for step in steps:
                 self._progress = step
@@ -94,6 +101,9 @@ class Checking:
         return run.report
 
 
-def _jobs(record: Path) -> int:
+def _jobs(record: Path, apart: bool) -> int:
     few = len(list((record / DIRECTORY).glob("0*.seg"))) <= _FEW
-    return 1 if few else len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0))
+    if apart:
+        return max(2, cores)
+    return 1 if few else cores

@@ -14,10 +14,9 @@ from controller.procedure.states import Seat, State, Step
 from controller.procedure.terms import BETS, Speaks, card_words, counted, irregularity
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import Hand, is_blackjack
+from controller.screens.common.cloth import DOWN
 
 _BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster", "insurance")
-_DOWN: Final = "--"
-"""The name of a card that lies face down."""
 _TURNS: Final = (Step.TURN, Step.DOUBLE_CONFIRM, Step.SPLIT_CONFIRM, Step.HAND_CARD)
 _ASKS: Final = (Step.NATURALS, Step.INSURANCE, Step.INSURANCE_CONFIRM)
 
@@ -60,7 +59,7 @@ class Felt(Struct, frozen=True):
 def felt_of(s: State, money: Speaks) -> Felt:
     dealer = _names(s.dealer)
     if s.hole:
-        dealer = (*dealer, _DOWN)
+        dealer = (*dealer, DOWN)
     spare = s.spare
     due = s.due[0] if s.due and s.step is Step.PAYING else None
     return Felt(
@@ -69,7 +68,7 @@ def felt_of(s: State, money: Speaks) -> Felt:
         dealer,
         _total(s.dealer_total, s.dealer_soft, s.dealer),
         tuple(_seat(s, seat, money) for seat in s.seats),
-        "" if spare is None else NAMES[spare.card] if spare.card >= 0 else _DOWN,
+        "" if spare is None else NAMES[spare.card] if spare.card >= 0 else DOWN,
         tuple(irregularity(hold.what.value) for hold in s.holds),
         "" if due is None else f"seat {due.seat}: {money.amount(due.moves)}",
     )
@@ -124,7 +123,7 @@ def _total(total: int, soft: bool, cards: tuple[Card, ...]) -> str:
 
 # --- in words ---------------------------------------------------------------------------------
 
-_CARDS: Final = {name: card_words(card) for card, name in enumerate(NAMES)} | {_DOWN: "face down"}
+_CARDS: Final = {name: card_words(card) for card, name in enumerate(NAMES)} | {DOWN: "face down"}
 
 
 def _words(felt: Felt) -> list[str]:

@@ -19,7 +19,7 @@ from controller.audit.telling import money_of
 from controller.procedure.terms import Speaks
 from controller.screens.common.doors import NotHere, Visit, see_other
 from controller.screens.common.pages import Pages
-from controller.screens.common.sessions import Sessions
+from controller.screens.common.sessions import Known
 from controller.screens.review import facts
 from controller.screens.review.cases import Cases
 from controller.screens.review.checking import Checking
@@ -56,7 +56,7 @@ class House:
         self,
         source: Source,
         pages: Pages,
-        sessions: Sessions,
+        sessions: Known,
         scratch: Path,
         table_key: VerifierKey | None = None,
     ) -> None:
@@ -66,7 +66,7 @@ class House:
         self.sessions = sessions
         self.table_key = table_key
         self.cases = Cases(scratch)
-        self.checking = Checking(source.record, table_key)
+        self.checking = Checking(source.record, table_key, apart=source.served)
         self.standings = Standings(source.record)
         self.streams = 0
         """Live tails that are open; for the loop's thread."""
@@ -81,7 +81,13 @@ class House:
         if table.opened is not None:
             procedure_of(table.opened)
 
+    def end(self) -> None:
+        """What takes long ends soon. Nobody waits for it here."""
+        self.checking.end()
+        self.cases.end()
+
     def close(self) -> None:
+        self.end()
         self.checking.close()
         self.cases.close()
 

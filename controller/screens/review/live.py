@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 import msgspec
@@ -23,6 +23,7 @@ from controller.screens.review import facts
 from controller.screens.review.filters import number_of
 from controller.screens.review.house import House, looking
 from controller.screens.review.reading_back import read_back
+from controller.screens.review.source import Source
 from controller.screens.review.timeline import line_of, timeline
 
 ROWS: Final = 60
@@ -74,32 +75,56 @@ async def stream(visit: Visit[House], request: Request) -> Response:
         raise UsageProblem("live", f"{MOST} streams run already", "fewer of them")
     await run_in_threadpool(house.source.look, visit.who, "review live", "all that follows")
     following = await run_in_threadpool(Following, house.source.record)
-    last = following.where.seq
-    start = last if after is None else after
+    known = Known(house.source, following, after)
+    last, start = following.where.seq, known.start
     if not last - MOST_BEHIND <= start <= last:
         what = f"record {start} is not the last one, nor near it"
         raise UsageProblem("after", what, f"{max(0, last - MOST_BEHIND)} to {last}")
     return StreamingResponse(
-        _events(visit, following, start, last),
+        _events(visit, following, known),
         media_type="text/event-stream",
         headers={"X-Accel-Buffering": "no"},
     )
 
 
-async def _events(
-    visit: Visit[House], following: Following, start: int, last: int
-) -> AsyncIterator[bytes]:
+class Known:
+    """What follows, each record once it is known to be on the disk. Where a table writes it the
+    file may have more: what its disk may yet lose, and what it has not acted on."""
+
+    def __init__(self, source: Source, following: Following, after: int | None) -> None:
+        """`following` has come to the end of the file; `after` is the last record that was shown,
+        None where all that is known was."""
+        last, durable = following.where.seq, source.durable()
+        self.start = after if after is not None else last if durable is None else min(last, durable)
+        self._source = source
+        self._following = following
+        self._ahead: Told | None = None
+        """It has been read, and is not known yet."""
+        self._before: Iterator[Told] = iter(())
+        if self.start < last:
+            self._before = of_seqs(source.record, self.start + 1, last)
+
+    def more(self) -> Iterator[Told]:
+        """Damaged, CannotWrite."""
+        unread = chain(self._before, self._following.more())
+        while (told := self._ahead or next(unread, None)) is not None:
+            durable = self._source.durable()
+            self._ahead = told if durable is not None and told.place.seq > durable else None
+            if self._ahead is not None:
+                return
+            yield told
+
+
+async def _events(visit: Visit[House], following: Following, known: Known) -> AsyncIterator[bytes]:
     house = visit.house
     house.streams += 1
     try:
-        if start < last:
-            missed = of_seqs(house.source.record, start + 1, last)
-            for message in await run_in_threadpool(_messages, missed, MOST_BEHIND):
-                yield message
+        for message in await run_in_threadpool(_messages, known.more(), MOST_BEHIND):
+            yield message
         yield b"event: here\ndata: {}\n\n"
         waited = 0.0
         while house.sessions.alive(visit.session):
-            found = await run_in_threadpool(_messages, following.more(), TOGETHER)
+            found = await run_in_threadpool(_messages, known.more(), TOGETHER)
             for message in found:
                 yield message
             if found:

@@ -24,6 +24,7 @@ from controller.audit.index_file import NAME
 from controller.audit.looks import look
 from controller.audit.picking import Pick
 from controller.audit.problems import IndexBusy, IndexPlace, NoRecord, RecordProblem
+from controller.audit.proving import untold
 from controller.audit.segments import DIRECTORY
 from controller.config.problems import printable
 from controller.rules.problem import UsageProblem
@@ -49,14 +50,25 @@ class Source(Protocol):
     def whole(self) -> bool:
         """It is a record, of which a case can be made; not a case itself."""
 
+    @property
+    def served(self) -> bool:
+        """A table writes it, in this process."""
+
     def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
         """Somebody looks: recorded on return. RecordProblem: then nobody may."""
 
     def index(self) -> AbstractContextManager[apsw.Connection]:
         """To be asked by one thread. RecordProblem."""
 
-    def export(self, out: Path, pick: Pick, who: str, reason: str) -> Case:
-        """A sealed case; who made it is recorded. RecordProblem, UsageProblem, OSError."""
+    def durable(self) -> int | None:
+        """The last record that is known to be on the disk; None where nobody here writes it, and
+        what stands there is all that can be known."""
+
+    def export(
+        self, out: Path, pick: Pick, who: str, reason: str, tell: Callable[[int], None] = untold
+    ) -> Case:
+        """A sealed case; who made it is recorded. `tell` is told of each segment, and may raise to
+        end it. RecordProblem, UsageProblem, OSError."""
 
 
 class Beside:
@@ -83,6 +95,10 @@ class Beside:
     @property
     def whole(self) -> bool:
         return self._looked_at == self._record
+
+    @property
+    def served(self) -> bool:
+        return False
 
     def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
         look(self._looked_at, what, of, who=who, reason=reason, out=out)
@@ -117,10 +133,15 @@ class Beside:
             index.catch_up()
         self._caught_up = time.monotonic()
 
-    def export(self, out: Path, pick: Pick, who: str, reason: str) -> Case:
+    def durable(self) -> int | None:
+        return None
+
+    def export(
+        self, out: Path, pick: Pick, who: str, reason: str, tell: Callable[[int], None] = untold
+    ) -> Case:
         if not self.whole:
             raise UsageProblem("case", "this is a case already", "hand on the file itself")
-        return export_case(self._record, out, pick, who=who, reason=reason)
+        return export_case(self._record, out, pick, who=who, reason=reason, tell=tell)
 
 
 # --- a record, or a case ----------------------------------------------------------------------

@@ -54,7 +54,7 @@ def export(visit: Visit[House]) -> Response:
         f"{name}.zip",
         visit.who,
         str(pick),
-        lambda out: house.source.export(out, pick, visit.who, reason),
+        lambda out, tell: house.source.export(out, pick, visit.who, reason, tell),
     )
     return visit.house.to(f"/export/{kept.id}")
 

@@ -1,0 +1,123 @@
+"""All pages of a running table as one application: the dealer's console, and the review under its
+own path.
+
+    screens = Screens(api, place, port, load(), scratch)
+    server(screens.app)                         and screens.run() beside it, in the table's loop
+    screens.close()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
+
+from controller.api.calls import Api
+from controller.api.errors import Problem, told_of_fault
+from controller.procedure.terms import card_words
+from controller.rules.cards import NAMES
+from controller.screens.common.doors import Cookie, message, see_other, static_route
+from controller.screens.common.headers import Guarded
+from controller.screens.common.pages import Pages
+from controller.screens.common.serving import Place, names_of
+from controller.screens.common.static_files import StaticFiles
+from controller.screens.common.texts import Texts
+from controller.screens.console.app import COOKIE, Console, told
+from controller.screens.console.face import Draws, Face
+from controller.screens.console.sessions import Browsers
+from controller.screens.review.app import application, pages_of
+from controller.screens.review.by_badge import ByBadge
+from controller.screens.review.loop import Loop
+from controller.screens.review.running import Running
+
+REVIEW: Final = "/review"
+_PACKAGES: Final = {
+    "common": "controller.screens.common",
+    "console": "controller.screens.console",
+}
+
+
+class Screens:
+    """One table's. See the module."""
+
+    def __init__(
+        self,
+        api: Api,
+        place: Place,
+        port: int,
+        texts: Texts,
+        scratch: Path,
+        *,
+        face: Draws | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`port`: the one that was taken. `scratch`: a directory for cases until they are fetched.
+        `clock`: the one that the API's screens go by."""
+        self.address = place.address(port)
+        """As a browser has it, without a path."""
+        static = StaticFiles(*_PACKAGES.values())
+        words = {"names": NAMES, "card_words": card_words}
+        self._pages = Pages(texts, static, words, **_PACKAGES)
+        self._pages.prepare()
+        cookie = Cookie(f"{COOKIE}-{port}", place.secure)
+        self.browsers = Browsers(api, clock)
+        made = face or Face(self._pages, api.served.table.parts.game)
+        self.console = Console(api, made, self.browsers, texts, cookie)
+        table = api.served.table
+        self._source = Running(table)
+        entering = ByBadge(api, self.console, self.browsers, Loop(table.parts.record), REVIEW)
+        self._review = application(
+            self._source, pages_of(texts, REVIEW), entering, scratch, cookie=cookie
+        )
+        app = Starlette(
+            routes=[
+                *self.console.routes,
+                static_route(static, self._pages),
+                Route(REVIEW, _to_review, methods=["GET"]),
+                Mount(REVIEW, self._review.app),
+            ],
+            exception_handlers={
+                Problem: told,
+                HTTPException: self._no_page,
+                Exception: told_of_fault,
+            },
+        )
+        app.router.redirect_slashes = False
+        self.app: ASGIApp = Guarded(app, names_of(place, port), secure=place.secure)
+
+    async def run(self) -> None:
+        """Beside the table, until it is cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.console.run(), name="pages: console")
+                group.create_task(self._source.follow(), name="pages: index")
+        finally:
+            self._source.close()
+
+    def end(self) -> None:
+        """What goes on beside the pages ends soon. Nobody waits for it here."""
+        self._source.close()
+        self._review.end()
+
+    def close(self) -> None:
+        """The same, waited for. It may take as long as a segment is verified."""
+        self.end()
+        self._review.close()
+
+    async def _no_page(self, request: Request, problem: Exception) -> Response:
+        code = problem.status_code if isinstance(problem, HTTPException) else 500
+        text = {404: "problem.no_page", 405: "problem.no_method"}.get(code, "problem.other")
+        return message(self._pages, code, self._pages.texts(text), "")
+
+
+async def _to_review(request: Request) -> Response:
+    return see_other(f"{REVIEW}/")

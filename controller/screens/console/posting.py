@@ -1,0 +1,186 @@
+"""What a page sends: badges and PINs, acts, how it wants to look. Each by the same functions as a
+program's requests, at the screen of the browser's session; no answer is more than done or not, and
+why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from controller.api import acting, signing
+from controller.api.answers import Acted, AdoptDevice, Authorise, SignIn
+from controller.api.bodies import read_as, read_object
+from controller.api.calls import Api
+from controller.api.errors import Problem
+from controller.api.floor_acts import ADOPT, AGAIN, BESIDE, floor_act, kind_of_sent
+from controller.screens.common.sessions import Looks
+from controller.screens.common.texts import Texts
+from controller.screens.console.pictures import Lately, Was, same_case, still_asked
+from controller.screens.console.sessions import TRY_EVERY, Browser, Browsers
+from controller.table.acts import Act
+from controller.table.sent_acts import MovedOn
+
+_LONGEST_SEQ: Final = 18
+
+
+class Answered(Struct, frozen=True):
+    """What a page is told."""
+
+    done: bool
+    said: str
+
+
+class Sent:
+    """A form of a page. It shows itself to nobody: there may be a PIN in it."""
+
+    def __init__(self, browser: Browser, form: Mapping[str, str]) -> None:
+        self.browser = browser
+        self.form = form
+
+
+class Posting:
+    """One table's."""
+
+    def __init__(self, api: Api, browsers: Browsers, lately: Lately, texts: Texts) -> None:
+        self._api = api
+        self._browsers = browsers
+        self._lately = lately
+        self._texts = texts
+
+    # --- people ---------------------------------------------------------------------------
+
+    async def sign_in(self, sent: Sent) -> Answered:
+        browser, form = sent.browser, sent.form
+        self._try(browser)
+        relieve = form.get("relieve", "no")
+        if relieve not in ("yes", "no"):
+            raise Problem(400, "bad_field", "relieve cannot be this", "yes or no")
+        said = {name: form.get(name, "") for name in ("badge", "pin")}
+        wanted = read_as({**said, "relieve": relieve == "yes"}, SignIn)
+        try:
+            done = await signing.sign_in(self._api.served, browser.screen, wanted)
+        finally:
+            self._api.looking.news()
+        self._browsers.renew(browser)
+        return Answered(True, self._texts("doors.signed_in", name=done.name))
+
+    async def sign_out(self, sent: Sent) -> Answered:
+        try:
+            done = await signing.sign_out(self._api.served, sent.browser.screen)
+        finally:
+            self._api.looking.news()
+        return Answered(True, self._texts("doors.signed_out" if done.roles else "doors.nobody"))
+
+    # --- acts -----------------------------------------------------------------------------
+
+    async def act(self, sent: Sent) -> Answered:
+        browser, form = sent.browser, sent.form
+        act = read_object(form.get("act", "").encode())
+        kind = None if act.get("type") in BESIDE else kind_of_sent(act)
+        then, now = self._pressed_on(form.get("seq", "")), self._lately.now()
+        if "badge" not in form:
+            if then is None or not still_asked(kind, then, now):
+                raise self._moved_on()
+            pressed_on = then
+
+            def asked() -> None:
+                """At its turn: what was pressed before may have answered it by then."""
+                if not still_asked(kind, pressed_on, self._lately.now()):
+                    raise MovedOn
+
+            return await self._do(browser, act, asked)
+        game = self._api.served.table.parts.game
+        if then is None or not same_case(kind, act, then, now, game):
+            raise self._moved_on()
+        return await self._signed(browser, act, form)
+
+    async def _signed(
+        self, browser: Browser, act: dict[str, Any], form: Mapping[str, str]
+    ) -> Answered:
+        """The floor's: signed for, by two people where it takes two, and done."""
+        self._try(browser)
+        served, screen = self._api.served, browser.screen
+        wanted = floor_act(served.table, act)
+        try:
+            for second, (badge, pin) in enumerate((("badge", "pin"), ("badge2", "pin2"))):
+                if badge not in form:
+                    continue
+                self._same(act, wanted)
+                people = {"badge": form[badge], "pin": form.get(pin, ""), "second": bool(second)}
+                await signing.authorise(served, screen, read_as({"act": act, **people}, Authorise))
+            self._same(act, wanted)
+            return await self._do(browser, act, floor=True)
+        finally:
+            # What comes to nothing is asked for again with badge and PIN: nothing lies about here.
+            screen.spend(wanted)
+            self._api.looking.news()
+
+    def _same(self, act: dict[str, Any], wanted: Act) -> None:
+        """Nobody signs for another case than the one that was pressed on: while a PIN is looked at
+        the table goes on."""
+        if floor_act(self._api.served.table, act) != wanted:
+            raise self._moved_on()
+
+    async def _do(
+        self,
+        browser: Browser,
+        act: dict[str, Any],
+        asked: Callable[[], None] = acting.at_any_time,
+        *,
+        floor: bool = False,
+    ) -> Answered:
+        try:
+            return await self._done(browser, act, asked, floor=floor)
+        except Problem as problem:
+            if problem.body.code == "moved_on":
+                raise self._moved_on() from None
+            raise
+
+    async def _done(
+        self, browser: Browser, act: dict[str, Any], asked: Callable[[], None], *, floor: bool
+    ) -> Answered:
+        api = self._api
+        if act.get("type") == ADOPT:
+            serial, skip = str(act.get("serial", "")), {"skip": act.get("skip", False)}
+            await acting.adopt(api.served, browser.screen, serial, read_as(skip, AdoptDevice))
+            return Answered(True, self._texts("doors.adopted", serial=serial))
+        if act.get("type") == AGAIN:
+            again = acting.shuffle_again(api.served, api.looking, browser.screen, floor=floor)
+            return self._of(await again)
+        done = acting.act(api.served, api.looking, browser.screen, act, asked=asked, floor=floor)
+        return self._of(await done)
+
+    def _of(self, done: Acted) -> Answered:
+        """What the procedure refuses is recorded, and no mistake of the page's."""
+        for one in done.answers:
+            if not one.taken:
+                return Answered(False, one.why)
+        return Answered(True, self._texts("doors.done"))
+
+    # --- how it looks ---------------------------------------------------------------------
+
+    async def looks(self, sent: Sent) -> Answered:
+        try:
+            sent.browser.looks = msgspec.convert(dict(sent.form), Looks)
+        except msgspec.ValidationError as problem:
+            allowed = "theme: auto, light or dark; suits: two or four"
+            raise Problem(400, "bad_field", str(problem), allowed) from None
+        return Answered(True, self._texts("doors.looks"))
+
+    # --- what stands in the way -----------------------------------------------------------
+
+    def _pressed_on(self, seq: str) -> Was | None:
+        if not seq.isascii() or not seq.isdigit() or len(seq) > _LONGEST_SEQ:
+            raise Problem(400, "bad_field", "seq cannot be this", "the seq of what was pressed on")
+        return self._lately.at(int(seq))
+
+    def _moved_on(self) -> Problem:
+        return Problem(409, "moved_on", self._texts("doors.moved_on"))
+
+    def _try(self, browser: Browser) -> None:
+        """Problem: too many badges and PINs were shown here, or at all pages together."""
+        if not self._browsers.may_try(browser):
+            raise Problem(429, "too_often", self._texts("doors.too_often"), wait=round(TRY_EVERY))

@@ -1,0 +1,113 @@
+"""How the table stands beside the round: links, record, clock, shoe, and who deals."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from controller.api.view import DeviceShown, View
+from controller.procedure.game import Game
+from controller.procedure.shows import is_last_round
+from controller.procedure.states import Step
+from controller.screens.console.here import Here
+from controller.screens.console.offers import state_of
+from controller.screens.console.tongue import Tongue
+
+Mark: TypeAlias = Literal["good", "care", "alarm"]
+
+
+class Line(Struct, frozen=True):
+    id: str
+    name: str
+    said: str
+    mark: Mark
+    more: str = ""
+
+
+class Status(Struct, frozen=True):
+    table: str
+    game: str
+    round: str
+    lines: tuple[Line, ...]
+    dealer: str
+    watching: str
+    """Why nothing can be done at this screen; empty at the one that controls."""
+
+
+def status_of(view: View, game: Game, here: Here, tongue: Tongue) -> Status:
+    texts = tongue.texts
+    number = view.state.round
+    return Status(
+        view.table,
+        view.title,
+        texts("console.status.round", round=number) if number else "",
+        (
+            _shoe(view, game, tongue),
+            *map_links(view, tongue),
+            _record(view, tongue),
+            _clock(view, tongue),
+        ),
+        texts("console.status.deals", name=view.dealer.name, screen=view.dealer.screen)
+        if view.dealer
+        else texts("console.status.nobody"),
+        _watching(view, here, tongue),
+    )
+
+
+def _watching(view: View, here: Here, t: Tongue) -> str:
+    if here.controls:
+        return ""
+    if view.dealer is None:
+        return t.texts("console.status.sign_in_first")
+    return t.texts("console.status.watching", name=view.dealer.name, screen=view.dealer.screen)
+
+
+def map_links(view: View, t: Tongue) -> tuple[Line, ...]:
+    """Each device by what it is; several of a kind by their serial numbers too."""
+    kinds = [one.device for one in view.devices]
+    return tuple(_link(one, t, several=kinds.count(one.device) > 1) for one in view.devices)
+
+
+def _link(one: DeviceShown, t: Tongue, *, several: bool) -> Line:
+    name = t.texts(f"console.device.{one.device}")
+    named = f"{name} {one.serial}" if several else name
+    state = "held" if one.held else one.state
+    known = t.texts.has(f"console.link.{state}")
+    said = t.texts(f"console.link.{state}") if known else state
+    mark: Mark = "good" if state == "ready" else "alarm"
+    if state in ("opening", "identifying", "handshaking", "resuming", "held"):
+        mark = "care"
+    return Line(f"link-{one.serial.lower()}", named, said, mark, one.held or one.why)
+
+
+def _record(view: View, t: Tongue) -> Line:
+    name = t.texts("console.status.record")
+    if view.stopped:
+        return Line("record", name, t.texts("console.status.stopped"), "alarm", view.stopped)
+    return Line("record", name, str(view.record.seq), "good")
+
+
+def _clock(view: View, t: Tongue) -> Line:
+    quality = view.clock.quality
+    said = t.texts(f"console.clock.{quality}")
+    return Line(
+        "clock", t.texts("console.status.clock"), said, "good" if quality == "synced" else "care"
+    )
+
+
+def _shoe(view: View, game: Game, t: Tongue) -> Line:
+    shoe, name = view.state.shoe, t.texts("console.status.shoe")
+    state = state_of(view.state)
+    if shoe.decks_out:
+        return Line("shoe", name, t.texts("console.shoe.decks_out"), "alarm")
+    if not shoe.loaded:
+        return Line("shoe", name, t.texts("console.shoe.empty"), "care")
+    if view.state.closing:
+        return Line("shoe", name, t.texts("console.shoe.closing"), "care")
+    last = is_last_round(game, state) if view.state.step is Step.WAGERING else shoe.rounds_left == 0
+    if last:
+        return Line("shoe", name, t.texts("console.shoe.last_round"), "care")
+    if shoe.rounds_left > 0:
+        return Line("shoe", name, t.texts("console.shoe.cut_card"), "care")
+    return Line("shoe", name, t.texts("console.shoe.loaded", rounds=shoe.rounds), "good")

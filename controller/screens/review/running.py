@@ -1,0 +1,127 @@
+"""The record of a running table as it is reviewed: each look stands in the record itself, and the
+index follows in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+import apsw
+import structlog
+
+from controller.audit.export import Case, export_case
+from controller.audit.index import Index, to_read
+from controller.audit.picking import Pick
+from controller.audit.problems import IndexBusy, IndexPlace, RecordProblem
+from controller.audit.proving import untold
+from controller.screens.review.loop import Loop
+from controller.screens.review.source import EVERY, Beside
+from controller.table.person_entries import Looked, entry_for
+from controller.table.running import RunningTable
+
+ROOM: Final = 64 * 1024
+"""Bytes of records that are taken at once."""
+BREATH: Final = 0.01
+"""Seconds between two of those, in which the table has the machine."""
+FOLLOWS: Final = 2.0
+"""Seconds between two looks for more records."""
+
+_log: Final = structlog.get_logger("screens")
+
+
+class Running(Beside):
+    """See the module. To be made in the table's loop; pages ask it from threads."""
+
+    def __init__(self, table: RunningTable) -> None:
+        super().__init__(table.parts.record)
+        self._table = table
+        self._loop = Loop(table.parts.record)
+        self._followed = False
+        """The index has had all that there was."""
+        self._ends = Event()
+
+    @property
+    def name(self) -> str:
+        return self._table.parts.name
+
+    @property
+    def served(self) -> bool:
+        return True
+
+    def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
+        self._noted(self.record, what, of, who=who, reason=reason, out=out, seal="")
+
+    def durable(self) -> int | None:
+        return self._table.table.seq
+
+    def export(
+        self, out: Path, pick: Pick, who: str, reason: str, tell: Callable[[int], None] = untold
+    ) -> Case:
+        return export_case(
+            self.record, out, pick, who=who, reason=reason, tell=tell, noted=self._noted
+        )
+
+    def _noted(
+        self, record: Path, what: str, of: str, *, who: str, reason: str, out: str, seal: str
+    ) -> None:
+        said = Looked("surveillance", who, what, of, reason, out, seal)
+        self._loop.through(self._table.record(entry_for(said)))
+
+    # --- the index ------------------------------------------------------------------------
+
+    @contextmanager
+    def index(self) -> Iterator[apsw.Connection]:
+        if self._followed:
+            with super().index() as db:
+                yield db
+            return
+        with closing(to_read(self.record)) as db:  # as far as it goes
+            yield db
+
+    def _catch_up(self) -> None:
+        with suppress(IndexPlace, IndexBusy), Index.open(self.record) as index:
+            self._take(index, 0.0)
+        self._caught_up = time.monotonic()
+
+    async def follow(self) -> None:
+        """Beside the table, until it is cancelled."""
+        told = ""
+        while True:
+            try:
+                await asyncio.to_thread(self._more)
+                told = ""
+            except RecordProblem as problem:  # the table deals on; whoever looks is told
+                if str(problem) != told:
+                    _log.warning("the index does not follow", why=str(problem))
+                told = str(problem)
+            await asyncio.sleep(FOLLOWS)
+
+    def _more(self) -> None:
+        if self._followed:
+            with self._lock:
+                if time.monotonic() - self._caught_up > EVERY:
+                    self._catch_up()
+            return
+        with Index.ready(self.record, say=_made_anew) as index:
+            self._take(index, BREATH)
+        self._followed = not self._ends.is_set()
+
+    def _take(self, index: Index, breath: float) -> None:
+        """A little at a time: what is on the disk is known, so that nothing has to be synced."""
+        more = True
+        while more and not self._ends.is_set():
+            more = index.step(self._table.table.seq, ROOM).more
+            self._ends.wait(breath)
+
+    def close(self) -> None:
+        """What follows ends after its next step."""
+        self._ends.set()
+
+
+def _made_anew(words: str) -> None:
+    _log.info("the index is made anew", why=words)

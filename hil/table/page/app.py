@@ -1,0 +1,244 @@
+"""The bench page as an application: one page, one stream of what changes, and posts that do one
+thing each. It is for browsers on this machine alone, as the tables' own screens are."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from msgspec import Struct
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from controller.screens.common.headers import Guarded
+from firmware_protocol.enums import DeviceClass
+from hil.table.house import Robotic
+from hil.table.page import hands
+from hil.table.page.bench import Desk, No
+from hil.table.page.shown import Shown
+
+HERE: Final = Path(__file__).parent
+LOOK: Final = 0.1
+"""Seconds from one look at the devices to the next, while somebody looks at the page."""
+HEARTBEAT: Final = 15.0
+MOST_STREAMS: Final = 32
+MOST_BYTES: Final = 16 * 1024
+"""Of what is posted."""
+SECRET_HEADER: Final = "X-Bench"
+_STATIC: Final = {
+    "icon.svg": "image/svg+xml",
+    "page.css": "text/css",
+    "page.js": "text/javascript",
+}
+_SITES: Final = ("same-origin", "none")
+
+
+class Posted(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a post may say. Which of it there must be, the path knows."""
+
+    device: str = ""
+    button: str = ""
+    hand: msgspec.Raw = msgspec.Raw(b"")
+    seat: int = 0
+    choice: str = ""
+    how: str = ""
+
+
+class Page:
+    """See the module."""
+
+    def __init__(self, desk: Desk, people: tuple[Robotic, ...]) -> None:
+        self.stopping = asyncio.Event()
+        """Set: streams end."""
+        self.secret = secrets.token_urlsafe(24)
+        """Goes with each post: only who has the page has it."""
+        self._desk = desk
+        self._people = people
+        self._env = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._drawn: tuple[Shown | None, str | None, str] = (None, None, "")
+        """What was drawn last, and as what: all that look are sent the same."""
+
+    # --- what is looked at ----------------------------------------------------------------
+
+    def whole(self) -> str:
+        desk = self._desk
+        kinds = {fitted.profile for fitted, _ in desk.at.devices}
+        return self._env.get_template("page.html").render(
+            table=self.table(),
+            people=self._people,
+            secret=self.secret,
+            console=self._console,
+            devices=[(fitted.serial, fitted.profile) for fitted, _ in desk.at.devices],
+            hands=hands.HANDS,
+            faults=hands.FAULTS,
+            next_pulls=hands.NEXT_PULLS,
+            forms={kind: hands.forms(DeviceClass[kind.upper()]) for kind in sorted(kinds)},
+        )
+
+    def table(self) -> str:
+        """What changes, drawn."""
+        shown, console = self._desk.shown(), self._console
+        if not self._drawn[2] or (shown, console) != self._drawn[:2]:
+            template = self._env.get_template("table.html")
+            self._drawn = (shown, console, template.render(t=shown, console=console))
+        return self._drawn[2]
+
+    @property
+    def _console(self) -> str | None:
+        playing = self._desk.playing
+        return None if playing is None else playing.url
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """The table whenever it looks otherwise than before."""
+        desk, sent, silent = self._desk, "", 0.0
+        desk.looking += 1
+        try:
+            while not self.stopping.is_set():
+                now = self.table()
+                if now != sent:
+                    sent, silent = now, 0.0
+                    data = msgspec.json.encode({"html": now})
+                    yield b"event: bench\ndata: " + data + b"\n\n"
+                elif silent >= HEARTBEAT:
+                    silent = 0.0
+                    yield b": as before\n\n"
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK):
+                        await self.stopping.wait()
+                silent += LOOK
+        finally:
+            desk.looking -= 1
+
+    # --- requests -------------------------------------------------------------------------
+
+    async def page(self, request: Request) -> Response:
+        return HTMLResponse(self.whole())
+
+    async def stream(self, request: Request) -> Response:
+        if self._desk.looking >= MOST_STREAMS:
+            return _refused(No("too many look at this page", f"{MOST_STREAMS} at once", 429))
+        return StreamingResponse(self.events(), media_type="text/event-stream")
+
+    async def static(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in _STATIC:
+            raise HTTPException(404)
+        return FileResponse(HERE / "static" / name, media_type=_STATIC[name])
+
+    async def post(self, request: Request) -> Response:
+        """Does one thing, or says why not; then nothing has changed."""
+        does = _DOES.get(request.path_params["what"])
+        if does is None:
+            raise HTTPException(404)
+        try:
+            answer = await does(self._desk, await self._read(request))
+        except No as no:
+            return _refused(no)
+        said = {name: value for name, value in (answer or {}).items() if name in _TOLD}
+        return _json({"done": True, "answer": said})
+
+    async def _read(self, request: Request) -> Posted:
+        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")
+        here = f"http://{request.headers.get('host', '')}"
+        if (origin is not None and origin != here) or site not in _SITES:
+            raise No("pages from elsewhere have no business here", "this page's own", 403)
+        given = request.headers.get(SECRET_HEADER, "")
+        if not hmac.compare_digest(given.encode(), self.secret.encode()):
+            raise No("this page is older than the demo", "reload it", 403)
+        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+            raise No("that is no JSON", "application/json", 415)
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > MOST_BYTES:
+                raise No("too long", f"{MOST_BYTES} bytes", 413)
+        try:
+            return msgspec.json.decode(body, type=Posted)
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            raise No(str(problem), ", ".join(Posted.__struct_fields__), 400) from None
+
+
+_TOLD: Final = ("queued", "ms", "count", "shoe", "pos", "changed", "recorded")
+"""Of what a hand answers, what the page is told."""
+
+Does = Callable[[Desk, Posted], Awaitable[dict[str, Any] | None]]
+
+
+async def _hand(desk: Desk, posted: Posted) -> dict[str, Any] | None:
+    if posted.button:
+        return desk.often(posted.device, posted.button)
+    return desk.hand(posted.device, bytes(posted.hand))
+
+
+async def _seat(desk: Desk, posted: Posted) -> None:
+    does = {"take": desk.take, "leave": desk.leave, "out": desk.sit_out}
+    if posted.how not in does:
+        raise No(f"nobody does that with a seat: {posted.how}", ", ".join(does), 400)
+    does[posted.how](posted.seat)
+
+
+async def _say(desk: Desk, posted: Posted) -> None:
+    desk.says(posted.seat, posted.choice)
+
+
+async def _next_card(desk: Desk, posted: Posted) -> None:
+    desk.next_card(posted.how)
+
+
+async def _discards(desk: Desk, posted: Posted) -> None:
+    await desk.discards()
+
+
+async def _deal(desk: Desk, posted: Posted) -> None:
+    await desk.robot_deals()
+
+
+async def _game(desk: Desk, posted: Posted) -> None:
+    desk.next_game()
+
+
+_DOES: Final[dict[str, Does]] = {
+    "hand": _hand,
+    "seat": _seat,
+    "say": _say,
+    "next-card": _next_card,
+    "discards": _discards,
+    "deal": _deal,
+    "game": _game,
+}
+
+
+def _json(value: object, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+def _refused(no: No) -> Response:
+    return _json({"done": False, "what": no.what, "allowed": no.allowed}, no.status)
+
+
+def application(page: Page, port: int) -> ASGIApp:
+    """Behind its own names alone."""
+    routes = [
+        Route("/", page.page, methods=["GET"]),
+        Route("/stream", page.stream, methods=["GET"]),
+        Route("/static/{name}", page.static, methods=["GET"]),
+        Route("/{what}", page.post, methods=["POST"]),
+    ]
+    return Guarded(Starlette(routes=routes), (f"127.0.0.1:{port}", f"localhost:{port}"))

@@ -1,0 +1,240 @@
+"""What the bench page is about: a simulated table, the robots at it, and what people do there.
+
+Each of these is one hand or one word of a person's; nothing else is done here.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from controller.procedure.effects import Tell
+from firmware_protocol.enums import DeviceClass
+from hil.api_client import ApiProblem, Unreachable
+from hil.device.hands import Describe, Draw, Hand
+from hil.device.parts import Answer, CannotDo
+from hil.front.hand_words import BadHand, read
+from hil.table.before import Touched
+from hil.table.company import SEATS, Company
+from hil.table.console import Console
+from hil.table.house import Fitted
+from hil.table.page import hands
+from hil.table.page.hands import NEXT_PULLS, Bench
+from hil.table.page.shown import Shown, shown
+from hil.table.robot import Stuck
+from hil.table.saying import Said
+from hil.table.shared import ASKING, Shared
+
+ABOUT_ROBOT: Final = "the robot deals already"
+
+
+class No(Exception):
+    """What was asked for cannot be done: what, and what is allowed."""
+
+    def __init__(self, what: str, allowed: str = "", status: int = 409) -> None:
+        super().__init__(what, allowed)
+        self.what = what
+        self.allowed = allowed
+        self.status = status
+
+
+class Playing(Struct, frozen=True):
+    """A game that is served now."""
+
+    console: Console
+    robot: Shared
+    url: str | None
+    """Of the dealer's console; None: the daemon serves no pages."""
+
+
+class Devices(Protocol):
+    """What stands at the table."""
+
+    @property
+    def devices(self) -> tuple[tuple[Fitted, Touched], ...]: ...
+
+
+class Desk:
+    """Where the page asks and acts."""
+
+    def __init__(self, at: Devices, company: Company) -> None:
+        self.at = at
+        self.company = company
+        self.playing: Playing | None = None
+        """None: between two games."""
+        self.next_pull = "well"
+        self.looking = 0
+        """How many look at the page."""
+
+    # --- what is shown --------------------------------------------------------------------
+
+    def shown(self) -> Shown | None:
+        """None between two games."""
+        playing = self.playing
+        if playing is None:
+            return None
+        try:
+            view, state = playing.console.view, playing.console.shown.state
+        except Unreachable:
+            return None
+        told = {
+            fitted.serial: (fitted.profile, fitted.seats, device.hand(Describe()))
+            for fitted, device in self.at.devices
+        }
+        if self.company.next_pull is None:
+            self.next_pull = "well"
+        return shown(
+            view,
+            state,
+            self.company,
+            told,
+            robot_deals=playing.console.dealt_here,
+            next_pull=self.next_pull,
+        )
+
+    # --- hands ----------------------------------------------------------------------------
+
+    def hand(self, serial: str, line: bytes) -> Answer:
+        """Any hand, as the device's control socket would take it."""
+        fitted, device = self._device(serial)
+        try:
+            hand = read(line, hands.verbs(DeviceClass[fitted.profile.upper()]))
+        except BadHand as bad:
+            raise No(f"{bad.where}: {bad.what}", bad.allowed, 400) from None
+        return self._do(device, hand)
+
+    def often(self, serial: str, name: str) -> Answer:
+        """One of the buttons."""
+        fitted, device = self._device(serial)
+        every = (*hands.HANDS[fitted.profile], *hands.FAULTS[fitted.profile])
+        found = next((one for one in every if _key(fitted, one) == name), None)
+        if found is None:
+            allowed = ", ".join(_key(fitted, one) for one in every)
+            raise No(f"there is no such button at {serial}", allowed, 400)
+        ways = self._at_table().robot.ways
+        bench = Bench(self._at_table().robot.place.decks, ways.cut_at)
+        return self._do(device, found.makes(bench))
+
+    def _do(self, device: Touched, hand: Hand) -> Answer:
+        try:
+            if isinstance(hand, Draw):
+                self._pull(hand)
+                return {}
+            return device.hand(hand)
+        except CannotDo as problem:
+            what, allowed = (*map(str, problem.args), "", "")[:2]
+            raise No(what, allowed) from None
+        finally:
+            self.company.change()
+
+    def _pull(self, hand: Draw) -> None:
+        """As somebody wanted the next one to be, where nothing else is said of this one."""
+        robot = self._at_table().robot
+        plain = hand == Draw()
+        wanted = self.company.next_pull
+        robot.pulls(wanted if plain and wanted is not None else hand)
+        if plain:
+            self.company.next_pull = None
+
+    def next_card(self, how: str) -> None:
+        if how not in NEXT_PULLS:
+            raise No(f"no card comes like that: {how}", ", ".join(NEXT_PULLS), 400)
+        self.next_pull = how
+        self.company.next_pull = NEXT_PULLS[how][1]
+        self.company.change()
+
+    async def discards(self) -> None:
+        """The discards are put into the shoe, as the prompt asks."""
+        robot = self._at_table().robot
+        prompt = robot.screen.shown.prompt
+        if prompt is None or prompt.tell is not Tell.REFILL:
+            raise No("the discards are not asked for", "when the prompt says so")
+        try:
+            await robot.refill(prompt)
+        except CannotDo as problem:
+            raise No(str(problem.args[0])) from None
+        except Stuck as problem:
+            raise No(str(problem)) from None
+        finally:
+            self.company.change()
+
+    # --- seats ----------------------------------------------------------------------------
+
+    def take(self, seat: int) -> None:
+        self._is_seat(seat)
+        if seat in self.company.seats:
+            raise No(f"somebody sits at seat {seat}", "another seat")
+        self.company.take(seat)
+
+    def leave(self, seat: int) -> None:
+        self._is_yours(seat)
+        self.company.leave(seat)
+
+    def sit_out(self, seat: int) -> None:
+        self._is_yours(seat)
+        prompt = self._at_table().robot.screen.shown.prompt
+        if prompt is None or prompt.tell is not Tell.TAKE_WAGERS:
+            raise No("the round has begun", "while wagers are taken")
+        self.company.sit_out(seat)
+
+    def says(self, seat: int, choice: str) -> None:
+        """To the robot dealer."""
+        self._is_yours(seat)
+        playing = self._at_table()
+        prompt = playing.robot.screen.shown.prompt
+        if not playing.console.dealt_here:
+            raise No("no robot deals", "tell the dealer")
+        if prompt is None or prompt.tell not in ASKING or prompt.seat != seat:
+            raise No(f"seat {seat} is not asked", "when it is its turn")
+        if choice not in prompt.choices:
+            raise No(f"'{choice}' is not open to seat {seat}", ", ".join(prompt.choices), 400)
+        self.company.says(seat, Said(choice))
+
+    # --- the dealer, the game -------------------------------------------------------------
+
+    async def robot_deals(self) -> None:
+        """It signs in at its own screen, and relieves whoever deals."""
+        console = self._at_table().console
+        if console.dealt_here:
+            raise No(ABOUT_ROBOT)
+        try:
+            await console.deal()
+        except ApiProblem as problem:
+            raise No(problem.error.what, problem.error.allowed) from None
+        except Unreachable:
+            raise No("the daemon does not answer") from None
+        self.company.change()
+
+    def next_game(self) -> None:
+        """After this round."""
+        self.company.next_game = True
+        self.company.change()
+
+    # --- what there is --------------------------------------------------------------------
+
+    def _at_table(self) -> Playing:
+        if self.playing is None:
+            raise No("no game is served at this moment", "in a few seconds", 503)
+        return self.playing
+
+    def _device(self, serial: str) -> tuple[Fitted, Touched]:
+        for fitted, device in self.at.devices:
+            if fitted.serial == serial:
+                return fitted, device
+        allowed = ", ".join(fitted.serial for fitted, _ in self.at.devices)
+        raise No(f"there is no device {serial}", allowed, 400)
+
+    def _is_seat(self, seat: int) -> None:
+        if seat not in SEATS:
+            raise No(f"there is no seat {seat}", f"{SEATS.start} to {SEATS.stop - 1}", 400)
+
+    def _is_yours(self, seat: int) -> None:
+        self._is_seat(seat)
+        if seat not in self.company.seats:
+            raise No(f"a robot sits at seat {seat}", "take the seat first")
+
+
+def _key(fitted: Fitted, one: hands.Often) -> str:
+    """A button's name: hands and faults share some."""
+    return one.name if one in hands.HANDS[fitted.profile] else f"fault-{one.name}"

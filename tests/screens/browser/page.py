@@ -1,0 +1,283 @@
+"""The dealer's page in Chromium, and a hand at it: by touch, or by keyboard alone.
+
+    async with chromium() as browser, dealing(stage, browser, Touch) as dealer:
+        await Robot(stage, dealer, players).play(lambda shown: ...)
+
+The robot deals as it does at the API; what it wants to do is looked for among the buttons that the
+page offers, pressed there, and filled in where the page asks.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final, NamedTuple, Protocol
+
+from playwright.async_api import Browser, Page, Response, async_playwright, expect
+
+from controller.procedure.row import Refused
+from controller.table.shown import Shown
+from hil.table.console import Console
+from hil.table.house import DEALER, FLOOR, SECOND, Robotic
+from hil.table.robot import Who
+from tests.conftest import require
+
+CHROMIUM: Final = shutil.which("chromium") or ""
+SIZES: Final = {"small": (800, 480), "usual": (1280, 800), "large": (1920, 1080)}
+PATIENCE: Final = 20_000
+"""Milliseconds for anything that a page is to do."""
+_MOST_TABS: Final = 120
+_PEOPLE: Final = (FLOOR, SECOND)
+"""Who signs for what the floor does, as far as the page asks for them."""
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    require(CHROMIUM, "Debian's chromium; `make deps-full` installs it")
+    async with async_playwright() as playwright:
+        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield launched
+        finally:
+            await launched.close()
+
+
+async def page_at(browser: Browser, url: str, size: str = "usual", *, touch: bool = False) -> Page:
+    """A new browser session that looks at the table. What the page says to its console, or fails
+    of, fails the test: see `wrong`."""
+    width, height = SIZES[size]
+    context = await browser.new_context(
+        viewport={"width": width, "height": height}, has_touch=touch, reduced_motion="reduce"
+    )
+    context.set_default_timeout(PATIENCE)
+    page = await context.new_page()
+    await page.goto(url)
+    return page
+
+
+# --- hands ------------------------------------------------------------------------------------
+
+
+class Hand(Protocol):
+    """How somebody works the page."""
+
+    page: Page
+
+    async def press(self, button: str) -> None:
+        """The button with this id."""
+
+    async def fill(self, field: str, text: str) -> None: ...
+
+    async def choose(self, radio: str) -> None: ...
+
+
+class Touch:
+    """With a finger alone; letters come from the badge's reader."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+
+    async def press(self, button: str) -> None:
+        await self.page.locator(f'[id="{button}"]').tap()
+
+    async def fill(self, field: str, text: str) -> None:
+        """Digits by the pad beside the fields, where there is one."""
+        place = self.page.locator(f'[id="{field}"]')
+        await place.tap()
+        await place.fill("")
+        pad = self.page.locator("dialog[open] .pad")
+        if not text.isdigit() or not await pad.locator("button").count():
+            await place.press_sequentially(text)
+            return
+        for digit in text:
+            await pad.get_by_role("button", name=digit, exact=True).tap()
+
+    async def choose(self, radio: str) -> None:
+        await self.page.locator(f'label[for="{radio}"]').tap()
+
+
+class Keys:
+    """With the keyboard alone: by the letter on a button, or by Tab and Enter."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+
+    async def press(self, button: str) -> None:
+        place = self.page.locator(f'[id="{button}"]')
+        await expect(place).to_be_enabled(timeout=PATIENCE)  # a new instruction's are not at once
+        key = await place.get_attribute("data-key")
+        if key and not await self.page.locator("dialog[open]").count():
+            await self.page.keyboard.press(key)
+            return
+        await self._go(button)
+        await self.page.keyboard.press("Enter")
+
+    async def fill(self, field: str, text: str) -> None:
+        await self._go(field)
+        await self.page.keyboard.press("Control+a")
+        await self.page.keyboard.type(text)
+
+    async def choose(self, radio: str) -> None:
+        """Radios of one name are one stop; the arrows go along them."""
+        name, wanted = await self.page.locator(f'[id="{radio}"]').evaluate(
+            "one => [one.name, one.id]"
+        )
+        for _ in range(_MOST_TABS):
+            focused = await self.page.evaluate("document.activeElement.name")
+            if focused == name:
+                break
+            await self.page.keyboard.press("Tab")
+        for _ in range(_MOST_TABS):
+            if await self.page.evaluate("document.activeElement.id") == wanted:
+                await self.page.keyboard.press("Space")
+                return
+            await self.page.keyboard.press("ArrowRight")
+        raise AssertionError(f"no arrow leads to {radio}")
+
+    async def _go(self, wanted: str) -> None:
+        for _ in range(_MOST_TABS):
+            if await self.page.evaluate("document.activeElement.id") == wanted:
+                return
+            await self.page.keyboard.press("Tab")
+        raise AssertionError(f"no Tab leads to {wanted}")
+
+
+# --- what the page offers ---------------------------------------------------------------------
+
+
+class Offered(NamedTuple):
+    """A button that would do it, and what is asked after it."""
+
+    id: str
+    in_sheet: bool
+    asks: list[dict[str, Any]]
+    people: int
+
+
+_BUTTONS: Final = """() => [...document.querySelectorAll("#console button.act[data-act]")].map(
+  one => ({id: one.id, act: one.dataset.act, asks: one.dataset.asks,
+           people: Number(one.dataset.people), sheet: one.closest("dialog") !== null,
+           disabled: one.disabled}))"""
+
+
+class NotOffered(AssertionError):
+    """No button does it."""
+
+
+class PageDealer:
+    """The dealer's screen of a robot, in a browser. `watcher` sees what the API shows everybody."""
+
+    def __init__(self, page: Page, hand: Hand, watcher: Console) -> None:
+        self.page = page
+        self.hand = hand
+        self.watcher = watcher
+        self.pressed: list[str] = []
+        """The ids of buttons that were pressed for acts."""
+
+    @property
+    def shown(self) -> Shown:
+        return self.watcher.shown
+
+    async def words(self) -> str:
+        """What the page says now: the instruction, with what belongs to it, and the troubles."""
+        await self.caught_up()
+        parts = await self.page.locator("#now, #troubles").all_inner_texts()
+        return " ".join(" ".join(parts).split())
+
+    async def caught_up(self) -> None:
+        """The page shows what the table shows."""
+        await self.page.wait_for_function(
+            "seq => Number(document.getElementById('console')?.dataset.seq) >= seq",
+            arg=self.shown.seq,
+        )
+
+    async def sign_in(self, who: Robotic = DEALER, *, relieve: bool = False) -> None:
+        await self.hand.press("sign-in")
+        await self.hand.fill("sign-badge", who.badge)
+        await self.hand.fill("sign-pin", who.pin)
+        if relieve:
+            await self.hand.choose("sign-relieve")
+        async with self.page.expect_navigation():
+            await self.hand.press("sign-send")
+        await self.page.wait_for_selector("#sign-out")
+
+    async def act(self, name: str, fields: Mapping[str, Any], who: Who) -> Refused | None:
+        """NotOffered. What the procedure refuses stands on the page."""
+        await self.caught_up()
+        wanted = dict(fields)
+        if "bank" in wanted:
+            wanted.setdefault("counted_again", wanted["bank"])
+        found = await self._find(name, wanted)
+        assert bool(found.people) == (who != "dealer"), (name, found)
+        if found.in_sheet:
+            await self.hand.press("open-sheet")
+        self.pressed.append(found.id)
+        async with self.page.expect_response(_acts) as waiting:
+            await self.hand.press(found.id)
+            if found.asks or found.people:
+                await self._answer(found, wanted)
+        response = await waiting.value
+        said = await response.json()
+        assert response.ok, (name, fields, said)
+        if said["done"]:
+            return None
+        # What was refused is told where the dealer looks.
+        await self.page.get_by_text(said["said"]).first.wait_for()
+        if await self.page.locator("#ask[open]").count():
+            await self.hand.press("ask-cancel")
+        return Refused("", said["said"])
+
+    async def shuffle_again(self) -> None:
+        await self.act("ShuffleAgain", {}, "floor")
+
+    async def _find(self, name: str, wanted: Mapping[str, Any]) -> Offered:
+        buttons = await self.page.evaluate(_BUTTONS)
+        for one in buttons:
+            act = json.loads(one["act"])
+            asks = json.loads(one["asks"])
+            open_to = {ask["name"] for ask in asks}
+            fits = act.pop("type") == name and not one["disabled"]
+            same = all(wanted.get(field, value) == value for field, value in act.items())
+            if fits and same and set(wanted) <= act.keys() | open_to:
+                return Offered(one["id"], one["sheet"], asks, one["people"])
+        raise NotOffered(f"{name} {dict(wanted)} is none of {[one['act'] for one in buttons]}")
+
+    async def _answer(self, found: Offered, wanted: Mapping[str, Any]) -> None:
+        await self.page.wait_for_selector("#ask[open]")
+        for ask in found.asks:
+            if ask["name"] in wanted:
+                await self._field(ask, wanted[ask["name"]])
+        for number, one in enumerate(_PEOPLE[: found.people]):
+            which = str(number + 1) if number else ""
+            await self.hand.fill(f"field-badge{which}", one.badge)
+            await self.hand.fill(f"field-pin{which}", one.pin)
+        await self.hand.press("ask-send")
+
+    async def _field(self, ask: Mapping[str, Any], value: Any) -> None:
+        match ask["kind"]:
+            case "money":
+                digits = int(await self._of_table("digits"))
+                await self.hand.fill(f"field-{ask['name']}", _money(value, digits))
+            case "card":
+                await self.hand.choose(f"field-rank-{value % 13}")
+                await self.hand.choose(f"field-suit-{value // 13}")
+            case "one":
+                await self.hand.choose(f"field-{ask['name']}-{value}")
+            case _:
+                await self.hand.fill(f"field-{ask['name']}", str(value))
+
+    async def _of_table(self, name: str) -> str:
+        found = await self.page.locator("#console").get_attribute(f"data-{name}")
+        assert found is not None
+        return found
+
+
+def _money(amount: int, digits: int) -> str:
+    whole, rest = divmod(amount, 10**digits)
+    return f"{whole}.{rest:0{digits}}" if rest else str(whole)
+
+
+def _acts(response: Response) -> bool:
+    return response.request.method == "POST" and response.url.endswith("/act")

@@ -1,0 +1,155 @@
+"""Views of tables that play at random: what the console is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from controller.api.view import DealerShown, DeviceShown, Named, Stands, View, view_of
+from controller.audit.records import ClockQuality
+from controller.procedure.engine import Procedure
+from controller.procedure.game import Game
+from controller.procedure.states import State
+from controller.procedure.terms import Currency
+from controller.rules.cards import Card
+from controller.screens.common.pages import Pages
+from controller.screens.common.sessions import Looks
+from controller.screens.common.static_files import StaticFiles
+from controller.screens.common.texts import Texts, load
+from controller.screens.console.here import Here
+from controller.screens.console.shown import Console, console_of
+from controller.table.shown import Shown
+from tests.procedure.random_games import game_as_it_is, game_with
+from tests.procedure.random_table import RandomTable
+
+GAMES: Final = ("classic", "maxtime", "mega", "sf21x")
+HOUSES: Final = ("default", "strict")
+ASKED: Final[tuple[tuple[str, dict[str, object]], ...]] = (
+    (
+        "classic",
+        {
+            "double.natural": True,
+            "double.max_total": 21,
+            "blackjack.tie": "push",
+            "decisions.by": "signals",
+        },
+    ),
+    (
+        "mega",
+        {
+            "even_money.offered": True,
+            "blackjack.tie": "push",
+            "blackjack.pays": "3:2",
+            "payout.floor_from": 10,
+            "decisions.by": "both",
+        },
+    ),
+)
+"""Games that ask what the sheets as they are do not: of a blackjack, of the floor."""
+LONG: Final = 900
+"""Events of such a game until it has asked all of it."""
+TEXTS: Final = load()
+HERE: Final = Here(controls=True)
+WATCHES: Final = Here(controls=False)
+DANA: Final = DealerShown("D1", "Dana", "console")
+DEVICES: Final = (
+    DeviceShown("shoe", "SH-0001", "ready", ""),
+    DeviceShown("shuffler", "SF-0001", "ready", ""),
+    DeviceShown("station", "ST-0001", "ready", ""),
+)
+STATIC: Final = StaticFiles("controller.screens.common", "controller.screens.console")
+
+
+class At(NamedTuple):
+    """A table at some time, and what nobody may know of it."""
+
+    game: Game
+    procedure: Procedure
+    state: State
+    hidden: dict[str, Card]
+
+
+class Told(RandomTable):
+    """One that says which cards lie face down."""
+
+    @property
+    def vault(self) -> dict[str, Card]:
+        return self._vault
+
+
+def played(name: str, house: str, seed: str, events: int, wrong: float = 0.12) -> Iterator[At]:
+    """Every state of a table that plays at random."""
+    yield from played_in(game_as_it_is(name, house), f"{seed} {name} {house}", events, wrong)
+
+
+def played_in(game: Game, seed: str, events: int, wrong: float = 0.12) -> Iterator[At]:
+    procedure = Procedure(game)
+    table = Told(procedure, seed, wrong=wrong)
+    for _ in range(events):
+        table.once()
+        yield At(game, procedure, table.state, dict(table.vault))
+
+
+def everywhere(seed: str, events: int = 250, asked: int = 40) -> Iterator[At]:
+    """In each game, in each house; `asked`: in those that ask more."""
+    for name in GAMES:
+        for house in HOUSES:
+            yield from played(name, house, seed, events)
+    for name, options in ASKED:
+        yield from played_in(game_with(name, options), "x", asked)
+
+
+class Around(NamedTuple):
+    """What stands beside the round."""
+
+    dealer: DealerShown | None = DANA
+    devices: tuple[DeviceShown, ...] = DEVICES
+    again: bool = False
+    stopped: str = ""
+    soon: bool = False
+    problem: str = ""
+    quality: ClockQuality = "synced"
+
+
+USUAL: Final = Around()
+
+
+def view_at(at: At, around: Around = USUAL) -> View:
+    effects = at.procedure.shows(at.state)
+    shown = Shown(7, at.state, effects, again=around.again, stopped=around.stopped)
+    shown = replace(shown, soon=around.soon)
+    named = Named("bj-1", at.game.name, at.game.title, Currency())
+    quality, problem = around.quality, around.problem
+    return view_of(named, Stands(shown, around.dealer, around.devices, problem, 41, quality), 0)
+
+
+def console_at(at: At, here: Here = HERE, texts: Texts = TEXTS, around: Around = USUAL) -> Console:
+    return console_of(view_at(at, around), at.game, here, texts)
+
+
+def pages(texts: Texts = TEXTS) -> Pages:
+    packages = {
+        "common": "controller.screens.common",
+        "console": "controller.screens.console",
+    }
+    return Pages(texts, STATIC, {}, "", **packages)
+
+
+PAGES: Final = pages()
+
+
+def fragment(console: Console) -> str:
+    return PAGES.text("console/table.html", c=console)
+
+
+def page(console: Console, signed: tuple[tuple[str, str], ...] = ()) -> str:
+    return PAGES.text(
+        "console/page.html",
+        c=console,
+        secret="a-secret",
+        looks=Looks(),
+        screen="console",
+        signed=signed,
+    )

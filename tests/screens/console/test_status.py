@@ -1,0 +1,91 @@
+"""How the table stands beside the round, said at a glance and in words."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from controller.api.view import DeviceShown
+from controller.procedure.engine import Procedure
+from controller.procedure.states import Shoe, State, Step
+from controller.screens.console.shown import Console
+from controller.screens.console.status import Line
+from drivers.states import State as Link
+from tests.procedure.random_games import game_as_it_is
+from tests.screens.console.shown_at import TEXTS, WATCHES, Around, At, console_at
+
+GAME = game_as_it_is("mega")
+PROCEDURE = Procedure(GAME)
+WAGERING = State(step=Step.WAGERING, shoe=Shoe(loaded=True, rounds=3), round=9)
+
+
+def at(state: State) -> At:
+    return At(GAME, PROCEDURE, state, {})
+
+
+def line(console: Console, name: str) -> Line:
+    (found,) = [one for one in console.status.lines if one.id == name]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("shoe", "closing", "name", "mark"),
+    [
+        (Shoe(loaded=True, rounds=3), False, "loaded", "good"),
+        (Shoe(loaded=True, rounds=3, rounds_left=2), False, "cut_card", "care"),
+        (Shoe(loaded=True, rounds=3, rounds_left=1), False, "last_round", "care"),
+        (Shoe(loaded=True, rounds=3), True, "closing", "care"),
+        (Shoe(), False, "empty", "care"),
+        (Shoe(decks_out=True), False, "decks_out", "alarm"),
+    ],
+)
+def test_the_shoe_is_always_told_of(shoe: Shoe, closing: bool, name: str, mark: str) -> None:
+    found = line(console_at(at(replace(WAGERING, shoe=shoe, closing=closing))), "shoe")
+    words = TEXTS(f"console.shoe.{name}")
+    assert found.said == words.replace("{rounds}", str(shoe.rounds))
+    assert found.mark == mark
+
+
+def test_each_device_says_how_it_is_linked() -> None:
+    devices = (
+        DeviceShown("shoe", "SH-1", "lost", "the cable is out"),
+        DeviceShown("shuffler", "SF-1", "resuming", "", held="another ring"),
+        DeviceShown("station", "ST-1", "ready", ""),
+        DeviceShown("station", "ST-2", "new_state", ""),
+    )
+    console = console_at(at(WAGERING), around=Around(devices=devices))
+    shoe, shuffler = line(console, "link-sh-1"), line(console, "link-sf-1")
+    assert (shoe.said, shoe.mark, shoe.more) == ("lost", "alarm", "the cable is out")
+    assert (shuffler.said, shuffler.mark) == (TEXTS("console.link.held"), "care")
+    first, second = line(console, "link-st-1"), line(console, "link-st-2")
+    assert first.name != second.name
+    assert (first.mark, second.said, second.mark) == ("good", "new_state", "alarm")
+
+
+def test_every_way_to_be_linked_has_words() -> None:
+    assert all(TEXTS.has(f"console.link.{state.value}") for state in Link)
+
+
+def test_record_and_clock_are_told_of() -> None:
+    console = console_at(at(WAGERING), around=Around(quality="unsynced"))
+    assert (line(console, "record").said, line(console, "record").mark) == ("41", "good")
+    assert line(console, "clock").mark == "care"
+    stopped = console_at(at(WAGERING), around=Around(stopped="no room"))
+    assert (line(stopped, "record").mark, line(stopped, "record").more) == ("alarm", "no room")
+
+
+def test_who_deals_and_where_is_told() -> None:
+    assert console_at(at(WAGERING)).status.dealer == "Dana deals at console"
+    assert console_at(at(WAGERING)).status.watching == ""
+    nobody = console_at(at(WAGERING), WATCHES, around=Around(dealer=None))
+    assert nobody.status.dealer == TEXTS("console.status.nobody")
+    assert nobody.status.watching == TEXTS("console.status.sign_in_first")
+
+
+def test_a_device_that_is_gone_aside_is_a_trouble_with_its_way_on() -> None:
+    devices = (DeviceShown("shuffler", "SF-1", "lost", "no answer"),)
+    state = replace(WAGERING, lost=("shuffler",))
+    (trouble,) = console_at(at(state), around=Around(devices=devices)).troubles
+    assert "shuffler" in trouble.what
+    assert trouble.about == "no answer"
+    assert trouble.way == TEXTS("console.trouble.aside_way")

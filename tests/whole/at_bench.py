@@ -1,0 +1,133 @@
+"""A whole table with its bench page before it: the daemon, simulated devices, robots that make
+room, and a browser's requests without a port between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import httpx
+
+from controller.procedure.effects import Prompt, Tell
+from controller.procedure.states import State
+from controller.sim.games import game_of_table
+from hil.device.parts import Answer
+from hil.table.before import mechanism, until
+from hil.table.company import Company
+from hil.table.console import Console, console
+from hil.table.demo import TABLES, everybody_bets
+from hil.table.house import FEW, VISITED
+from hil.table.page.app import SECRET_HEADER, Page, application
+from hil.table.page.bench import Desk, Playing
+from hil.table.robot import Mimics, Ways, card_of
+from hil.table.script_shoe import whole_shoe
+from hil.table.shared import Shared
+from hil.table.stage import Stage, staged
+from hil.table.table_file import example
+
+PORT: Final = 8099
+HERE: Final = f"http://127.0.0.1:{PORT}"
+SOON: Final = 30.0
+QUIET: Final = 0.4
+"""Seconds in which robots who do not wait would have done something."""
+LOW: Final = ("2c", "3d", "4h", "5s", "6c", "7d", "8h")
+"""Nobody has a blackjack, and nobody is offered insurance."""
+
+
+class AtBench(NamedTuple):
+    """Who stands at the bench."""
+
+    stage: Stage
+    console: Console
+    robot: Shared
+    desk: Desk
+    page: Page
+    http: httpx.AsyncClient
+
+    @property
+    def state(self) -> State:
+        return self.console.shown.state
+
+    @property
+    def prompt(self) -> Prompt:
+        found = self.console.shown.prompt
+        assert found is not None
+        return found
+
+    async def ask(self, what: str, **body: Any) -> tuple[int, dict[str, Any]]:
+        """A post of the page's own script."""
+        headers = {SECRET_HEADER: self.page.secret, "Origin": HERE, "Sec-Fetch-Site": "same-origin"}
+        answer = await self.http.post(f"/{what}", json=body, headers=headers)
+        return answer.status_code, answer.json()
+
+    async def done(self, what: str, **body: Any) -> None:
+        status, told = await self.ask(what, **body)
+        assert (status, told["done"]) == (200, True), told
+
+    async def press(self, seat: int, button: str) -> None:
+        fitted = next(one for one, _ in self.stage.devices if seat in one.seats)
+        hand = {"do": "press", "seat": seat, "button": button}
+        await self.done("hand", device=fitted.serial, hand=hand)
+
+    async def pull(self) -> None:
+        """As somebody pulls who deals: when the shoe lets a card out."""
+        await until(lambda: self.shoe["lock"] == "open", SOON)
+        await self.done("hand", device="SH-1", button="pull")
+
+    async def until_asked(self, tell: Tell, seat: int = 0) -> None:
+        await until(
+            lambda: self.prompt.tell is tell and (not seat or self.prompt.seat == seat), SOON
+        )
+
+    async def until_seen(self, words: str) -> None:
+        """On the page."""
+        await until(lambda: words in self.page.table(), SOON)
+
+    async def stays(self) -> None:
+        """Nobody does anything."""
+        before = (self.prompt, self.state, len(self.shoe["out"]))
+        await asyncio.sleep(QUIET)
+        assert (self.prompt, self.state, len(self.shoe["out"])) == before
+
+    @property
+    def shoe(self) -> Answer:
+        return dict(mechanism(self.stage.shoe))
+
+
+@asynccontextmanager
+async def at_bench(folder: Path, game: str, *top: str, robots: int = 2) -> AsyncIterator[AtBench]:
+    """`top`: the first cards of the shoe, the burned one first."""
+    async with staged(folder, FEW, people=VISITED) as stage:
+        await stage.serve(everybody_bets(example(TABLES[game])))
+        async with console(stage.control) as screen:
+            dealt = game_of_table(stage.table)
+            company = Company(robots)
+            players = Mimics(*((seat, "main", 1000) for seat in range(1, robots + 1)))
+            ways = Ways(buttons=dealt.buttons, dwell_ms=0, seed=7)
+            robot = Shared(stage, screen, players, ways, company)
+            if top:
+                robot.cards = lambda: whole_shoe(dealt, tuple(map(card_of, top)))
+            screen.watched.append(lambda view: company.look())
+            desk = Desk(stage, company)
+            desk.playing = Playing(screen, robot, None)
+            page = Page(desk, VISITED)
+            transport = httpx.ASGITransport(application(page, PORT))
+            async with httpx.AsyncClient(transport=transport, base_url=HERE) as http:
+                yield AtBench(stage, screen, robot, desk, page, http)
+        assert await stage.daemon.stop() == 0
+
+
+@asynccontextmanager
+async def dealing(one: AtBench, done: Callable[[State], bool]) -> AsyncIterator[asyncio.Task[None]]:
+    """The robots go on beside us until this is so."""
+    task = asyncio.create_task(one.robot.play(lambda shown: done(shown.state), most=100_000))
+    try:
+        yield task
+    finally:
+        if not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
