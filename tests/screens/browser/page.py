@@ -189,11 +189,13 @@ class PageDealer:
     async def caught_up(self) -> None:
         """The page shows what the table shows."""
         await self.page.wait_for_function(
-            "seq => Number(document.getElementById('console')?.dataset.seq) >= seq",
+            "seq => document.documentElement.dataset.live !== undefined "
+            "&& Number(document.getElementById('console')?.dataset.seq) >= seq",
             arg=self.shown.seq,
         )
 
     async def sign_in(self, who: Robotic = DEALER, *, relieve: bool = False) -> None:
+        await self.caught_up()
         await self.hand.press("sign-in")
         await self.hand.fill("sign-badge", who.badge)
         await self.hand.fill("sign-pin", who.pin)

@@ -47,6 +47,7 @@ const shown = ({ seq, html, say }) => {
   away = false;
   banner.hidden = true;
   document.body.classList.remove("old");
+  document.documentElement.dataset.live = ""; // from here on presses are taken
   morph(main, html);
   lock();
   if (seq !== newest) hush();
