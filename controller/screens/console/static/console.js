@@ -101,7 +101,8 @@ const press = async (button) => {
   button.setAttribute("aria-busy", "true");
   try {
     const why = await act(JSON.parse(button.dataset.act), {}, byId("console").dataset.seq);
-    if (why) refuse(why);
+    if (why === null) refuse(faults.busy);
+    else if (why) refuse(why);
     else if (why === "") byId("sheet")?.close();
   } finally {
     button.removeAttribute("aria-busy");
