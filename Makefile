@@ -81,8 +81,10 @@ certify: setup ## check the published figures (long)
 # Both engines over all the rows, whole rounds at a table that dies at every record, every script
 # dealt by the daemon, every irregularity at the dealer's page. Half of the time goes into waiting for
 # devices: so four at once.
+CAMPAIGN_SHARE ?= 1
 campaign: setup ## play engines and tables against each other at length (long)
-	$(BIN)/python -m pytest -q -n 4 --dist worksteal --timeout 0 \
+	HOLECARD_CAMPAIGN_SHARE=$(CAMPAIGN_SHARE) \
+	    $(BIN)/python -m pytest -q -n 4 --dist worksteal --timeout 0 \
 	    tests/campaigns/test_differential_full.py tests/campaigns/test_table_rounds_full.py \
 	    tests/campaigns/test_scripts_over_wire.py tests/campaigns/test_pages_full.py \
 	    $(PYTEST_ARGS)
