@@ -1,4 +1,5 @@
-"""Every irregularity at the dealer's page, by touch or by keyboard alone."""
+"""At the dealer's page: whole rounds of each game by touch and by keyboard alone, each irregularity
+by one of them, a controller that is killed."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from typing import Final
 
 import pytest
 
+from controller.procedure.states import Step
+from tests.screens.browser import test_again, test_rounds
 from tests.screens.browser.irregular import IN_ONE_DECK, IN_USUAL_DECKS, ONE_DECK
 from tests.screens.browser.stories import play, recorded
 from tests.screens.browser.table import How, at_table
@@ -36,3 +39,14 @@ def test_what_goes_wrong(part: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["touch", "keys"])
 def test_what_goes_wrong_in_one_deck(how: How, tmp_path: Path) -> None:
     recorded(asyncio.run(told(tmp_path, IN_ONE_DECK, how, ONE_DECK)), IN_ONE_DECK)
+
+
+@pytest.mark.parametrize(
+    ("game", "how"), [one for one in test_rounds.ALL if one not in test_rounds.HERE]
+)
+def test_a_whole_round(game: str, how: How, tmp_path: Path) -> None:
+    test_rounds.test_a_whole_round_at_the_page(game, how, tmp_path)
+
+
+def test_a_controller_that_is_killed_while_a_seat_decides(tmp_path: Path) -> None:
+    test_again.test_a_controller_that_is_killed(Step.TURN, tmp_path)

@@ -190,7 +190,7 @@ async def loses_its_line(table: AtTable, other: Page) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("step", [Step.TURN, Step.PAYING], ids=lambda step: step.value)
+@pytest.mark.parametrize("step", [Step.PAYING], ids=lambda step: step.value)
 def test_a_controller_that_is_killed(step: Step, tmp_path: Path) -> None:
     """The page finds it again by itself, asks for the felt, and goes on from the same step."""
 

@@ -69,13 +69,13 @@ async def look(
 
 
 async def look_at(windows: Sequence[tuple[str, Looks]], share: int) -> list[tuple[str, str]]:
-    """`share`: each second state in so many of the windows."""
+    """`share`: each sixth state in so many of the windows."""
     found = []
     async with chromium() as browser:
         for number, (size, looks) in enumerate(windows):
             mine = [
                 one
-                for place, one in enumerate(designed()[::2])
+                for place, one in enumerate(designed()[::6])
                 if (number - place) % len(windows) < share
             ]
             found += await look(browser, mine, size, looks)

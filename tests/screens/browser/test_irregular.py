@@ -16,11 +16,7 @@ from tests.screens.browser.table import How, at_table
 
 SAMPLE: Final = (
     "a_card_that_is_not_read",
-    "a_card_drawn_in_error_and_seen",
     "a_misdeal_and_a_round_that_is_void",
-    "an_insurance_that_is_disputed",
-    "a_shoe_that_is_jammed",
-    "a_wager_that_comes_too_late",
 )
 
 
