@@ -7,9 +7,9 @@ So nobody's line is a queue, and nobody waits for anybody.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import structlog
 from starlette.types import Receive, Scope, Send
@@ -31,11 +31,12 @@ nothing can be recorded."""
 STUCK: Final = 30.0
 """Seconds for a reader to take what it was sent."""
 BEAT: Final = b": all is well\n\n"
-HEADERS: Final = [
+_HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"x-accel-buffering", b"no"),
 ]
 
+_T = TypeVar("_T")
 _log: Final = structlog.get_logger("api")
 
 
@@ -63,54 +64,23 @@ class Streams:
     async def run(self, screen: Screen, receive: Receive, send: Send) -> None:
         """One, to its end: the reader's, the screen's, or the table's."""
         news = asyncio.Event()
-        watching = [
-            asyncio.create_task(gone(receive), name=f"stream of {screen.name}: its reader"),
-            asyncio.create_task(self._served.stopping.wait(), name=f"stream of {screen.name}"),
-        ]
         self._open += 1
         with ExitStack() as last:
             last.callback(self._close)
             last.enter_context(self._screens.streaming(screen))
             last.enter_context(self._looking.telling(news.set))
-            for task in watching:
-                task.add_done_callback(lambda task: news.set())
-                last.callback(task.cancel)
-            try:
-                await self._send(screen, news, watching, send)
-            except Stuck as problem:
-                _log.info("a stream was left", screen=screen.name, why=str(problem))
-        await asyncio.wait(watching)
+            await Line(
+                f"stream of {screen.name}",
+                news,
+                self._served.stopping,
+                alive=lambda: self._screens.is_open(screen),
+                newest=self._looking.now,
+                event=event,
+                look=LOOK,
+            ).run(receive, send)
 
     def _close(self) -> None:
         self._open -= 1
-
-    async def _send(
-        self,
-        screen: Screen,
-        news: asyncio.Event,
-        watching: Sequence[asyncio.Task[object]],
-        send: Send,
-    ) -> None:
-        loop = asyncio.get_running_loop()
-        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-        sent: Seen | None = None
-        at = loop.time()
-        while self._screens.is_open(screen) and not any(task.done() for task in watching):
-            news.clear()
-            seen = self._looking.now()
-            if seen is not sent:
-                await give(send, event(seen))
-                sent, at = seen, loop.time()
-            elif loop.time() - at >= HEARTBEAT:
-                await give(send, BEAT)
-                at = loop.time()
-            try:
-                async with asyncio.timeout(LOOK):
-                    await news.wait()
-            except TimeoutError:
-                continue
-        if not watching[0].done():
-            await give(send, b"", more=False)
 
 
 class Stream:
@@ -128,19 +98,88 @@ def event(seen: Seen) -> bytes:
     return b"event: table\nid: %d\ndata: %s\n\n" % (seen.view.record.seq, seen.body)
 
 
-class Stuck(Exception):
+class Line(Generic[_T]):
+    """A reader's: what is newest is sent whenever it is another one, and a word now and then."""
+
+    def __init__(
+        self,
+        name: str,
+        news: asyncio.Event,
+        stopping: asyncio.Event,
+        *,
+        alive: Callable[[], bool],
+        newest: Callable[[], _T],
+        event: Callable[[_T], bytes],
+        look: float,
+    ) -> None:
+        """`news`: set by who tells of it; `newest`: the same one while nothing has changed; `look`:
+        seconds after which it is looked for without news."""
+        self._name = name
+        self._news = news
+        self._stopping = stopping
+        self._alive = alive
+        self._newest = newest
+        self._event = event
+        self._look = look
+
+    async def run(self, receive: Receive, send: Send) -> None:
+        """To its end: its reader's, the table's, or when it is not alive any more."""
+        watching = [
+            asyncio.create_task(_gone(receive), name=f"{self._name}: its reader"),
+            asyncio.create_task(self._stopping.wait(), name=self._name),
+        ]
+        with ExitStack() as last:
+            for task in watching:
+                task.add_done_callback(lambda task: self._news.set())
+                last.callback(task.cancel)
+            try:
+                await self._send(watching, send)
+            except _Stuck as problem:
+                _log.info("a stream was left", stream=self._name, why=str(problem))
+        await asyncio.wait(watching)
+
+    async def _send(self, watching: Sequence[asyncio.Task[object]], send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        sent: _T | None = None
+        at = loop.time()
+        while self._alive() and not any(task.done() for task in watching):
+            self._news.clear()
+            newest = self._newest()
+            if newest is not sent:
+                await _give(send, self._event(newest))
+                sent, at = newest, loop.time()
+            elif loop.time() - at >= HEARTBEAT:
+                await _give(send, BEAT)
+                at = loop.time()
+            await heard(self._news, self._look)
+        if not watching[0].done():
+            await _give(send, b"", more=False)
+
+
+async def heard(news: asyncio.Event, seconds: float) -> bool:
+    """Whether there is any so soon."""
+    try:
+        async with asyncio.timeout(seconds):
+            await news.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+class _Stuck(Exception):
     """The reader does not read."""
 
 
-async def give(send: Send, data: bytes, *, more: bool = True) -> None:
+async def _give(send: Send, data: bytes, *, more: bool = True) -> None:
     try:
         async with asyncio.timeout(STUCK):
             await send({"type": "http.response.body", "body": data, "more_body": more})
     except TimeoutError:
-        raise Stuck(f"nothing was read for {STUCK:g} s") from None
+        raise _Stuck(f"nothing was read for {STUCK:g} s") from None
 
 
-async def gone(receive: Receive) -> None:
+async def _gone(receive: Receive) -> None:
     """Returns when the reader has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
+from controller.daemon import doctor_ports
 from controller.daemon.doctor_forms import Case, Found, Problem, found, line, skipped, wrong
 from controller.daemon.doctor_host import made_by_service
 from controller.daemon.doctor_places import (
@@ -22,9 +21,6 @@ from controller.daemon.doctor_places import (
 from controller.daemon.doctor_processes import Process, listening
 from controller.daemon.doctor_record import serving
 from controller.daemon.sockets import HOST, LONGEST, alive
-
-_MOST_TRIED: Final = 1000
-
 
 # --- the socket -------------------------------------------------------------------------------
 
@@ -105,50 +101,25 @@ def control_ports(case: Case) -> Found:
     if not ports:
         return found("none is named")
     at_work = serving(case)
-    taken = {name: port for name, port in ports.items() if not _free(port)}
+    taken = {name: port for name, port in ports.items() if not doctor_ports.free(HOST, port)}
     ours = {one.pid for one in at_work}
     problems = [
         _taken(case, name, port, set(ports.values()))
         for name, port in taken.items()
-        if not at_work or not _held_by(case, port, ours)
+        if not at_work or not doctor_ports.is_ours(case, port, ours)
     ]
     said = ", ".join(f"{name} {port}" for name, port in ports.items())
     return found(f"{said}: {'the table is being served' if taken else 'free'}", problems)
 
 
-def _held_by(case: Case, port: int, pids: set[int]) -> bool:
-    """Where the machine does not say who has it, a table that is served is taken to."""
-    holders = {one.pid for one in listening(case.machine, port)}
-    return not holders or bool(holders & pids)
-
-
 def _taken(case: Case, name: str, port: int, used: set[int]) -> Problem:
     holders = listening(case.machine, port)
-    who = f" by {', '.join(map(str, holders))}" if holders else ""
-    other = next(
-        (one for one in range(port + 1, min(port + _MOST_TRIED, 65536)) if _next(one, used)), None
-    )
-    instead = f"{name} = {other}, which is free" if other else f"another {name}"
-    mend = f"stop that one, or in {case.file} at [control]: {instead}"
+    other = doctor_ports.instead(name, HOST, port, used)
+    mend = f"stop that one, or in {case.file} at [control]: {other}"
     look = line("ss", "-ltnp", f"sport = :{port}")
     stop = [line("kill", *(str(one.pid) for one in holders))] if _ours_to_end(holders) else [look]
-    return wrong(f"{name} {port} of {HOST} is taken{who}", *stop, mend=mend)
+    return wrong(f"{name} {port} of {HOST} is taken{doctor_ports.by(holders)}", *stop, mend=mend)
 
 
 def _ours_to_end(holders: list[Process]) -> bool:
     return bool(holders) and not any(one.table for one in holders)
-
-
-def _next(port: int, used: set[int]) -> bool:
-    return port not in used and _free(port)
-
-
-def _free(port: int) -> bool:
-    """Whether it could be had now. Nothing listens on it for that."""
-    with socket.socket(socket.AF_INET) as trying:
-        trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trying.bind((HOST, port))
-        except OSError:
-            return False
-    return True

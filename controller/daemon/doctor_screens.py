@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
-from typing import Final
 
 from controller.config.screens_place import ScreensPlace
+from controller.daemon import doctor_ports
 from controller.daemon.doctor_forms import Case, Found, Problem, found, line, wrong
 from controller.daemon.doctor_processes import listening
 from controller.daemon.doctor_record import serving
@@ -14,8 +13,6 @@ from controller.daemon.sockets import pages_place
 from controller.rules.problem import UsageProblem
 from controller.screens.common.serving import Place
 from controller.screens.common.texts import load
-
-_MOST_TRIED: Final = 1000
 
 
 def pages(case: Case) -> Found:
@@ -38,36 +35,16 @@ def _mend(problem: UsageProblem) -> str:
 
 def _port(case: Case, screens: ScreensPlace, place: Place) -> Iterator[Problem]:
     port = screens.port
-    if not port or _free(place.host, port):
+    if not port or doctor_ports.free(place.host, port):
         return
-    holders = listening(case.machine, port)
-    at_work = {one.pid for one in serving(case)}
-    if at_work and (not holders or at_work & {one.pid for one in holders}):
-        return  # it is the table that is being served
-    who = f" by {', '.join(map(str, holders))}" if holders else ""
-    tried = range(port + 1, min(port + _MOST_TRIED, 65_536))
-    other = next((one for one in tried if _next(case, place.host, one)), None)
-    instead = f"port = {other}, which is free" if other else "another port"
-    yield wrong(
-        f"port {port} of {place.host} is taken{who}",
-        line("ss", "-ltnp", f"sport = :{port}"),
-        mend=f"stop that one, or in {case.file} at [screens]: {instead}",
-    )
-
-
-def _next(case: Case, host: str, port: int) -> bool:
+    ours = {one.pid for one in serving(case)}
+    if ours and doctor_ports.is_ours(case, port, ours):
+        return
     control = case.equipment.control
     used = () if control is None else (control.port, control.metrics_port)
-    return port not in used and _free(host, port)
-
-
-def _free(host: str, port: int) -> bool:
-    """Whether it could be had now. Nothing listens on it for that."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as trying:
-        trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trying.bind((host, port))
-        except OSError:
-            return False
-    return True
+    other = doctor_ports.instead("port", place.host, port, used)
+    yield wrong(
+        f"port {port} of {place.host} is taken{doctor_ports.by(listening(case.machine, port))}",
+        line("ss", "-ltnp", f"sport = :{port}"),
+        mend=f"stop that one, or in {case.file} at [screens]: {other}",
+    )

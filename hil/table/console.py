@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import asdict
 
@@ -121,6 +121,9 @@ class Console:
         await until(lambda: self.view is not former, PATIENCE)
 
 
+_C = TypeVar("_C", bound=Console)
+
+
 @asynccontextmanager
 async def console(socket: Path, *, name: str = "dealer") -> AsyncIterator[Console]:
     """ApiProblem, Unreachable."""
@@ -128,15 +131,21 @@ async def console(socket: Path, *, name: str = "dealer") -> AsyncIterator[Consol
         screen = await api.open(name)
         signed = await screen.sign_in(DEALER.badge, DEALER.pin)
         assert signed.name == DEALER.name
-        made = Console(screen, await screen.table())
-        watching = asyncio.create_task(made.watch(), name="views")
-        try:
-            await made.furnish()
+        async with watched(Console(screen, await screen.table())) as made:
             yield made
-        finally:
-            watching.cancel()
-            with suppress(asyncio.CancelledError):
-                await watching
+
+
+@asynccontextmanager
+async def watched(made: _C) -> AsyncIterator[_C]:
+    """It sees each view from now on; every device is ready."""
+    watching = asyncio.create_task(made.watch(), name="views")
+    try:
+        await made.furnish()
+        yield made
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
 
 
 def shown_of(view: View) -> Shown:

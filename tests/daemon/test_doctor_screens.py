@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.daemon import doctor_screens
+from controller.daemon import doctor_ports
 from tests.daemon.doctor_house import House, child, house
 from tests.daemon.rig import free_port
 from tests.daemon.test_doctor_control import LISTENING
@@ -49,7 +49,7 @@ def test_a_port_that_is_taken(made: House, monkeypatch: pytest.MonkeyPatch) -> N
         problem = made.problem("pages")
         assert problem.what.startswith(f"port {port} of 127.0.0.1 is taken by process {other.pid}")
         assert problem.commands == (f"ss -ltnp 'sport = :{port}'",)
-        monkeypatch.setattr(doctor_screens, "_free", lambda host, one: one == port + 2)
+        monkeypatch.setattr(doctor_ports, "free", lambda host, one: one == port + 2)
         assert f"at [screens]: port = {port + 2}, which is free" in made.problem("pages").mend
     monkeypatch.undo()
     assert made.look("pages").verdict == "ok"

@@ -7,18 +7,17 @@ so that a card that comes meanwhile waits for no more than a few.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import ExitStack
+from operator import attrgetter
 from typing import Final
 
-import structlog
 from starlette.types import Receive, Scope, Send
 
 from controller.api.calls import Api
 from controller.api.errors import Problem
 from controller.api.looking import Seen
-from controller.api.stream import BEAT, HEADERS, HEARTBEAT, LOOK, Stuck, give, gone
-from controller.screens.console.pictures import Picture, Pictures
+from controller.api.stream import HEARTBEAT, LOOK, Line, heard
+from controller.screens.console.pictures import Pictures
 from controller.screens.console.sessions import Browser, Browsers
 
 MOST: Final = 256
@@ -29,8 +28,6 @@ PAUSE: Final = 0.04
 """Seconds from a change to its picture. What changes meanwhile is in the same one."""
 TOGETHER: Final = 4
 """Browsers that are told before the loop does something else."""
-
-_log: Final = structlog.get_logger("screens")
 
 
 class Streams:
@@ -62,15 +59,15 @@ class Streams:
         told: Seen | None = None
         with self._api.looking.telling(news.set):
             while True:
-                heard = await _within(LOOK, news)
+                told_of = await heard(news, LOOK)
                 news.clear()
                 if not self._readers:
                     continue
-                if heard:
+                if told_of:
                     await asyncio.sleep(PAUSE)
                 # Nobody tells how a device stands while nothing can be recorded.
                 seen = self._api.looking.now()
-                if heard or seen is not told:
+                if told_of or seen is not told:
                     told = seen
                     await self._wake()
 
@@ -84,52 +81,24 @@ class Streams:
 
     async def run(self, browser: Browser, receive: Receive, send: Send) -> None:
         """One, to its end: the reader's, the session's, or the table's."""
-        news = asyncio.Event()
-        name = f"pages of {browser.screen.name}"
-        watching = [
-            asyncio.create_task(gone(receive), name=f"{name}: their reader"),
-            asyncio.create_task(self._api.served.stopping.wait(), name=name),
-        ]
+        news, screen = asyncio.Event(), browser.screen
         self._readers.append(news)
         with ExitStack() as last:
             last.callback(self._left, news)
             last.enter_context(self._browsers.streaming(browser))
-            for task in watching:
-                task.add_done_callback(lambda task: news.set())
-                last.callback(task.cancel)
-            try:
-                await self._send(browser, news, watching, send)
-            except Stuck as problem:
-                _log.info("a stream was left", screen=browser.screen.name, why=str(problem))
-        await asyncio.wait(watching)
+            await Line(
+                f"pages of {screen.name}",
+                news,
+                self._api.served.stopping,
+                alive=lambda: self._browsers.alive(browser),
+                newest=lambda: self._pictures.now(self._pictures.here(screen)),
+                event=attrgetter("event"),
+                look=HEARTBEAT,
+            ).run(receive, send)
 
     def _left(self, news: asyncio.Event) -> None:
         # Events are equal only where they are the same one.
         self._readers.remove(news)
-
-    async def _send(
-        self,
-        browser: Browser,
-        news: asyncio.Event,
-        watching: Sequence[asyncio.Task[object]],
-        send: Send,
-    ) -> None:
-        loop = asyncio.get_running_loop()
-        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-        sent: Picture | None = None
-        at = loop.time()
-        while self._browsers.alive(browser) and not any(task.done() for task in watching):
-            news.clear()
-            picture = self._pictures.now(self._pictures.here(browser.screen))
-            if picture is not sent:
-                await give(send, picture.event)
-                sent, at = picture, loop.time()
-            elif loop.time() - at >= HEARTBEAT:
-                await give(send, BEAT)
-                at = loop.time()
-            await _within(HEARTBEAT, news)
-        if not watching[0].done():
-            await give(send, b"", more=False)
 
 
 class Stream:
@@ -141,13 +110,3 @@ class Stream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._streams.run(self._browser, receive, send)
-
-
-async def _within(seconds: float, news: asyncio.Event) -> bool:
-    """Whether there is any so soon."""
-    try:
-        async with asyncio.timeout(seconds):
-            await news.wait()
-    except TimeoutError:
-        return False
-    return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -18,7 +18,7 @@ from hil.api_client import Api
 from hil.device.hands import Describe, Draw, Hand
 from hil.front.live import Live
 from hil.table.before import until
-from hil.table.console import Console
+from hil.table.console import Console, watched
 from hil.table.house import FEW, VISITED
 from hil.table.robot import PATIENCE, Mimics, Robot, Ways, Who, card_of, mechanism
 from hil.table.script_shoe import whole_shoe
@@ -210,15 +210,8 @@ async def watching(stage: Stage) -> AsyncIterator[Watcher]:
     """What the API shows everybody, from now on; every device is ready."""
     async with Api(stage.control) as api:
         screen = await api.open("watcher")
-        watcher = Watcher(screen, await screen.table())
-        seeing = asyncio.create_task(watcher.watch(), name="views")
-        try:
-            await watcher.furnish()
+        async with watched(Watcher(screen, await screen.table())) as watcher:
             yield watcher
-        finally:
-            seeing.cancel()
-            with suppress(asyncio.CancelledError):
-                await seeing
 
 
 @asynccontextmanager
