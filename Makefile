@@ -72,8 +72,9 @@ screenshots: setup ## draw the README's pictures anew, and every state of the pa
 	HOLECARD_ARTIFACTS=artifacts $(BIN)/python -m pytest -q -n 2 --timeout 0 \
 	    tests/campaigns/test_states_full.py
 
-bench: setup ## measure the speed
-	$(BIN)/holecard bench
+BENCH_ARGS ?=
+bench: setup ## measure the speed; at its whole length with BENCH_ARGS=--full (hours)
+	$(BIN)/holecard bench $(BENCH_ARGS)
 
 # By its own name, for `make test` leaves it out; without a time limit per test.
 certify: setup ## check the published figures (long)

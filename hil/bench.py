@@ -71,7 +71,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     length.add_argument(
         "--full",
         action="store_true",
-        help="20,000 rounds of a table and 10 million records before a start (hours)",
+        help="20,000 rounds of a table, 10 million records, a million rounds reviewed (hours)",
     )
     parser.add_argument("--check", action="store_true", help="fail when a ratio misses its aim")
     parser.add_argument("--json", action="store_true", help="print JSON")

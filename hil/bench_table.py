@@ -39,7 +39,7 @@ from hil.table.table_file import example
 TABLE_FILE: Final = "mega-1"
 CARDS: Final = 2_000
 """Timed at the usual pace."""
-ROUNDS: Final = 300
+ROUNDS: Final = 1_000
 FULL_ROUNDS: Final = (1_000, 20_000)
 IDLE: Final = 10.0
 """Seconds."""

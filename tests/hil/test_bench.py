@@ -90,12 +90,13 @@ def test_the_wire_is_measured(
         (
             RECORD,
             {"raw", "raw_p50", "raw_p99", "log_rate", "log_p50", "log_p99", "book_p50", "book_p99"}
-            | {"group", "together", "signed"},
+            | {"book_rate", "group", "together", "computed", "signed"},
         ),
         (
             VERIFY,
-            {"records", "bytes", "verify", "verify_ratio", "replay", "index"}
-            | {"open", "open_full", "open_ratio"},
+            {"records", "bytes", "verify", "verify_ratio", "memory", "memory_ratio"}
+            | {"replay", "replay_ratio", "open", "open_full", "open_ratio"}
+            | {"index", "index_ratio"},
         ),
     ],
 )
