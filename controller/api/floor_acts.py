@@ -41,7 +41,6 @@ WHENEVER: Final[frozenset[type[Event]]] = frozenset(
     }
 )
 """Acts that say all that they are about, or are about no round."""
-_VOID: Final = Way.VOID.value
 
 
 def floor_act(table: RunningTable, sent: Mapping[str, Any]) -> Act:
@@ -88,8 +87,6 @@ def act_for(
 
 def takes_two(kind: type[Event], sent: Mapping[str, Any], s: State, game: Game) -> bool | None:
     """Whether the house wants a second person; None: as ever."""
-    if kind is e.RoundVoided:
-        return _VOID in game.jurisdiction.two_people
     if kind is e.FloorRuled:
         return bool(s.holds) and game.needs_two(s.holds[-1].what, Way(sent["way"]))
     return None

@@ -72,7 +72,11 @@ def text(most: int = MOST_TEXT) -> Check[str]:
     return Check(f"text of 1 to {most} characters in one line", read)
 
 
-def list_of(item: Check[T], *, least: int = 0, most: int = 1000) -> Check[tuple[T, ...]]:
+def list_of(
+    item: Check[T], *, least: int = 0, most: int = 1000, always: tuple[T, ...] = ()
+) -> Check[tuple[T, ...]]:
+    """`always`: what must stand in it."""
+
     def read(value: object) -> tuple[T, ...]:
         if not isinstance(value, list | tuple):
             raise unfit(value)
@@ -82,9 +86,13 @@ def list_of(item: Check[T], *, least: int = 0, most: int = 1000) -> Check[tuple[
         for place, one in enumerate(items):
             if one in items[:place]:
                 raise Wrong(f"{shown(one)} stands in it twice")
+        missing = [str(one) for one in always if one not in items]
+        if missing:
+            raise Wrong(f"it is without {', '.join(missing)}")
         return items
 
-    return Check(f"a list of {item.allowed}", read)
+    must = f"; always in it: {', '.join(map(str, always))}" if always else ""
+    return Check(f"a list of {item.allowed}{must}", read)
 
 
 def _read_truth(value: object) -> bool:

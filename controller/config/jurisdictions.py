@@ -16,11 +16,19 @@ from controller.config.problems import refuse
 from controller.config.shape import Key, open_document, read_table, refuse_unknown
 from controller.rules.combinations import Range
 from controller.rules.problem import UsageProblem
-from controller.rules.rulings import FIXED, WAYS, Irregularity, Jurisdiction, Ruling, Way
+from controller.rules.rulings import (
+    FIXED,
+    TWO_PEOPLE,
+    WAYS,
+    Irregularity,
+    Jurisdiction,
+    Ruling,
+    Way,
+)
 
 DEFAULT: Final = "default"
-ACTS: Final = (*(way.value for way in Way), "pairing", "counters")
-"""What a house may ask two different people for."""
+ACTS: Final = tuple(dict.fromkeys((*TWO_PEOPLE, *(way.value for way in Way))))
+"""What a house may ask two different people for; the first of them it must."""
 OPTIONS: Final = tuple(
     path
     for path in LEAVES
@@ -37,7 +45,7 @@ class Head(Struct, frozen=True):
     source: str = ""
     rounds_after_cut: int = 1
     declare_payments: bool = False
-    two_people: tuple[str, ...] = ("void", "correct", "decks_out", "counters")
+    two_people: tuple[str, ...] = (*TWO_PEOPLE, Way.DECKS_OUT.value)
 
 
 _HEAD: Final = {
@@ -46,7 +54,7 @@ _HEAD: Final = {
     "source": Key(checks.text(200)),
     "rounds_after_cut": Key(checks.whole(Range(0, 3))),
     "declare_payments": Key(checks.TRUTH),
-    "two_people": Key(checks.list_of(checks.choice(ACTS))),
+    "two_people": Key(checks.list_of(checks.choice(ACTS), always=TWO_PEOPLE)),
 }
 
 

@@ -97,9 +97,7 @@ def _aside(g: Game, s: State, e: DeviceLost) -> bool:
 
 
 def _void_now(g: Game, s: State, e: RoundVoided) -> bool:
-    return bool(e.reason) and (
-        "void" not in g.jurisdiction.two_people or second_person(e, e.second)
-    )
+    return bool(e.reason) and second_person(e, e.second)
 
 
 def _void_due(g: Game, s: State, e: RoundVoided) -> bool:
@@ -327,12 +325,11 @@ ROWS = (
         IN_ROUND,
         RoundVoided,
         Step.PAYING,
-        "The floor voids the round, with a second person where the house asks for one: every "
-        "unresolved wager goes back.",
+        "The floor voids the round with a second person: every unresolved wager goes back.",
         _void_due,
         _voided,
         _void_fact,
-        why="the floor voids a round with a reason, and a second person where the house asks",
+        why="the floor voids a round with a reason and a second person",
         rule=("classic.rule8",),
     ),
     Row(
@@ -340,11 +337,11 @@ ROWS = (
         IN_ROUND,
         RoundVoided,
         Step.CLEARING,
-        "The floor voids the round; no wager is unresolved.",
+        "The floor voids the round with a second person; no wager is unresolved.",
         _void_nothing_due,
         _voided,
         _void_fact,
-        why="the floor voids a round with a reason, and a second person where the house asks",
+        why="the floor voids a round with a reason and a second person",
     ),
     *(
         Row(

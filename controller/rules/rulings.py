@@ -105,6 +105,10 @@ FIXED: Final = frozenset({_I.CANNOT_COVER, _I.LATE_WAGER, _I.WRONG_PAYMENT})
 """Those whose one way is in the rows themselves: no hold is put, and nothing else can be ruled."""
 
 
+TWO_PEOPLE: Final = (_W.VOID.value, _W.CORRECT.value, "pairing", "counters")
+"""Acts that need two different people in every house; a house may only add to them."""
+
+
 class Ruling(Struct, frozen=True, forbid_unknown_fields=True):
     """What a jurisdiction says of one irregularity: the way, or those the floor may choose."""
 
@@ -124,8 +128,8 @@ class Jurisdiction(Struct, frozen=True, forbid_unknown_fields=True):
     """Rounds dealt after the one in which the cut card came out."""
     declare_payments: bool = False
     """The dealer declares each payment, then the controller compares."""
-    two_people: tuple[str, ...] = ("void", "correct", "decks_out", "counters")
-    """Acts that need two different people."""
+    two_people: tuple[str, ...] = (*TWO_PEOPLE, Way.DECKS_OUT.value)
+    """Acts that need two different people: TWO_PEOPLE, and what the house adds."""
 
     def ruling(self, what: Irregularity) -> Ruling:
         return self.ways[what.value]

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from controller.api.floor_acts import about
+from controller.api.floor_acts import about, act_for
 from controller.audit.records import Moment, Record
 from controller.procedure import events as e
 from controller.procedure.events import Event
@@ -56,21 +56,13 @@ def test_a_void_takes_two_people(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_house_where_one_person_voids(tmp_path: Path) -> None:
-    async def main() -> None:
-        game = game_with("classic", {})
-        game.jurisdiction = msgspec.structs.replace(game.jurisdiction, two_people=("correct",))
-        async with at_api(tmp_path, game) as at:  # type: ignore[arg-type]
-            screen = await at.dealing()
-            await at.to_step(screen, Step.DEALING)
-            assert not (await screen.authorise(VOID, *FIRST)).two
-            with pytest.raises(BadRequest, match="one_person"):
-                await screen.authorise(VOID, *SECOND, second=True)
-            assert (await send(screen, VOID)).answers[0].taken
-            made: Any = last_event(at)
-            assert (made.actor.name, made.second) == ("Bo Chan", None)
-
-    run(main())
+@pytest.mark.parametrize("kind", [e.RoundVoided, e.PaymentCorrected, e.CountersAccepted])
+def test_no_house_can_let_one_person_do_it(kind: type[Event]) -> None:
+    game = game_with("classic", {})
+    game.jurisdiction = msgspec.structs.replace(game.jurisdiction, two_people=())
+    act = act_for(kind, {"type": kind.__name__}, State(Step.TURN, 1), game, "")
+    assert act is not None
+    assert act.two
 
 
 def test_whoever_deals_is_not_their_own_floor(tmp_path: Path) -> None:

@@ -245,6 +245,7 @@ CHANGES = [
     ("table", "{ name", "[{ name", "chips", ""),
     ("jurisdiction", 'title = "Here"', "", "jurisdiction.title", "is missing"),
     ("jurisdiction", "title", "two_people = ['x']\ntitle", "jurisdiction.two_people", "'x' cannot"),
+    ("jurisdiction", "title", "two_people = []\ntitle", "jurisdiction.two_people", "it is without"),
     ("jurisdiction", "burn.on_shuffle", "burn.on_shufle", "burn.on_shufle", "is no option"),
     ("jurisdiction", "= 2", '= 2\ndealer.soft_17 = "hit"', "dealer.soft_17", "is not a juris"),
     ("jurisdiction", "= 2", "= 2\nlimits.main.min = 1", "limits.main.min", "is not a juris"),

@@ -9,6 +9,7 @@ import pytest
 from controller.config import files
 from controller.config.jurisdictions import read_jurisdiction
 from controller.config.loader import load_jurisdiction
+from controller.rules.problem import UsageProblem
 from controller.rules.rulings import FIXED, WAYS, Irregularity, Way
 
 INSTALLED = ("default", "strict")
@@ -97,3 +98,36 @@ def test_where_a_file_is_silent_the_floor_decides_among_all_ways(tmp_path: Path)
             assert found.rulings.ruling(what).options == WAYS[what]
     assert found.rulings.rounds_after_cut == 1
     assert not found.rulings.declare_payments
+
+
+MUST = ("void", "correct", "pairing", "counters")
+"""What takes two different people in every house, typed in by hand."""
+
+
+def _house(place: Path, two_people: str) -> Path:
+    file = place / "house.toml"
+    file.write_text(f'schema = 1\n[jurisdiction]\nname = "house"\ntitle = "House"\n{two_people}\n')
+    return file
+
+
+@pytest.mark.parametrize("name", MUST)
+def test_no_house_takes_away_what_needs_two_people(tmp_path: Path, name: str) -> None:
+    file = _house(tmp_path, f"two_people = {[one for one in MUST if one != name]}")
+    with pytest.raises(UsageProblem) as caught:
+        read_jurisdiction(file)
+    assert caught.value.where == f"{file}: jurisdiction.two_people"
+    assert caught.value.what == f"it is without {name}"
+    allowed = "; always in it: void, correct, pairing, counters"
+    assert str(caught.value).endswith(allowed)
+
+
+def test_a_house_may_ask_two_people_for_more(tmp_path: Path) -> None:
+    more = read_jurisdiction(_house(tmp_path, f"two_people = {[*MUST, 'burn']}"))
+    assert more.rulings.two_people == (*MUST, "burn")
+    silent = read_jurisdiction(_house(tmp_path, ""))
+    assert silent.rulings.two_people == (*MUST, "decks_out")
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_ours_name_all_that_needs_two_people(name: str) -> None:
+    assert set(MUST) <= set(load_jurisdiction(name).two_people)

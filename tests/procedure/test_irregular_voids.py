@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from controller.procedure.effects import Burned, Discarded, RoundOver, RoundVoid, Settled, Tell
+from controller.procedure.engine import Procedure
 from controller.procedure.events import (
     Actor,
     Confirmed,
@@ -23,10 +25,12 @@ from controller.procedure.events import (
     Split,
 )
 from controller.procedure.events import CardUnreadable as Unreadable
+from controller.procedure.row import Decision
 from controller.procedure.states import State, Step
 from controller.rules.rulings import Irregularity as Odd
 from controller.rules.rulings import Way
 from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player
+from tests.procedure.random_games import game_with
 from tests.procedure.table import HOUSES, Table, card
 from tests.procedure.test_irregular_cards import dealt, one_more_round
 from tests.procedure.test_life import SHUFFLED
@@ -234,3 +238,11 @@ def test_a_void_within_another_stop_ends_both(house: str) -> None:
     for t in (unreadable, ran_out, restarted, shorted):
         t.do(FloorCalled(DEALER)).ruled(Odd.FLOOR_CALLED, Way.VOID).at(Step.PAYING)
         assert t.finish() == {1: 0, 2: 0}
+
+
+def test_no_list_of_a_house_lets_one_person_void(house: str) -> None:
+    t = at("turn", house)
+    game = game_with("mega", {}, house)
+    game.jurisdiction = replace(game.jurisdiction, two_people=())
+    assert not isinstance(Procedure(game).step(t.state, RoundVoided(FLOOR, "misdeal")), Decision)
+    assert isinstance(Procedure(game).step(t.state, VOID), Decision)
