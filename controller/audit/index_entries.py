@@ -58,8 +58,9 @@ from controller.procedure.events import (
     TableClosed,
     UnknownCardDrawn,
     WagerPlaced,
+    Withdrawn,
 )
-from controller.rules.rulings import Irregularity
+from controller.procedure.unheld import REFUSED, TAKEN
 
 NOT_UNDERSTOOD: Final = "not_understood"
 """The problem that a record is which the index cannot read."""
@@ -120,6 +121,9 @@ def _decision(rows: Rows, seq: int, read: Read) -> str:
     happens = _EVENTS.get(event.type)
     if happens is not None:
         happens(rows, seq, read, event)
+    shown = TAKEN.get(event.type)
+    if shown is not None:
+        rows.irregularity(seq, shown.value, _seat(made))
     for effect in made.effects:
         follows = _EFFECTS.get(effect.type)
         if follows is not None:
@@ -127,11 +131,19 @@ def _decision(rows: Rows, seq: int, read: Read) -> str:
     return event.type
 
 
+def _seat(made: Made) -> int:
+    """Whose chips it is about: what is withdrawn, the seat is asked for anew."""
+    if made.event.type != Withdrawn.__name__:
+        return made.event.seat
+    return next((one.seat for one in made.effects if one.type == Prompt.__name__), 0)
+
+
 def _refusal(rows: Rows, seq: int, read: Read) -> str:
     down = read_turned_down(read.data)
     event = down.event
-    if down.id in _LATE:
-        rows.irregularity(seq, Irregularity.LATE_WAGER.value, event.seat)
+    shown = REFUSED.get(down.id)
+    if shown is not None:
+        rows.irregularity(seq, shown.value, event.seat)
     rows.problem(down.id)
     rows.seat(event.seat)
     if event.amount is not None:
@@ -161,8 +173,6 @@ _KINDS: Final[dict[str, _Reads]] = {
     "tail": _wrong,
     "unwitnessed": _wrong,
 }
-_LATE: Final = frozenset({"late_wager", "first_card_is_out"})
-"""Refusals that are an irregularity of their own; the first card is what ends the wagers."""
 
 
 # --- by event ---------------------------------------------------------------------------------
@@ -272,7 +282,8 @@ def _away(how: str) -> _Follows:
 
 
 def _told(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
-    """The floor is told of every irregularity; surveillance of some of them as well."""
+    """The floor is told of every irregularity that is held or let pass; surveillance of some of
+    them as well."""
     if e.who == "floor":
         rows.irregularity(seq, e.what, e.seat)
     if e.seat and made.event.type in _READ_AGAIN:
@@ -292,7 +303,6 @@ def _dead(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
 
 
 def _corrected(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
-    rows.irregularity(seq, Irregularity.WRONG_PAYMENT.value, e.seat)
     rows.amount(seq, "was_paid", e.seat, e.bet, e.paid)
     rows.amount(seq, "was_due", e.seat, e.bet, e.due)
     rows.spans.correct(e.round)

@@ -11,7 +11,7 @@ from zlib import crc32
 
 APPLICATION: Final = int.from_bytes(b"hcix", "big")
 """By which the file of an index is known."""
-MEANING: Final = 1
+MEANING: Final = 2
 """One more whenever the same record gives other rows in the same tables."""
 
 

@@ -12,16 +12,14 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from controller.procedure.effects import Told
-from controller.procedure.events import PaymentCorrected
 from controller.procedure.row import Decision
+from controller.procedure.unheld import REFUSED, TAKEN
 from controller.rules.rulings import Irregularity
 from controller.table.items import Done
 from controller.table.running import RunningTable
 from controller.table.taking import Answered
 from drivers.states import State
 
-LATE: Final = frozenset({"late_wager", "first_card_is_out"})
-"""Refusals that are an irregularity of their own; the first card is what ends the wagers."""
 _APPENDS: Final = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 3.0, 10.0,
 )  # fmt: skip
@@ -93,14 +91,15 @@ class Metrics:
 
 
 def irregularities(answered: Answered) -> Iterator[str]:
-    """The floor is told of each; two are told in other ways."""
+    """The floor is told of each that was held or let pass; the others show by themselves."""
     answer = answered.answer
     if not isinstance(answer, Decision):
-        if answer.id in LATE:
-            yield Irregularity.LATE_WAGER.value
+        if answer.id in REFUSED:
+            yield REFUSED[answer.id].value
         return
-    if isinstance(answered.event, PaymentCorrected):
-        yield Irregularity.WRONG_PAYMENT.value
+    shown = TAKEN.get(type(answered.event).__name__)
+    if shown is not None:
+        yield shown.value
     for effect in answer.effects:
         if isinstance(effect, Told) and effect.who == "floor":
             yield effect.what

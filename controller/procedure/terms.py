@@ -113,10 +113,10 @@ WHAT: Final = {
     Irregularity.DEVICE_LOST: "device lost",
     Irregularity.RESTARTED: "controller restarted",
     Irregularity.PLAYER_ABSENT: "player gone",
-    Irregularity.CANNOT_COVER: "double or split not covered",
+    Irregularity.CANNOT_COVER: "insurance, double or split withdrawn",
     Irregularity.HOLE_MISMATCH: "hole card and its check disagree",
     Irregularity.UNKNOWN_CARD: "joker or unknown card",
-    Irregularity.LATE_WAGER: "late wager",
+    Irregularity.LATE_WAGER: "wager late or without main wager",
     Irregularity.DEALER_RELIEVED: "dealer relieved",
     Irregularity.FLOOR_CALLED: "floor called",
 }

@@ -34,6 +34,7 @@ class Facts(NamedTuple):
 
 _NOT_UNDERSTOOD: Final = Facts(set(), [], [], [], [], set(), "", "not_understood")
 _LARGEST: Final = 1 << 62
+_LATE: Final = ("late_wager", "first_card_is_out", "without_main")
 
 
 def facts(before: State, event: Event, answer: Decision | Refused) -> Facts:
@@ -68,6 +69,8 @@ def facts(before: State, event: Event, answer: Decision | Refused) -> Facts:
                 seats.add(effect.seat)
             case _:
                 amounts += _totals(effect)
+    if isinstance(event, e.Withdrawn):
+        found.append(("cannot_cover", _asked_to_confirm(before)))
     seats |= {seat for _, seat, _ in cards} | {seat for _, seat, _, _ in amounts}
     seats |= {seat for _, seat in found}
     second = getattr(event, "second", None)
@@ -88,7 +91,7 @@ def _refused(event: Event, answer: Refused) -> Facts:
     seat = getattr(event, "seat", 0)
     amount = getattr(event, "amount", None)
     bet = getattr(event, "bet", "")
-    late = isinstance(event, e.WagerPlaced) and answer.id in ("late_wager", "first_card_is_out")
+    late = isinstance(event, e.WagerPlaced) and answer.id in _LATE
     amounts = [] if amount is None else [("refused", seat, bet, amount)]
     problem = "late_wager" if late else answer.id
     found = [("late_wager", seat)] if late else []
@@ -160,6 +163,13 @@ def _face_up(before: State, event: Event) -> Cards:
             return {(NAMES[event.card], 0, "exposed")}
         case _:
             return set()
+
+
+def _asked_to_confirm(before: State) -> int:
+    """The seat whose chips were waited for."""
+    if before.step is Step.INSURANCE_CONFIRM:
+        return before.seats[before.asked].number
+    return before.hands[before.turn].seat
 
 
 def _fields(state: State) -> dict[str, Any]:

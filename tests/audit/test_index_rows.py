@@ -38,6 +38,7 @@ _ALWAYS: Final = frozenset(
         *("wager", "refused", "double", "split", "insurance", "declared", "locked"),
         *("collected", "returned", "paid", "won", "was_paid", "was_due"),
         *("late_wager", "wrong_payment", "device_lost", "dealer_relieved", "deck_suspect"),
+        "cannot_cover",
     }
 )
 """What so many random rounds of every game bring."""

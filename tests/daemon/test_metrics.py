@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from controller.daemon.measured import Measured
 from controller.daemon.metrics import Metrics
 from controller.daemon.metrics_app import metrics_app
+from controller.procedure.row import Decision
 from controller.procedure.states import Step
 from controller.rules.rulings import Irregularity
 from drivers.states import State
@@ -131,6 +132,32 @@ def test_a_refusal_can_be_an_irregularity_of_its_own(tmp_path: Path) -> None:
 
     run(main())
     assert value(texts[0], "holecard_irregularities_total", kind="late_wager") == 1
+
+
+def test_a_bet_without_a_main_wager_and_a_double_taken_back_are_irregularities(
+    tmp_path: Path,
+) -> None:
+    metrics = Metrics("bj-1")
+    texts: list[str] = []
+
+    async def main() -> None:
+        async with serving(tmp_path, "mega") as one:
+            metrics.follow(one.table)
+            await one.to_step(Step.WAGERING)
+            alone = {"type": "WagerPlaced", "seat": 7, "bet": "buster", "amount": 500}
+            done = await one.table.act(alone, DEALER)
+            assert [getattr(each.answer, "id", "") for each in done.answered] == ["without_main"]
+            await one.to_step(Step.TURN)
+            hand = one.table.shown.state.hands[one.table.shown.state.turn]
+            double = {"type": "Double", "seat": hand.seat, "hand": hand.number}
+            for act in (double, {"type": "Withdrawn"}):
+                done = await one.table.act(act, DEALER)
+                assert isinstance(done.answered[0].answer, Decision)
+            texts.append(_text(metrics))
+
+    run(main())
+    assert value(texts[0], "holecard_irregularities_total", kind="late_wager") == 1
+    assert value(texts[0], "holecard_irregularities_total", kind="cannot_cover") == 1
 
 
 def test_how_long_the_record_takes() -> None:
