@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import sys
 from collections.abc import Iterator
@@ -189,10 +190,9 @@ def set_clock(case: Case) -> tuple[str, ...]:
 
 def service(case: Case) -> Found:
     """The unit is installed as it is here, and begins this table with the machine."""
-    if not case.machine.at(_SYSTEMD).is_dir():
-        return skipped("no systemd runs here")
-    if case.file.parent != case.machine.at(TABLES):
-        return skipped(f"the service is for a file in {TABLES}")
+    other = _not_served(case)
+    if other:
+        return skipped(other)
     ours = deployed(UNIT)
     there = _first(case, _UNIT_PLACES, UNIT)
     problems = []
@@ -211,6 +211,58 @@ def service(case: Case) -> Found:
         what = f"{instance} does not begin with the machine"
         problems.append(warning(what, case.admin("systemctl", "enable", "--now", instance)))
     return found(f"{instance} is enabled", problems)
+
+
+def _not_served(case: Case) -> str:
+    """Why the unit has nothing to do with this table; empty where it serves it."""
+    if not case.machine.at(_SYSTEMD).is_dir():
+        return "no systemd runs here"
+    if case.file.parent != case.machine.at(TABLES):
+        return f"the service is for a file in {TABLES}"
+    return ""
+
+
+def shut_off(case: Case, host: str) -> Iterator[Problem]:
+    """Where the table listens at an address, and the unit as it is here lets nobody there."""
+    if _not_served(case):
+        return
+    drop_in = f"by a drop-in, as INSTALL.md has it: `systemctl edit {unit_of(case)}`"
+    if ":" in host and "AF_INET6" not in _settings(case, "RestrictAddressFamilies"):
+        what = f"the service may not listen at {host}: its unit allows no IPv6"
+        yield wrong(what, mend=f"RestrictAddressFamilies=AF_INET6 {drop_in}")
+    allowed = [one for one in _settings(case, "IPAddressAllow") if one not in _LOOPBACK]
+    denied = _settings(case, "IPAddressDeny")
+    if not ipaddress.ip_address(host).is_loopback and denied and not allowed:
+        what = f"nobody elsewhere reaches {host}: the service's unit shuts all but this machine out"
+        yield wrong(what, mend=f"IPAddressAllow= the browsers' network {drop_in}")
+
+
+_LOOPBACK: Final = ("localhost", "127.0.0.0/8", "127.0.0.1", "::1", "::1/128")
+
+
+def _settings(case: Case, name: str) -> list[str]:
+    """What the unit and its drop-ins allow by that name; an empty one begins anew."""
+    found: list[str] = []
+    for text in _unit_texts(case):
+        for one in text.splitlines():
+            key, separator, value = one.partition("=")
+            if separator and key.strip() == name:
+                found = [*found, *value.split()] if value.strip() else []
+    return found
+
+
+def _unit_texts(case: Case) -> Iterator[str]:
+    """The unit that counts, or ours where there is none, and its drop-ins in their order."""
+    machine = case.machine
+    there = _first(case, _UNIT_PLACES, UNIT)
+    yield deployed(UNIT).read_text() if there is None else machine.text(there) or ""
+    drop_ins: dict[str, str] = {}
+    for place in _UNIT_PLACES:
+        for unit in (unit_of(case), UNIT):
+            for file in machine.at(f"{place}/{unit}.d").glob("*.conf"):
+                drop_ins.setdefault(file.name, f"{place}/{unit}.d/{file.name}")
+    for name in sorted(drop_ins):
+        yield machine.text(drop_ins[name]) or ""
 
 
 def unit_of(case: Case) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from controller.config.screens_place import ScreensPlace
 from controller.daemon import doctor_ports
 from controller.daemon.doctor_forms import Case, Found, Problem, found, line, wrong
+from controller.daemon.doctor_host import shut_off
 from controller.daemon.doctor_processes import listening
 from controller.daemon.doctor_record import serving
 from controller.daemon.sockets import pages_place
@@ -16,7 +17,7 @@ from controller.screens.common.texts import load
 
 
 def pages(case: Case) -> Found:
-    """They can be served there, and nobody else has the port."""
+    """They can be served there, browsers reach them, and nobody else has the port."""
     screens = case.equipment.screens
     if screens is None:
         return found("no [screens]: no pages are served")
@@ -26,7 +27,7 @@ def pages(case: Case) -> Found:
     except UsageProblem as problem:
         return found("", [wrong(f"{problem.where}: {problem.what}", mend=_mend(problem))])
     note = f"any free port of {place.host}" if not place.port else place.address(place.port)
-    return found(note, list(_port(case, screens, place)))
+    return found(note, [*_port(case, screens, place), *shut_off(case, place.host)])
 
 
 def _mend(problem: UsageProblem) -> str:
