@@ -93,7 +93,7 @@ def _own(case: Case, place: Path) -> Iterator[Problem]:
 def _mended(case: Case, file: PeopleFile, problem: KeyProblem) -> Problem:
     what = f"{problem.where}: {problem.what}"
     if not _exists(file.file):
-        return wrong(what, case.ours("people", "init", *_places(file)))
+        return wrong(what, case.ours(*file.beginning))
     if not _exists(file.key_file):
         mend = "put it back from its backup; without it every PIN is to be set anew"
         return wrong(what, mend=mend)
@@ -105,10 +105,6 @@ def _exists(place: Path) -> bool:
         return key_disk.exists(place)
     except KeyProblem:
         return True
-
-
-def _places(file: PeopleFile) -> tuple[str | Path, ...]:
-    return ("--file", file.file, "--keys", file.keys)
 
 
 def history_agrees(case: Case) -> Found:
@@ -162,6 +158,6 @@ def _added(case: Case, file: PeopleFile, people: People, role: HouseRole) -> str
     number = 1
     while people.find(f"{_FIRST[role]}-{number}") is not None:
         number += 1
-    add = ("people", "add", f"{_FIRST[role]}-{number}", "--roles", role, *_places(file))
+    add = ("people", "add", f"{_FIRST[role]}-{number}", "--roles", role, *file.options)
     question = shlex.quote(f"Name of the {role}: ")
     return f'printf %s {question} && read -r NAME && {case.ours(*add)} --name "$NAME"'

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -44,7 +45,6 @@ KEY: Final = "people.key"
 HISTORY: Final = ".history.jsonl"
 _LOCK: Final = ".lock"
 _OTHERS_WRITE: Final = 0o022
-_INIT: Final = "`holecard people init` makes one"
 
 Print: TypeAlias = tuple[int, ...] | None
 
@@ -78,6 +78,20 @@ class PeopleFile:
     def history_file(self) -> Path:
         return self.file.with_name(self.file.name + HISTORY)
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """By which `holecard people` is told of these two."""
+        return ("--file", str(self.file), "--keys", str(self.keys))
+
+    @property
+    def beginning(self) -> tuple[str, ...]:
+        """What is said to `holecard` for a file and a key that are not there."""
+        return ("people", "init", *self.options)
+
+    @property
+    def _makes(self) -> str:
+        return f"`{shlex.join(('holecard', *self.beginning))}` makes one"
+
     # --- reading --------------------------------------------------------------------------
 
     def print_of(self) -> Print:
@@ -93,13 +107,13 @@ class PeopleFile:
         """Who there is. Waits for nobody."""
         self._check_place()
         if not self.exists():
-            raise KeyProblem(str(self.file), "there is no such file", _INIT)
+            raise KeyProblem(str(self.file), "there is no such file", self._makes)
         return read_people(self.file, self.key(), self.key_file)
 
     def key(self) -> PeopleKey:
         """The people key, which must be there."""
         if not key_disk.exists(self.keys):
-            raise KeyProblem(str(self.keys), "there is no such directory", _INIT)
+            raise KeyProblem(str(self.keys), "there is no such directory", self._makes)
         key_disk.check_directory(self.keys)
         if not key_disk.exists(self.key_file):
             allowed = f"{BACKUP}; without it no PIN fits any more"
@@ -171,7 +185,7 @@ class PeopleFile:
         try:
             found = place.stat()
         except FileNotFoundError:
-            raise KeyProblem(str(place), "there is no such directory", _INIT) from None
+            raise KeyProblem(str(place), "there is no such directory", self._makes) from None
         except OSError as problem:
             raise key_disk.failed(place, "cannot be looked at", problem) from None
         if not stat.S_ISDIR(found.st_mode):

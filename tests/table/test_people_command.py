@@ -255,7 +255,7 @@ def test_list_shows_everybody_and_no_verifier(
         (lambda file: file.file.parent.chmod(0o777), "others may replace people.json"),
         (lambda file: put(file.file, b"{}"), "is damaged: "),
         (lambda file: put(file.file, b"people"), "is damaged: "),
-        (lambda file: file.file.unlink(), "there is no such file; allowed: `holecard people init`"),
+        (lambda file: file.file.unlink(), "there is no such file; allowed: `holecard people init "),
     ],
     ids=["mode", "place", "empty", "words", "gone"],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 from rich.pretty import pretty_repr
 
+from controller.cli import main
 from controller.table import people_forms
 from controller.table.people_file import PeopleFile, people_place
 from controller.table.people_forms import MOST, People, Person, check_roles, key_bytes, read_key
@@ -35,7 +37,7 @@ def refused(file: PeopleFile, words: str) -> None:
 
 def test_a_house_begins_without_people(tmp_path: Path) -> None:
     file = PeopleFile(tmp_path / "a" / "b" / "people.json", tmp_path / "c" / "keys")
-    with pytest.raises(KeyProblem, match=r"no such directory; allowed: `holecard people init`"):
+    with pytest.raises(KeyProblem, match=r"no such directory; allowed: `holecard people init "):
         file.read()
     made = file.begin()
     assert made.every == ()
@@ -45,6 +47,26 @@ def test_a_house_begins_without_people(tmp_path: Path) -> None:
     with pytest.raises(KeyProblem, match="is there already"):
         file.begin()
     assert file.read().key.fingerprint == made.key.fingerprint
+
+
+def test_the_command_that_is_named_makes_this_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is printed, whatever the places are called and wherever else people might lie."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    place = tmp_path / "a table's"
+    file = PeopleFile(place / "people.json", place / "keys")
+    for gone in ("all", "file"):
+        with pytest.raises(KeyProblem) as caught:
+            file.read()
+        _, command, rest = str(caught.value).split("`")
+        assert rest == " makes one"
+        words = shlex.split(command)
+        assert words[0] == "holecard"
+        assert main(words[1:]) == 0
+        assert file.read().every == (), gone
+        file.file.unlink()
+    assert not (tmp_path / "home").exists()
 
 
 def test_another_file_has_the_same_key(tmp_path: Path) -> None:
