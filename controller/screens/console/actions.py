@@ -180,9 +180,13 @@ def _decks(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
 def _shuffled(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
     """The shuffler says when it is done; where there is none the dealer does."""
     if not _has(o, "shuffler"):
-        return o.offer("ShuffleDone", _does(t, "ShuffleDone"), wish="s")
+        return _by_hand(o, t)
     label, hint = _does(t, AGAIN), t.texts("console.hint.look_first")
     return (o.button(AGAIN, label, look="quiet", hint=hint, people=1, wish="s"),)
+
+
+def _by_hand(o: Offers, t: Tongue) -> tuple[Action, ...]:
+    return o.offer("ShuffleDone", _does(t, "ShuffleDone"), wish="s")
 
 
 def _load(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
@@ -195,8 +199,9 @@ def _load(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
 
 
 def _refill(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    """In a round they are too few for a shuffler, which nobody starts then: the dealer shuffles."""
     started = o.offer("ShuffleStarted", _does(t, "ShuffleStarted"), look="choice", wish="s")
-    return (*started, *_shuffled(o, p, t), *_load(o, p, t))
+    return (*started, *_by_hand(o, t), *_load(o, p, t))
 
 
 def _has(o: Offers, device: str) -> bool:

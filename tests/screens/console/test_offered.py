@@ -218,6 +218,18 @@ def test_a_shuffle_that_did_not_begin_can_be_asked_for_again() -> None:
     pytest.fail("nothing was shuffled")
 
 
+@pytest.mark.parametrize("devices", [DEVICES, DEVICES[:1]], ids=["shuffler", "none"])
+def test_discards_of_a_round_are_shuffled_by_hand(devices: tuple[DeviceShown, ...]) -> None:
+    """A shuffler is started for whole decks only: nothing is offered that would start it again."""
+    for at in played("classic", "default", "refill", 4000):
+        if at.state.step is Step.REFILL:
+            console = console_at(at, around=Around(devices=devices))
+            acts = [json.loads(one.act)["type"] for one in console.actions]
+            assert acts == ["ShuffleStarted", "ShuffleDone"]
+            return
+    pytest.fail("no shoe ran out in a round")
+
+
 def test_every_button_has_a_name_and_a_key_of_its_own() -> None:
     for at in everywhere("keys", 60):
         console = console_at(at)
