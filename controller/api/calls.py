@@ -191,8 +191,9 @@ CALLS: Final = (
         "/sign-in",
         "signIn",
         "Somebody says who they are, by badge and PIN. Acts of the dealer are taken from the "
-        "screen at which the dealer has signed in last, and from no other one. Wrong PINs make "
-        "everybody wait: Retry-After says for how long.",
+        "screen at which the dealer has signed in last, and from no other one. A technician signs "
+        "in while the table is closed. Wrong PINs make everybody wait: Retry-After says for how "
+        "long.",
         _sign_in,
         SignedIn,
         (403, 409, 429, 503),

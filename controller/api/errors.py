@@ -60,6 +60,7 @@ DENIED: Final[Mapping[Reason, Means]] = MappingProxyType(
         "busy": Means(429, 1),
         "unreadable": Means(503),
         "not theirs": Means(403),
+        "table open": Means(409),
         "another dealer": Means(409),
         "deals here": Means(403),
         "no first person": Means(403),

@@ -1,4 +1,5 @@
-"""Who may sign in can change while a table runs: the file of the people is looked at again."""
+"""Who may be signed in can change while a table runs: the file of the people is looked at again,
+and whether the table is open."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from controller.audit.records import Moment
 from controller.table.items import CannotTake, Full, Stopped
 from controller.table.people_answers import Denied
 from controller.table.people_desk import PeopleDesk
+from controller.table.signing_in import AT_CLOSED
 
 EVERY: Final = 2.0
 """Seconds between two looks at whether the file is another one."""
@@ -45,6 +47,7 @@ class PeopleNews:
         """Until it is cancelled. The first look is for whoever lost their place meanwhile."""
         while True:
             await self.look()
+            await self.look_at_the_table()
             await asyncio.sleep(EVERY)
 
     async def look(self) -> None:
@@ -64,6 +67,20 @@ class PeopleNews:
         self._seen, self._anew = print_, None
         if gone:
             _log.info("signed out", people=gone)
+
+    async def look_at_the_table(self) -> None:
+        """Whoever may be here only while it is closed is signed out once it is open. What stands in
+        the way now, the next look tries again."""
+        if self._desk.shut():
+            return
+        try:
+            for one in self._desk.standing.sessions:
+                if one.role in AT_CLOSED:
+                    await self._desk.sign_out(
+                        one.screen, self._moment(), role=one.role, why="opened"
+                    )
+        except (Stopped, Full, CannotTake) as problem:
+            _log.info("not signed out of an open table", why=str(problem))
 
     async def everybody_out(self) -> None:
         """The table is closing."""

@@ -146,7 +146,9 @@ class _Served:
         self._tells = tells
         self._clock = world.clock
         self._moment = moment = world.utc or SystemClock()
-        self._desk = PeopleDesk(given.people, table.record, table.boot, table.standing)
+        self._desk = PeopleDesk(
+            given.people, table.record, table.boot, table.standing, shut=lambda: table.shut
+        )
         self._news = PeopleNews(self._desk, given.people.file, moment)
         self._serving = Serving(table, self._desk, moment)
         self._pulse = Pulse(metrics.late)

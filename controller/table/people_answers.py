@@ -22,6 +22,7 @@ WORDS: Final[Mapping[Reason, str]] = MappingProxyType(
         "busy": "one at a time: try again",
         "unreadable": "badges and PINs cannot be looked at now: call a technician",
         "not theirs": "this badge is for other work",
+        "table open": "the table is open: technicians sign in while it is closed",
         "another dealer": "another dealer is signed in: relieve them, or they sign out",
         "deals here": "whoever deals here cannot be the floor too",
         "no first person": "the first person signs for it before the second",

@@ -1,6 +1,6 @@
 """Where people say who they are: one after the other, each recorded before it counts.
 
-    desk = PeopleDesk(PeopleFile(file, keys), record, boot, fold(records))
+    desk = PeopleDesk(PeopleFile(file, keys), record, boot, fold(records), shut=closed)
     answer = await desk.sign_in("D-17", "402931", "dealer", moment)
     void = act_of(RoundVoided)
     answer = await desk.authorise(void, "F-2", "775010", "dealer", moment)
@@ -28,7 +28,7 @@ from controller.table import signing_in as standing_of
 from controller.table.acts import SECONDS, Act
 from controller.table.people_answers import Denied, Signed, Taken
 from controller.table.people_file import PeopleFile, Print
-from controller.table.people_forms import HouseRole, People, Person
+from controller.table.people_forms import HouseRole, People
 from controller.table.person_entries import (
     Authorised,
     Left,
@@ -43,7 +43,7 @@ from controller.table.person_entries import (
 )
 from controller.table.pin_checks import Proof, look, prove, renew
 from controller.table.pins import COST, CannotHash, Cost
-from controller.table.signing_in import ACT_LIFE, LIVES, START, Authority, Standing, one_person
+from controller.table.signing_in import ACT_LIFE, LIVES, START, Standing, one_person
 from drivers.key_disk import KeyProblem
 
 MOST_WAITING: Final = 8
@@ -71,10 +71,12 @@ class PeopleDesk:
         boot: str,
         standing: Standing = START,
         *,
+        shut: Callable[[], bool],
         cost: Cost = COST,
     ) -> None:
-        """`record` returns when the entry is on the disk."""
+        """`record` returns when the entry is on the disk. `shut`: whether the table is closed."""
         self.standing = standing
+        self.shut = shut
         self._file = file
         self._record = record
         self._boot = boot
@@ -104,9 +106,9 @@ class PeopleDesk:
         role: HouseRole = "dealer",
         relieve: bool = False,
     ) -> Signed | Denied:
-        """A dealer at the table, surveillance or a technician at a screen. `relieve`: a dealer
-        takes the place of another one, which the procedure must allow now. ValueError for the
-        floor, whose every act takes badge and PIN."""
+        """A dealer at the table, surveillance or a technician at a screen, the latter while the
+        table is closed. `relieve`: a dealer takes the place of another one, which the procedure
+        must allow now. ValueError for the floor, whose every act takes badge and PIN."""
         if role not in LIVES:
             raise ValueError(f"the {role} does not sign in: each act takes badge and PIN")
         return await self._ask(
@@ -132,7 +134,7 @@ class PeopleDesk:
         first = standing_of.authority(self.standing, act, screen, second=False)
         if first is None:
             return Denied("not authorised")
-        if first.role == "floor" and self._deals(first):
+        if first.role == "floor" and standing_of.deals(self.standing, first):
             return Denied("deals here")
         second = standing_of.authority(self.standing, act, screen, second=True)
         if act.two:
@@ -218,11 +220,11 @@ class PeopleDesk:
             if isinstance(proof, Denied):
                 return proof
             person = proof.person
-            why = self._bar(person, role, relieve=relieve)
+            why = standing_of.bar(self.standing, person, role, relieve=relieve, shut=self.shut())
             if why is not None:
                 return await self._refuse(proof, screen, role, why)
             at_table = standing_of.dealer(self.standing) if role == "dealer" else None
-            if self._deals(person):
+            if standing_of.deals(self.standing, person):
                 at_table = None  # back, or at another screen
             life = LIVES[role]
             relieved = at_table.name if at_table is not None else ""
@@ -243,7 +245,7 @@ class PeopleDesk:
             person = proof.person
             roles = SECONDS if second else act.roles
             role = next((one for one in roles if one in person.roles), None)
-            why = self._bar_act(act, person, role, screen, second=second)
+            why = standing_of.bar_act(self.standing, act, person, role, screen, second=second)
             if role is None or why is not None:
                 return await self._refuse(proof, screen, act.name, why or "not theirs")
             who = (role, person.name, person.badge, proof.lock, screen)
@@ -281,32 +283,6 @@ class PeopleDesk:
 
     def _is_read(self) -> bool:
         return self._seen is not None and self._file.print_of() == self._seen
-
-    # --- what stands in the way -----------------------------------------------------------
-
-    def _bar(self, person: Person, role: HouseRole, *, relieve: bool) -> NotAllowed | None:
-        if role not in person.roles:
-            return "not theirs"
-        if role != "dealer" or relieve:
-            return None
-        free = standing_of.dealer(self.standing) is None
-        return None if free or self._deals(person) else "another dealer"
-
-    def _bar_act(
-        self, act: Act, person: Person, role: HouseRole | None, screen: str, *, second: bool
-    ) -> NotAllowed | None:
-        if role is None:
-            return "not theirs"
-        if second:
-            first = standing_of.authority(self.standing, act, screen, second=False)
-            if first is None:
-                return "no first person"
-            return "same person" if one_person(first, person.name, person.badge) else None
-        return "deals here" if role == "floor" and self._deals(person) else None
-
-    def _deals(self, who: Person | Authority) -> bool:
-        at_table = standing_of.dealer(self.standing)
-        return at_table is not None and one_person(at_table, who.name, who.badge)
 
     # --- badges and PINs ------------------------------------------------------------------
 

@@ -16,14 +16,17 @@ from controller.table.people_forms import HouseRole
 
 Unproven: TypeAlias = Literal["unknown badge", "wrong PIN", "disabled"]
 NotAllowed: TypeAlias = Literal[
-    "not theirs", "another dealer", "deals here", "no first person", "same person"
+    "not theirs", "table open", "another dealer", "deals here", "no first person", "same person"
 ]
-"""The PIN was right: another role is asked for; somebody else deals already; who deals would be
-their own floor; there is nobody whose second person it would be; or it would be the same one."""
+"""The PIN was right: another role is asked for; it is for a table that is closed; somebody else
+deals already; who deals would be their own floor; there is nobody whose second person it would be;
+or it would be the same one."""
 Why: TypeAlias = Unproven | NotAllowed
 GUESSES: Final = frozenset[str](get_args(Unproven))
 """They count, and nobody is told which of them it was."""
-Left: TypeAlias = Literal["asked", "closed", "disabled"]
+Left: TypeAlias = Literal["asked", "closed", "disabled", "opened"]
+"""The last two: the controller's word; the table was opened, and they may be here while it is
+closed."""
 
 
 class Said(Struct, frozen=True, tag_field="what", forbid_unknown_fields=True):

@@ -79,6 +79,11 @@ class RunningTable:
         return self.table.shown
 
     @property
+    def shut(self) -> bool:
+        """Whether it is closed: nobody plays at it, and devices may be worked at."""
+        return self.table.state.step is Step.CLOSED
+
+    @property
     def boot(self) -> str:
         """The name of this start in the record."""
         return self.log.boot

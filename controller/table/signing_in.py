@@ -22,10 +22,11 @@ from controller.procedure.events import Actor
 from controller.table import lockouts
 from controller.table.acts import Act
 from controller.table.lockouts import BADGE, NONE, SCREEN, SECOND, Limits, Tries
-from controller.table.people_forms import HouseRole, People
+from controller.table.people_forms import HouseRole, People, Person
 from controller.table.person_entries import (
     GUESSES,
     Authorised,
+    NotAllowed,
     Said,
     SignedIn,
     SignedOut,
@@ -38,6 +39,7 @@ from drivers.people import same_person
 
 __all__ = [
     "ACT_LIFE",
+    "AT_CLOSED",
     "LIVES",
     "START",
     "Authority",
@@ -47,8 +49,11 @@ __all__ = [
     "after",
     "at",
     "authority",
+    "bar",
+    "bar_act",
     "counts",
     "dealer",
+    "deals",
     "entry_for",
     "fold",
     "given_back",
@@ -67,6 +72,8 @@ LIVES: Final[Mapping[HouseRole, int]] = MappingProxyType(
 )
 """Seconds for which each role is signed in; 0: until the dealer is relieved, signs out, or the
 table closes. The floor is not in it: each of its acts takes badge and PIN."""
+AT_CLOSED: Final[frozenset[HouseRole]] = frozenset({"technician"})
+"""Roles that are signed in only while the table is closed."""
 
 
 class Clock(Struct, frozen=True):
@@ -191,6 +198,45 @@ def counts(one: Session | Authority, people: People) -> bool:
         and one.role in person.roles
         and same_person(person.name, one.name)
     )
+
+
+def deals(standing: Standing, who: Person | Authority) -> bool:
+    """Whether it is they who deal, by whichever badge."""
+    at_table = dealer(standing)
+    return at_table is not None and one_person(at_table, who.name, who.badge)
+
+
+def bar(
+    standing: Standing, person: Person, role: HouseRole, *, relieve: bool, shut: bool
+) -> NotAllowed | None:
+    """What keeps them from signing in. `shut`: the table is closed."""
+    if role not in person.roles:
+        return "not theirs"
+    if role in AT_CLOSED and not shut:
+        return "table open"
+    if role != "dealer" or relieve:
+        return None
+    return None if dealer(standing) is None or deals(standing, person) else "another dealer"
+
+
+def bar_act(
+    standing: Standing,
+    act: Act,
+    person: Person,
+    role: HouseRole | None,
+    screen: str,
+    *,
+    second: bool,
+) -> NotAllowed | None:
+    """What keeps them from signing for the act; `role`: as which they would."""
+    if role is None:
+        return "not theirs"
+    if second:
+        first = authority(standing, act, screen, second=False)
+        if first is None:
+            return "no first person"
+        return "same person" if one_person(first, person.name, person.badge) else None
+    return "deals here" if role == "floor" and deals(standing, person) else None
 
 
 def _place(one: Session) -> tuple[str, str]:

@@ -147,7 +147,9 @@ async def at_room(made: Room, file_of: Path, **options: Any) -> AsyncIterator[At
     table = made.serve()
     loop = asyncio.get_running_loop()
     async with table:
-        desk = SimulatedDesk(house(file_of), table.record, table.boot, cost=CHEAP)
+        desk = SimulatedDesk(
+            house(file_of), table.record, table.boot, shut=lambda: table.shut, cost=CHEAP
+        )
         served = Serving(table, desk, clock)
         app = application(served, clock=loop.time)
         transport = httpx.ASGITransport(app)

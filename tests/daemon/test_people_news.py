@@ -26,10 +26,12 @@ class Asked(PeopleDesk):
         self.answers = list(answers)
         self.asked = 0
         self.out: list[tuple[str, str, Left]] = []
+        self.shut = lambda: False
         self.standing = Standing(
             sessions=(
                 Session("dealer", "Ann Lee", "D-17", "dealer", 0),
                 Session("surveillance", "Dee Faro", "S-1", "eye", 0),
+                Session("technician", "Eve Pond", "T-1", "bench", 0),
             )
         )
 
@@ -128,8 +130,30 @@ def test_what_could_not_be_read_for_a_while_is_read_later(tmp_path: Path) -> Non
 def test_everybody_is_signed_out_also_who_is_busy(tmp_path: Path) -> None:
     desk = Asked(Denied("busy"), 0, Denied("busy"), 0)
     asyncio.run(news(desk, house(tmp_path).file).everybody_out())
-    assert desk.out == [("dealer", "dealer", "closed"), ("surveillance", "eye", "closed")]
-    assert desk.asked == 4
+    assert desk.out == [
+        ("dealer", "dealer", "closed"),
+        ("surveillance", "eye", "closed"),
+        ("technician", "bench", "closed"),
+    ]
+    assert desk.asked == 5
+
+
+def test_a_technician_leaves_when_the_table_opens(tmp_path: Path) -> None:
+    """The next look does what stood in the way of this one."""
+    desk = Asked(Stopped("no room"), Denied("busy"))
+    looking = news(desk, house(tmp_path).file)
+
+    async def main() -> None:
+        desk.shut = lambda: True
+        await looking.look_at_the_table()
+        assert desk.asked == 0
+        desk.shut = lambda: False
+        for _ in range(3):
+            assert desk.out == []
+            await looking.look_at_the_table()
+
+    asyncio.run(main())
+    assert desk.out == [("technician", "bench", "opened")]
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["no record", "no time"])

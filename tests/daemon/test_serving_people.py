@@ -60,6 +60,31 @@ def test_who_dealt_deals_on_after_a_start_that_nobody_wanted(tmp_path: Path) -> 
     assert [data["what"] for data in whats(tmp_path, "person")] == ["signed in", "signed out"]
 
 
+def test_a_technician_is_signed_out_when_the_table_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.daemon.people_news.EVERY", 0.02)
+    config = load_table(furnished(tmp_path))
+
+    async def main() -> None:
+        async with served(config) as here, Api(tmp_path / "s") as api:
+            bench, floor = await api.open("bench"), await api.open("floor")
+            await bench.sign_in("T-1", PINS["T-1"], "technician")
+            first, second = (api_client.Pin(one, PINS[one]) for one in ("F-2", "D-18"))
+            counts = {"bank": 100000, "counted_again": 100000}
+            done = await floor.floor("TableOpened", first, second, **counts)
+            assert done.answers[0].taken
+            await until(lambda: "signed out" in str(whats(tmp_path, "person")), 30)
+            with pytest.raises(api_client.NotNow, match="table_open"):
+                await bench.sign_in("T-1", PINS["T-1"], "technician")
+            assert await here.end() == 0
+
+    asyncio.run(main())
+    gone = [one for one in whats(tmp_path, "person") if one["what"] == "signed out"]
+    assert [(one["name"], one["why"]) for one in gone] == [("Eve Pond", "opened")]
+    right(tmp_path)
+
+
 def test_a_start_forgets_no_wrong_pin(tmp_path: Path) -> None:
     config = load_table(furnished(tmp_path))
 

@@ -35,7 +35,10 @@ class Desk:
     ) -> None:
         self.time = Time()
         self.ledger = Ledger(self.time, boot)
-        self.desk = PeopleDesk(file, record or self.ledger.record, boot, standing, cost=cost)
+        self.shut = True
+        self.desk = PeopleDesk(
+            file, record or self.ledger.record, boot, standing, shut=lambda: self.shut, cost=cost
+        )
 
     async def sign_in(
         self, badge: str, pin: str = "", screen: str = SCREEN_1, *, relieve: bool = False

@@ -90,6 +90,25 @@ def test_others_sign_in_at_screens_of_their_own(desk: Desk) -> None:
     assert len(desk.desk.standing.sessions) == 2
 
 
+def test_a_technician_signs_in_while_the_table_is_closed_only(desk: Desk) -> None:
+    async def work() -> None:
+        now = desk.time.now
+
+        async def signs_in(pin: str = PINS["T-1"]) -> Signed | Denied:
+            return await desk.desk.sign_in("T-1", pin, "bench", now, role="technician")
+
+        desk.shut = False
+        denied = await signs_in()
+        assert denied == Denied("table open")
+        assert str(denied) == "the table is open: technicians sign in while it is closed"
+        assert await signs_in(WRONG) == Denied("not right")
+        desk.shut = True
+        assert isinstance(await signs_in(), Signed)
+
+    at(desk, work)
+    assert desk.ledger.what() == ["refused", "refused", "signed in"]
+
+
 # --- the record first -------------------------------------------------------------------------
 
 

@@ -136,7 +136,7 @@ def test_neither_pins_nor_what_is_nobodys_badge_stand_in_the_record(desk: Desk) 
 def test_every_answer_has_its_words() -> None:
     assert str(Denied("wait", 30)) == "too many wrong PINs: wait (30 s)"
     assert str(Denied("not right")) == "badge or PIN is not right"
-    assert len(set(WORDS.values())) == len(WORDS) == 12
+    assert len(set(WORDS.values())) == len(WORDS) == 13
 
 
 # --- guessing ---------------------------------------------------------------------------------
