@@ -38,6 +38,7 @@ from controller.api.answers import (
     SignedIn,
     SignedOut,
     SignsIn,
+    Tested,
 )
 from controller.api.view import View
 
@@ -271,6 +272,10 @@ class Screen:
         return await self._api.post(
             f"/devices/{serial}/adopt", {"skip": skip}, Adopted, self._token
         )
+
+    async def self_test(self, serial: str) -> Tested:
+        """The technician who is signed in here has a device test itself."""
+        return await self._api.post(f"/devices/{serial}/self-test", {}, Tested, self._token)
 
     async def _signed(self, act: Mapping[str, Any], first: Pin, second: Pin | None) -> None:
         signed = await self.authorise(act, *first)

@@ -73,6 +73,10 @@ class AdoptDevice(Sent, frozen=True):
     skip: bool = False
 
 
+class SelfTest(Sent, frozen=True):
+    """A device is to test itself."""
+
+
 class ShuffleAgain(Sent, frozen=True):
     """Somebody has looked at the shuffler: it does not shuffle, and shall."""
 
@@ -132,6 +136,18 @@ class Acted(Struct, frozen=True):
     seq: int
     answers: tuple[Answer, ...]
     table: View
+
+
+class Tested(Struct, frozen=True):
+    """What a device has found when it tested itself, and who asked for it."""
+
+    device: Device
+    serial: str
+    name: str
+    found: str
+    """`none`: all is well; else the first fault that it found."""
+    arg: int
+    """What the fault is about, as the device says."""
 
 
 class Adopted(Struct, frozen=True):

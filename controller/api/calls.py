@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from controller.api import acting, signing
+from controller.api import acting, signing, testing
 from controller.api.answers import (
     Acted,
     AdoptDevice,
@@ -17,6 +17,7 @@ from controller.api.answers import (
     Health,
     Opened,
     OpenScreen,
+    SelfTest,
     Sent,
     ShuffleAgain,
     SignedFor,
@@ -24,6 +25,7 @@ from controller.api.answers import (
     SignedOut,
     SignIn,
     SignOut,
+    Tested,
 )
 from controller.api.bodies import read_as
 from controller.api.doing import Doing
@@ -141,6 +143,11 @@ async def _adopt(asked: Asked) -> Given:
     return await acting.adopt(asked.api.served, asked.here, asked.path["serial"], sent)
 
 
+async def _test(asked: Asked) -> Given:
+    read_as(asked.body, SelfTest)
+    return await testing.self_test(asked.api.served, asked.here, asked.path["serial"])
+
+
 async def _table(asked: Asked) -> Given:
     await asked.api.looks.begins(asked.here, "table")
     return asked.api.looking.now().body
@@ -255,6 +262,17 @@ CALLS: Final = (
         Adopted,
         (403, 404, 409, 429, 503),
         AdoptDevice,
+    ),
+    Call(
+        "POST",
+        "/devices/{serial}/self-test",
+        "selfTest",
+        "A device tests what it can without moving a card, for the technician who is signed in "
+        "here, while the table is closed. What it finds is recorded with the technician's name.",
+        _test,
+        Tested,
+        (403, 404, 409, 429, 503),
+        SelfTest,
     ),
     Call(
         "GET",

@@ -195,6 +195,7 @@ async def _each_once(at: AtApi, token: str) -> None:
         ("POST", "/shuffle-again", {}),
         ("POST", "/devices/SH-9/adopt", {}),
         ("POST", "/devices/SH-1/adopt", {"skip": True}),
+        ("POST", "/devices/SH-1/self-test", {}),
         ("GET", "/openapi.json", None),
     ):
         await http.request(method, PREFIX + path, json=body, headers=headers)

@@ -1,0 +1,53 @@
+"""A technician has a device test itself, while the table is closed. What came of it stands in the
+record, with who asked for it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.api.answers import Tested
+from controller.api.errors import Problem, denied
+from controller.api.floor_acts import supervisor_of
+from controller.api.screens import Screen
+from controller.api.served import Serving
+from controller.api.signing import people_news, signed_in, told_of_the_record
+from controller.audit.records import Entry, by
+from drivers.calls import CommandRefused, CommandUnanswered, NotReady
+from firmware_protocol.link_calls import LinkBusy
+
+TESTED: Final = "self test"
+NO_ANSWER: Final = "not answered"
+_NOT_TESTED: Final = (CommandRefused, CommandUnanswered, LinkBusy, NotReady)
+
+
+async def self_test(served: Serving, screen: Screen, serial: str) -> Tested:
+    """Takes up to 10 s, and moves no card. Problem: nobody may ask for it now; or the device has
+    not answered, which is recorded too."""
+    supervisor_of(served.table, serial)
+    device = served.table.fittings.served[serial]
+    news = await people_news(served)
+    if news is not None:
+        raise denied(news)
+    technician = signed_in(served, screen, "technician")
+    if technician is None:
+        what = "no technician is signed in here"
+        raise Problem(403, "no_technician", what, "POST /api/v1/sign-in, and then this")
+    if not served.table.shut:
+        what = "the table is open: devices are tested while it is closed"
+        raise Problem(409, "table_open", what)
+    said = {"what": TESTED, "device": device.fitted.device, "serial": serial}
+
+    async def told(found: str, detail: str) -> None:
+        data = {**said, "found": found, "detail": detail}
+        with told_of_the_record():
+            await served.table.record(Entry("person", by(technician.actor), data))
+
+    try:
+        reply = await device.driver.selftest()
+    except _NOT_TESTED as problem:
+        await told(NO_ANSWER, str(problem))
+        raise Problem(409, "not_tested", str(problem)) from None
+    found = reply.code.name.lower()
+    await told(found, str(reply.arg or ""))
+    return Tested(device.fitted.device, serial, technician.name, found, reply.arg)
