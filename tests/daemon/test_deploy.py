@@ -141,6 +141,16 @@ def test_each_command_of_the_page_is_one(words: list[str]) -> None:
         parser.parse_args([*words, "--none-of-ours"])
 
 
+def test_the_page_says_which_names_nobody_proves() -> None:
+    """Commands that take two names take them from whoever types."""
+    (sentence,) = re.findall(r"`people`[^:]*without badge or PIN:", PAGE)
+    assert set(re.findall(r"`([^`]+)`", sentence)) == {
+        "people",
+        "devices pair",
+        "serve --believe-clock",
+    }
+
+
 def test_the_page_knows_every_figure() -> None:
     said = {word.partition("{")[0] for word in re.findall(r"`(holecard_[a-z_]+)", PAGE)}
     there = {name for name in exposed() if name.startswith("holecard_")}
