@@ -55,6 +55,16 @@ _TOLD_TO_SURVEILLANCE = frozenset(
 )
 
 
+def stopped_at(s: State) -> Step:
+    """The step that waits beneath what the table stands still for; its own where it does not."""
+    step = s.step
+    for held in reversed(s.holds):
+        if step not in STOPPED:
+            break
+        step = held.back
+    return step
+
+
 def applicable(s: State, hold: Hold, way: Way) -> bool:
     """The way can be gone from where the hold was put."""
     if way is Way.ENTER_CARD:

@@ -65,6 +65,8 @@ class Recall(Struct, frozen=True):
     """The shoe's number of the loading; 0: not known."""
     count: int = 0
     """Cards that were loaded, the cut card aside; 0: not known."""
+    again: bool = False
+    """They are of the batch that was in play already: those of a shoe that ran out in a round."""
     last: int = 0
     """The highest position that is known to have left the shoe."""
     cut: bool = False
@@ -78,7 +80,7 @@ class Recall(Struct, frozen=True):
     back: int = 0
     """The maker's number of their backs; 0: not seen yet."""
     former: int = 0
-    """That of the loading before."""
+    """That of the batch before."""
     twin: bool = False
     """The shoe has seen a card more often than its decks hold it. Which other one it means may lie
     face down, so nobody is told before that is turned over."""
@@ -139,10 +141,13 @@ class Recall(Struct, frozen=True):
         """A device has told something that stands in the record."""
         match data.get("what"):
             case "ShoeLoaded":
+                again = bool(data.get("again"))
                 return Recall(
                     loading=data["shoe"],
                     count=data["count"],
-                    former=self.back or self.former,
+                    again=again,
+                    back=self.back if again else 0,
+                    former=self.former if again else self.back or self.former,
                     shuffling=self.shuffling,
                 )
             case "ShuffleStarted" | "ShuffleDone" | "CountWrong" as what:

@@ -182,7 +182,7 @@ def _told(record: Record) -> str:
 
 
 def _recall(opening: Opening) -> Recall:
-    """From the loading before the shoe's last one on, for batches take turns; or from where other
+    """From the batch before the shoe's last one on, for batches take turns; or from where other
     decks came."""
     found: list[Record] = []
     loadings = 0
@@ -195,7 +195,8 @@ def _recall(opening: Opening) -> Recall:
 
 
 def _loads(record: Record) -> bool:
+    """Of another batch than was in play."""
     if record.kind != "device":
         return False
     data: Any = msgspec.json.decode(record.data)
-    return bool(data.get("what") == "ShoeLoaded")
+    return data.get("what") == "ShoeLoaded" and not data.get("again")

@@ -12,6 +12,7 @@ from controller.audit.records import Entry
 from controller.procedure import events as e
 from controller.procedure.events import Event
 from controller.procedure.felt import expected, next_spare
+from controller.procedure.holds import BEFORE, stopped_at
 from controller.procedure.states import State, Step
 from controller.table.device_notes import card_seen, note, note_of
 from controller.table.hearing import SHOE, Ear, Heard, Now, Source
@@ -175,8 +176,10 @@ def retracted(ear: Ear, now: Now, told: shoe.CardRetracted, source: Source) -> H
 
 def loaded(ear: Ear, now: Now, told: shoe.ShoeLoaded, source: Source) -> Heard:
     """Cards that are put in while others are in play are looked at by people. A shoe that cannot
-    count leaves it to the dealer to say how many there are."""
-    notes = noted(told, source, now).notes
+    count leaves it to the dealer to say how many there are. Batches take turns with each shuffle
+    of all cards: what is put in before that is of the same one."""
+    again = {} if stopped_at(now.state) in (Step.CLOSED, *BEFORE) else {"again": True}
+    notes = (note_of(told, source, now.state.round, **again),)
     if now.state.step in _LOADING:
         return Heard((e.ShoeLoaded(SHOE, told.count),) if told.count else (), notes=notes)
     if takes(now.state) == "nothing":

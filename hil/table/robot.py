@@ -202,8 +202,10 @@ class Robot:
         self.place.shoe.hand(Load(decks=decks, cards=names, seed=seed, cut_at=self.ways.cut_at))
 
     async def refill(self, prompt: Prompt) -> None:
-        """The discards: all cards that came out, but those that lie on the felt."""
-        out: list[str] = list(mechanism(self.place.shoe)["out"])
+        """The discards: all cards that came out, but those that lie on the felt. They are of the
+        batch that was in the shoe."""
+        inside = mechanism(self.place.shoe)
+        out: list[str] = list(inside["out"])
         felt = self.screen.shown.state
         if felt.hole and self.face_down is not None:
             del out[self.face_down]
@@ -213,7 +215,8 @@ class Robot:
         if len(out) != prompt.count:
             raise Stuck(f"{prompt.count} discards are wanted, and here lie {len(out)}")
         self.face_down = None
-        self.place.shoe.hand(Load(decks=self.place.decks, cards=tuple(out)))
+        back = inside["back"]
+        self.place.shoe.hand(Load(decks=self.place.decks, cards=tuple(out), back=back))
 
     async def shuffle(self, prompt: Prompt) -> None:
         if self.place.shuffler is not None:

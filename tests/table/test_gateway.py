@@ -6,6 +6,7 @@ import pytest
 
 from controller.procedure import events as e
 from controller.procedure.felt import discards
+from controller.procedure.holds import BEFORE, stopped_at
 from controller.procedure.row import Decision
 from controller.procedure.states import WAITING, State, Step
 from controller.table.gateway import HEARS, hear
@@ -197,6 +198,21 @@ def test_cards_put_in(step: Step) -> None:
         else:
             assert found.events == ()
             assert [one.cause for one in found.wrong] == ([] if step in NOTHING else ["loaded"])
+
+
+@pytest.mark.parametrize("step", WAITING, ids=lambda step: step.value)
+def test_batches_take_turns_with_each_shuffle_of_all_cards(step: Step) -> None:
+    """What is put in while a shoe is in play, or in a round whose shoe ran out, has the same backs
+    and comes after the same batch."""
+    known = Recall(loading=7, back=2, former=1)
+    for s in at(step):
+        found = heard(s, shoe.ShoeLoaded(origin(), 8, 2, 104, 0), recall=known)
+        again = stopped_at(s) not in (Step.CLOSED, *BEFORE)
+        after = known.told(found.notes[0].data)
+        assert (after.loading, after.again) == (8, again)
+        assert (after.back, after.former) == ((2, 1) if again else (0, 2))
+        assert after.foreign(1, (1, 2)) == again
+        assert after.foreign(2, (1, 2)) != again
 
 
 def test_a_shoe_that_does_not_count_leaves_it_to_the_dealer() -> None:

@@ -8,6 +8,7 @@ from controller.procedure.effects import Discarded, RoundVoid, SeatDead, Tell
 from controller.procedure.states import Step
 from controller.rules.rulings import Irregularity as Odd
 from controller.rules.rulings import Way
+from controller.table.hearing import House
 from hil.table.robot import card_of, mechanism
 from tests.drivers.simulated import until
 from tests.table.irregular import irregular
@@ -226,9 +227,10 @@ SEVEN = tuple((seat, "main", 1000) for seat in range(1, 8))
     options={"decks": 1},
     cards=(),
     wagers=SEVEN,
+    house=House(backs=(1, 2)),
 )
 async def test_the_shoe_runs_out_in_a_round(t: Told, way: Way) -> None:
-    """Nobody has put a cut card in: all fifty-two cards come out."""
+    """Nobody has put a cut card in: all fifty-two cards come out, and the same ones go back in."""
     await t.to(lambda s: s.round > 1 and not mechanism(t.room.shoe)["left"] and awaited(s.step))
     await t.does("ShoeRanOut")
     counted = [data for data in t.data("device") if data["what"] == "ShoeInventory"][-1]
@@ -248,6 +250,12 @@ async def test_the_shoe_runs_out_in_a_round(t: Told, way: Way) -> None:
         await t.does("ShuffleDone")
         await t.robot.refill(t.prompt)
         await until(lambda: not t.at(Step.REFILL))
+    await t.to(lambda s: s.step is Step.SHUFFLE_NEEDED)
+    assert t.table.table.now.recall.back == 1
+    assert "DeckSuspect" not in t.names()
+    await t.to_step(Step.DEALING)
+    assert (t.table.table.now.recall.back, t.table.table.now.recall.former) == (2, 1)
+    assert "DeckSuspect" not in t.names()
     await t.to(lambda s: s.step is Step.SHUFFLE_NEEDED)
     if way is Way.VOID:
         assert set(t.nets().values()) <= {0, -1000, 1000, 1500}

@@ -193,6 +193,37 @@ def test_the_batch_before_is_known_over_a_start_of_the_controller(tmp_path: Path
     run(main())
 
 
+def test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller(tmp_path: Path) -> None:
+    """The shoe ran out in a round: its discards have the same backs, and come after the same
+    batch."""
+
+    async def main() -> None:
+        seats = tuple((seat, "main", 1000) for seat in range(1, 8))
+        at = BATCHES._replace(cards=(), wagers=seats, plan={})
+        async with room(
+            tmp_path, game_with("classic", ONE), stations=False, house=at.house
+        ) as made:
+            made.segment = 32 * 1024
+            async with telling(made, at.cards, at.wagers, at.plan) as t:
+                await a_round(t)
+                for _ in range(40):
+                    await t.does("FloorCalled")
+                    await t.does("FloorRuled", FLOOR, way="resume")
+                await shuffled(t)
+                await t.to_step(Step.REFILL)
+                await t.to(lambda s: s.step is not Step.REFILL)
+                await t.to_step(Step.TURN)
+                known = t.table.table.now.recall
+                assert (known.again, known.back, known.former) == (True, 2, 1)
+                assert known.faces
+            async with telling(made, at.cards, at.wagers, at.plan) as t:
+                assert t.table.table.now.recall == known
+                await t.to_step(Step.SHUFFLE_NEEDED)
+                assert "DeckSuspect" not in t.names()
+
+    run(main())
+
+
 # --- the cut card ---------------------------------------------------------------------------------
 
 
