@@ -74,6 +74,7 @@ class Looking:
             dealer_of(self._served.desk.standing),
             devices_of(table),
             table.shuffle_problem,
+            table.by_hand,
             table.table.seq,
             quality,
         )

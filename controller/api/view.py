@@ -178,6 +178,8 @@ class View(Struct, frozen=True):
     devices: tuple[DeviceShown, ...]
     shuffle_problem: str
     """Why the shuffle that is waited for may not have begun; empty without one."""
+    by_hand: bool
+    """People say when the cards are shuffled, and no shuffler does."""
     record: RecordShown
     clock: ClockShown
 
@@ -198,6 +200,7 @@ class Stands(Struct, frozen=True):
     dealer: DealerShown | None
     devices: tuple[DeviceShown, ...]
     shuffle_problem: str
+    by_hand: bool
     seq: int
     """Of the record's last entry."""
     quality: str
@@ -227,6 +230,7 @@ def view_of(named: Named, stands: Stands, utc: int) -> View:
         stands.dealer,
         stands.devices,
         stands.shuffle_problem,
+        stands.by_hand,
         RecordShown(stands.seq),
         ClockShown(utc, stands.quality),
     )

@@ -89,3 +89,5 @@ class Ear(Struct, frozen=True):
     game: Game
     house: House
     vault: Vault
+    shuffler: bool = False
+    """The table has one."""

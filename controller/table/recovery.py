@@ -112,7 +112,7 @@ def open_now(s: State) -> bool:
 def away(devices: Iterable[tuple[Device, str]]) -> Troubles:
     """At a start each device is still to be found. Nobody is told before that takes too long."""
     every = tuple(Trouble(device, serial, "link") for device, serial in devices)
-    return Troubles(every, frozenset(one.key for one in every)) if every else NO_TROUBLES
+    return Troubles(every, awaited=frozenset(one.key for one in every)) if every else NO_TROUBLES
 
 
 def stood(opening: Opening, serial: str) -> Stood:

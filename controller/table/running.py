@@ -41,6 +41,7 @@ from controller.table.relearning import Relearning
 from controller.table.relieving import deals_after, relief, relieves
 from controller.table.sent_acts import BadAct, read_act
 from controller.table.shown import Shown
+from controller.table.shuffler_words import by_hand
 from controller.table.signing_in import dealer
 from controller.table.table import Table
 from controller.table.taking import Taking, face_down
@@ -156,6 +157,11 @@ class RunningTable:
             return ""
         return starting.stands(shuffling=self.table.now.recall.shuffling)
 
+    @property
+    def by_hand(self) -> bool:
+        """People say when the cards are shuffled."""
+        return by_hand(self._ear, self.table.now)
+
     def watch(self, told: Callable[[Done], None]) -> None:
         """From now on `told` is told of each thing that was recorded, at once; it must not wait."""
         self._watchers.append(told)
@@ -215,7 +221,9 @@ class RunningTable:
     def _build(self, procedure: Procedure, found: Recovered) -> None:
         parts = self.parts
         keys = parts.keys
-        self._ear = Ear(parts.game, parts.house, Vault(parts.name, keys.hole, keys.surveillance))
+        vault = Vault(parts.name, keys.hole, keys.surveillance)
+        has = any(one.device == "shuffler" for one in parts.devices)
+        self._ear = Ear(parts.game, parts.house, vault, has)
         seats = [seat for one in parts.devices for seat in one.seats]
         taking = Taking(LiveTable(parts.game), self._ear, procedure.takes, seats)
         waits = "the controller has been started" if found.restarted is not None else ""

@@ -33,6 +33,7 @@ from controller.table.shoe_words import (
     suspicions,
     takes,
 )
+from controller.table.shuffler_words import WORKING, by_hand
 
 MOST: Final = 2**53
 """No number of an act is as large, so that any program can read it."""
@@ -78,6 +79,19 @@ class SaidTooOften(BadAct, CannotTake):
     def __init__(self, who: str, *, floor: bool) -> None:
         todo = "it stays face down, or the floor voids the round" if floor else "the floor says it"
         super().__init__(f"{who} is not asked which card it is any more, after wrong ones: {todo}")
+
+
+class ShufflerSays(BadAct, CannotTake):
+    """Somebody has said that the cards are shuffled, where the shuffler says so and counts them.
+    That stands in the record."""
+
+    what = "shuffled"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the shuffler counts the cards and says when they are shuffled: wait for it, or look "
+            "at it and ask for the shuffle again"
+        )
 
 
 class CheckHole(Struct, frozen=True, tag=True):
@@ -135,9 +149,9 @@ def read_act(
         _check_vault_act(name, sent, second)
         return lambda now: by_vault(now, actor, ear)
     event = _event(_BY_NAME[name], sent, actor, second)
-    if isinstance(event, e.ErrorCardExposed):
-        exposed = event
-        return lambda now: _exposed(now, exposed, ear)
+    by_device = DEVICE_ACTS.get(type(event))
+    if by_device is not None:
+        return lambda now: by_device(now, event, ear)
     return lambda now: Heard((event,))
 
 
@@ -271,6 +285,18 @@ def _exposed(now: Now, event: e.ErrorCardExposed, ear: Ear) -> Heard:
     return Heard((event,), notes=(opened(ear, now.state.round, spare.commitment, read),))
 
 
+def _shuffled(now: Now, event: e.ShuffleDone, ear: Ear) -> Heard:
+    """A count that the shuffler has not told yet cannot be passed over."""
+    theirs = now.state.step in WORKING and _may(ear, e.ShuffleDone, event.actor)
+    if theirs and not by_hand(ear, now):
+        raise ShufflerSays
+    return Heard((event,))
+
+
+DEVICE_ACTS: Final[Mapping[type[Event], Callable[[Now, Any, Ear], Heard]]] = MappingProxyType(
+    {e.ErrorCardExposed: _exposed, e.ShuffleDone: _shuffled}
+)
+"""What people say of something that a device knows too."""
 VAULT_ACTS: Final[Mapping[str, Callable[[Now, Actor, Ear], Heard]]] = MappingProxyType(
     {"CheckHole": _check, "RevealHole": _reveal, "LaySpare": _lay}
 )

@@ -54,6 +54,9 @@ class Troubles(Struct, frozen=True):
     every: tuple[Trouble, ...] = ()
     accepted: frozenset[tuple[str, Cause, str]] = frozenset()
     """Two people take the device as it is."""
+    awaited: frozenset[tuple[str, Cause, str]] = frozenset()
+    """Of devices that are still to be found after a start: nobody is told before that takes too
+    long."""
 
     def after(self, wrong: tuple[Trouble, ...], right: tuple[Trouble, ...]) -> Troubles:
         """With these, and without those."""
@@ -61,7 +64,7 @@ class Troubles(Struct, frozen=True):
         left = tuple(one for one in self.every if one.key not in over)
         known = {one.key for one in left}
         new = tuple(one for one in wrong if one.key not in known)
-        return Troubles((*left, *new), self.accepted - over)
+        return Troubles((*left, *new), self.accepted - over, self.awaited - over)
 
     def accept(self, device: str) -> Troubles:
         """Two people take this device as it is now. What no device takes back is over."""
@@ -74,9 +77,13 @@ class Troubles(Struct, frozen=True):
     def untold(self, device: Device) -> Trouble | None:
         """The first thing that is wrong with it and that nobody has accepted."""
         for one in self.every:
-            if one.device == device and one.key not in self.accepted:
+            if one.device == device and one.key not in self.accepted | self.awaited:
                 return one
         return None
+
+    def taken_as_it_is(self, device: Device) -> bool:
+        """Something is wrong with it, and two people have accepted that."""
+        return any(one.device == device and one.key in self.accepted for one in self.every)
 
     def any_of(self, device: str) -> bool:
         return any(one.device == device for one in self.every)

@@ -27,7 +27,7 @@ PAY = Prompt(Tell.PAY, seat=2, hand=0, place="main", why="dealer_busts", stake=1
 
 
 def stands(shown: Shown) -> Stands:
-    return Stands(shown, None, (), "", 7, "synced")
+    return Stands(shown, None, (), "", False, 7, "synced")
 
 
 def test_a_prompt_says_what_the_dealer_reads() -> None:

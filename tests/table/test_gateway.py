@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from controller.procedure import events as e
 from controller.procedure.felt import discards
 from controller.procedure.holds import BEFORE, stopped_at
 from controller.procedure.row import Decision
-from controller.procedure.states import WAITING, State, Step
+from controller.procedure.states import WAITING, Hold, State, Step
+from controller.rules.rulings import Irregularity as Odd
 from controller.table.gateway import HEARS, hear
-from controller.table.hearing import Heard, Now
+from controller.table.hearing import SHUFFLER, Heard, Now
 from controller.table.recall import Recall
 from controller.table.shoe_words import takes
 from controller.table.troubles import DEVICES
@@ -268,9 +270,46 @@ def test_a_shuffle_begun_at_the_machine() -> None:
 def test_the_count_of_a_shuffle(told: DeviceEvent, missing: int, extra: int) -> None:
     found = heard(at(Step.SHUFFLING)[0], told)
     assert found.events == (e.ShuffleDone(e.Actor("device", "shuffler"), missing, extra),)
-    for step in WAITING:
-        if step not in (Step.SHUFFLING, Step.REFILL):
-            assert heard(at(step)[0], told).events == ()
+
+
+SHORT = shuffler.CountWrong(origin(), 104, 103)
+LATE = (
+    (DONE, ""),
+    (SHORT, "short"),
+    (shuffler.CountWrong(origin(), 104, 105), "long"),
+    (shuffler.ShuffleDone(origin(), 1, 103, 0, 0, True), "short"),
+    (shuffler.ShuffleDone(origin(), 1, 104, 0, 2, True), "long"),
+    (shuffler.ShuffleDone(origin(), 1, 104, 1, 1, True), "short"),
+)
+
+
+@pytest.mark.parametrize("step", WAITING, ids=lambda step: step.value)
+def test_a_count_that_comes_too_late_is_a_doubt_about_the_decks(step: Step) -> None:
+    """The cards that were counted are in the shoe, or on the way there; without any they are
+    counted anew."""
+    for s in at(step):
+        waits = stopped_at(s)
+        if s.step in (Step.SHUFFLING, Step.REFILL) or waits is Step.REFILL:
+            continue
+        for told, why in LATE:
+            doubt = why and waits not in (Step.CLOSED, Step.SHUFFLE_NEEDED)
+            found = heard(s, told)
+            assert found.events == ((e.DeckSuspect(SHUFFLER, why),) if doubt else ())  # type: ignore[arg-type]
+            assert [one.data["what"] for one in found.notes] == [type(told).__name__]
+
+
+def test_a_late_count_of_discards_is_held_against_those_that_were_loaded() -> None:
+    s, again = at(Step.TURN)[0], Recall(again=True, count=90)
+    for count, why in ((90, ""), (89, "short"), (91, "long")):
+        for told in (
+            shuffler.CountWrong(origin(), 104, count),
+            shuffler.ShuffleDone(origin(), 1, count, 104 - count, 0, True),
+        ):
+            events = heard(s, told, recall=again).events
+            assert events == ((e.DeckSuspect(SHUFFLER, why),) if why else ())  # type: ignore[arg-type]
+    unknown = Recall(again=True)  # loaded by a shoe that does not count
+    assert heard(s, SHORT, recall=unknown).events == ()
+    assert heard(at(Step.LOADING)[0], SHORT, recall=again).events != ()  # all cards, once more
 
 
 def test_a_shuffle_whose_random_numbers_failed_is_none() -> None:
@@ -294,6 +333,16 @@ def test_discards_are_counted_without_the_cards_on_the_felt() -> None:
     right = shuffler.ShuffleDone(origin(), 1, discards(GAME, s), count, 0, True)
     assert heard(s, right).events == (e.ShuffleDone(e.Actor("device", "shuffler")),)
     assert heard(s, shuffler.CountWrong(origin(), count, discards(GAME, s))).events == ()
+    short = heard(s, shuffler.CountWrong(origin(), count, discards(GAME, s) - 1))
+    assert short.events == (e.ShuffleDone(e.Actor("device", "shuffler"), 1),)
+
+
+def test_discards_are_counted_while_the_floor_is_called_too() -> None:
+    refill = at(Step.REFILL)[0]
+    s = replace(refill, step=Step.HELD, holds=(*refill.holds, Hold(Odd.FLOOR_CALLED, Step.REFILL)))
+    for count, why in ((discards(GAME, s), ""), (discards(GAME, s) - 1, "short")):
+        events = heard(s, shuffler.CountWrong(origin(), 104, count)).events
+        assert events == ((e.DeckSuspect(SHUFFLER, why),) if why else ())  # type: ignore[arg-type]
 
 
 # --- faults -----------------------------------------------------------------------------------

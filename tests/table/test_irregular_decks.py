@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from controller.procedure.effects import DecksOut, RoundVoid
 from controller.procedure.states import Step
 from controller.rules.rulings import Irregularity as Odd
 from controller.rules.rulings import Way
 from controller.table.hearing import House
-from hil.device.hands import Load, Put
+from controller.table.links import GRACE
+from controller.table.sent_acts import BadAct
+from hil.device.hands import Load, Pace, Plug, Put
 from hil.table.robot import card_of
-from tests.drivers.simulated import until
+from tests.drivers.simulated import Plugged, until
 from tests.table.irregular import irregular
 from tests.table.serving import whole
-from tests.table.simulated_table import FLOOR
+from tests.table.simulated_table import DEALER, FLOOR, SECOND
 from tests.table.telling import BURNED, DEAL, Told, entered, told_of
 
 WON = {1: 1000, 2: 0}
@@ -171,6 +175,59 @@ async def test_a_batch_that_is_short(t: Told, way: Way) -> None:
         t.shows("Wait for the shuffle of 6 decks")
     await t.to_step(Step.LOADING)
     assert t.data("device")[-1]["what"] == "ShuffleDone"
+
+
+async def a_short_shuffle(t: Told) -> Plugged:
+    """It has begun with a card too few, which the shuffler finds when it has ended."""
+    await t.to_step(Step.SHUFFLE_NEEDED)
+    shuffler = t.room.shuffler
+    assert shuffler is not None
+    shuffler.hand(Pace(shuffle_ms=2000))
+    shuffler.hand(Put(decks=6, remove=("Ac",)))
+    await t.does("ShuffleStarted")
+    await until(lambda: t.table.table.now.recall.shuffling)
+    return shuffler
+
+
+@irregular(Odd.DECK_SUSPECT, "shuffle_short_or_long", ways=BOTH_WAYS)
+async def test_a_shuffle_that_people_call_done_before_it_is(t: Told, way: Way) -> None:
+    """Nobody goes on without the shuffler's count."""
+    shuffler = await a_short_shuffle(t)
+    for actor in (DEALER, FLOOR):
+        with pytest.raises(BadAct, match="the shuffler counts the cards and says when"):
+            await t.does("ShuffleDone", actor)
+    assert [data["what"] for data in t.data("fault")] == ["shuffled", "shuffled"]
+    assert (t.at(Step.SHUFFLING), t.table.by_hand) == (True, False)
+    await until(lambda: t.at(Step.HELD), 10)
+    await ruled_on_decks(t, way, "1 missing, 0 extra", "1 missing, 0 extra")
+    if way is Way.DECKS_OUT:
+        await changed(t)
+    shuffler.hand(Pace(shuffle_ms=20))
+    shuffler.hand(Put(decks=6))
+    await t.to_step(Step.LOADING)
+
+
+@irregular(Odd.DECK_SUSPECT, "deck_suspect", ways=BOTH_WAYS)
+async def test_a_count_that_comes_when_the_cards_are_in_play(t: Told, way: Way) -> None:
+    """The shuffler was gone, and people have shuffled by hand what it had counted."""
+    shuffler = await a_short_shuffle(t)
+    shuffler.hand(Plug(connected=False))
+    await until(lambda: bool(t.state.lost), GRACE + 1)
+    await t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
+    assert await t.refuses("ShuffleDone") == "no_shuffle_to_end"
+    await t.does("CountersAccepted", FLOOR, SECOND)
+    await t.does("FeltConfirmed")
+    assert t.table.by_hand
+    await t.does("ShuffleDone")
+    await t.to_step(Step.TURN)
+    assert "DeckSuspect" not in t.names()
+    shuffler.hand(Plug(connected=True))
+    await until(lambda: t.at(Step.HELD), 10)
+    await ruled_on_decks(t, way, "short", "cards missing")
+    assert t.data("device")[-1]["what"] == "CountWrong"
+    shuffler.hand(Pace(shuffle_ms=20))
+    await t.to_end()
+    assert t.nets() == (VOID if way is Way.DECKS_OUT else WON)
 
 
 @irregular(Odd.DECK_SUSPECT, "shoe_short_or_long", ways=BOTH_WAYS, options=ONE)

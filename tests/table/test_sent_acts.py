@@ -18,8 +18,11 @@ from controller.procedure.row import Decision, Refused
 from controller.procedure.states import Spare, State, Step
 from controller.table.hearing import Ear, Heard, Now
 from controller.table.items import CannotTake
+from controller.table.recall import Recall
+from controller.table.recovery import away
 from controller.table.sent_acts import NAMES, BadAct, read_act
 from controller.table.taking import Taken
+from controller.table.troubles import NO_TROUBLES, Trouble
 from drivers.sealed import Sealed
 from firmware_protocol.enums import CardFlags
 from tests.table.listening import ear, read, source, states, taking
@@ -320,3 +323,52 @@ def test_a_refusal_is_recorded_with_its_reason() -> None:
     found = taken({"type": "Paid"}, at(Step.TURN), ear())
     assert found.entries[0].kind == "refusal"
     assert read_turned_down(encode(found.entries[0].data)).why == "no payment is due now"
+
+
+# --- who says that the cards are shuffled -----------------------------------------------------
+
+SHUFFLED = {"type": "ShuffleDone"}
+JAMMED = Trouble("shuffler", "SF-1", "jam", "", "cards are stuck")
+
+
+def with_shuffler() -> Ear:
+    return replace(ear(), shuffler=True)
+
+
+@pytest.mark.parametrize("actor", [DEALER, FLOOR], ids=lambda actor: actor.role)
+def test_nobody_passes_over_the_count_of_the_shuffler(actor: Actor) -> None:
+    act = read_act(SHUFFLED, actor, with_shuffler())
+    for recall in (Recall(), Recall(shuffling=True)):
+        with pytest.raises(BadAct, match="the shuffler counts the cards and says when") as caught:
+            act(Now(at(Step.SHUFFLING), recall=recall))
+        assert isinstance(caught.value, CannotTake)  # so it stands in the record
+    bare = read_act(SHUFFLED, actor, ear())(Now(at(Step.SHUFFLING), recall=Recall(shuffling=True)))
+    assert bare.events == (e.ShuffleDone(actor),)
+
+
+def test_people_shuffle_where_two_of_them_have_taken_the_shuffler_as_it_is() -> None:
+    act = read_act(SHUFFLED, DEALER, with_shuffler())
+    lost = NO_TROUBLES.after((JAMMED,), ())
+    stands = Now(at(Step.SHUFFLING), lost.accept("shuffler"), Recall(shuffling=True))
+    assert act(stands).events == (e.ShuffleDone(DEALER),)
+    over = replace(stands, troubles=stands.troubles.after((), (JAMMED,)))
+    for troubles in (over.troubles, lost, away([("shuffler", "SF-1")])):
+        with pytest.raises(BadAct):
+            act(replace(stands, troubles=troubles))
+
+
+def test_people_shuffle_the_discards_unless_the_shuffler_does() -> None:
+    act = read_act(SHUFFLED, DEALER, with_shuffler())
+    assert act(Now(at(Step.REFILL))).events == (e.ShuffleDone(DEALER),)
+    with pytest.raises(BadAct, match="the shuffler counts"):
+        act(Now(at(Step.REFILL), recall=Recall(shuffling=True)))
+
+
+def test_where_nothing_is_shuffled_the_procedure_says_so() -> None:
+    listens = with_shuffler()
+    for s in (s for s in states() if s.step not in (Step.SHUFFLING, Step.REFILL)):
+        answer = taken(SHUFFLED, s, listens).answered[0].answer
+        assert isinstance(answer, Refused)
+        assert answer.id == "no_shuffle_to_end"
+    technician = taken(SHUFFLED, at(Step.SHUFFLING), listens, Actor("technician", "Tim Vo"))
+    assert isinstance(technician.answered[0].answer, Refused)

@@ -178,11 +178,19 @@ def _decks(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
 
 
 def _shuffled(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
-    """The shuffler says when it is done; where there is none the dealer does."""
+    """The shuffler says when it is done; where there is none, or two people have taken it as it
+    is, the dealer does."""
     if not _has(o, "shuffler"):
         return _by_hand(o, t)
     label, hint = _does(t, AGAIN), t.texts("console.hint.look_first")
-    return (o.button(AGAIN, label, look="quiet", hint=hint, people=1, wish="s"),)
+    again = o.button(AGAIN, label, look="quiet", hint=hint, people=1, wish="s")
+    return (*_by_hand(o, t), again)
+
+
+def _by_hand(o: Offers, t: Tongue) -> tuple[Action, ...]:
+    if not o.view.by_hand:
+        return ()
+    return o.offer("ShuffleDone", _does(t, "ShuffleDone"), wish="s")
 
 
 def _by_hand(o: Offers, t: Tongue) -> tuple[Action, ...]:

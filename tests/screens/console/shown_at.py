@@ -110,6 +110,8 @@ class Around(NamedTuple):
     stopped: str = ""
     soon: bool = False
     problem: str = ""
+    out: bool = False
+    """Two people have taken the shuffler as it is."""
     quality: ClockQuality = "synced"
 
 
@@ -121,8 +123,11 @@ def view_at(at: At, around: Around = USUAL) -> View:
     shown = Shown(7, at.state, effects, again=around.again, stopped=around.stopped)
     shown = replace(shown, soon=around.soon)
     named = Named("bj-1", at.game.name, at.game.title, Currency())
-    quality, problem = around.quality, around.problem
-    return view_of(named, Stands(shown, around.dealer, around.devices, problem, 41, quality), 0)
+    by_hand = around.out or all(one.device != "shuffler" for one in around.devices)
+    stands = Stands(
+        shown, around.dealer, around.devices, around.problem, by_hand, 41, around.quality
+    )
+    return view_of(named, stands, 0)
 
 
 def console_at(at: At, here: Here = HERE, texts: Texts = TEXTS, around: Around = USUAL) -> Console:

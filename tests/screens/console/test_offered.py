@@ -230,6 +230,19 @@ def test_discards_of_a_round_are_shuffled_by_hand(devices: tuple[DeviceShown, ..
     pytest.fail("no shoe ran out in a round")
 
 
+def test_the_dealer_says_when_a_shuffle_is_done_where_no_shuffler_does() -> None:
+    (at,) = played("mega", "default", "by hand", 1)
+    shuffling = At(at.game, at.procedure, State(step=Step.SHUFFLING), {})
+
+    def offered(around: Around) -> list[str]:
+        actions = console_at(shuffling, around=around).actions
+        return [json.loads(one.act)["type"] for one in actions]
+
+    assert offered(Around()) == ["ShuffleAgain"]
+    assert offered(Around(out=True)) == ["ShuffleDone", "ShuffleAgain"]
+    assert offered(Around(devices=())) == ["ShuffleDone"]
+
+
 def test_every_button_has_a_name_and_a_key_of_its_own() -> None:
     for at in everywhere("keys", 60):
         console = console_at(at)
