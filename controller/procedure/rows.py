@@ -9,6 +9,7 @@ from controller.procedure import (
     rows_check,
     rows_deal,
     rows_dealer,
+    rows_device,
     rows_hand,
     rows_insurance,
     rows_lifted,
@@ -45,6 +46,7 @@ _PARTS: Final = (
     rows_wrong_card,
     rows_misread,
     rows_stop,
+    rows_device,
     rows_ways,
     rows_lifted,
 )

@@ -32,8 +32,15 @@ from controller.procedure.felt import (
 from controller.procedure.game import Game
 from controller.procedure.holds import elsewhere, found, hold, holds_for, named
 from controller.procedure.row import Refusal, Row
-from controller.procedure.rows_shoe import burned, burned_one, complete, last_to_burn, more_to_burn
-from controller.procedure.rows_stop import came_back
+from controller.procedure.rows_device import came_back
+from controller.procedure.rows_shoe import (
+    burned,
+    burned_one,
+    complete,
+    last_to_burn,
+    more_to_burn,
+    no_shuffler,
+)
 from controller.procedure.rows_table import BETWEEN, shut
 from controller.procedure.rows_ways import with_top
 from controller.procedure.states import WAITING, Hold, State, Step
@@ -106,6 +113,10 @@ def _taken_back(g: Game, s: State, e: CountersAccepted) -> State:
 def _accepted_fact(g: Game, s: State, e: CountersAccepted, after: State) -> tuple[Effect, ...]:
     second = e.second.name if e.second else ""
     return (Ruled(top(s).what.value, "counters_accepted", e.actor.name, second),)
+
+
+def _may_refill(g: Game, s: State, e: ShuffleStarted) -> bool:
+    return not no_shuffler(g, s, e)
 
 
 def _refills(g: Game, s: State, e: ShoeLoaded) -> bool:
@@ -241,6 +252,7 @@ ROWS = (
         ShuffleStarted,
         Step.REFILL,
         "The discards are being shuffled.",
+        _may_refill,
     ),
     Row(
         "refill_shuffled",

@@ -26,8 +26,12 @@ def _shuffle_called(g: Game, s: State, e: ShuffleCalled) -> bool:
     return not s.seats
 
 
-def _decks_in_play(g: Game, s: State, e: ShuffleStarted) -> bool:
-    return not s.shoe.decks_out
+def no_shuffler(g: Game, s: State, e: ShuffleStarted) -> bool:
+    return "shuffler" in s.lost and not s.shoe.decks_out
+
+
+def _may_shuffle(g: Game, s: State, e: ShuffleStarted) -> bool:
+    return not s.shoe.decks_out and not no_shuffler(g, s, e)
 
 
 def _other_decks(g: Game, s: State, e: DecksChanged) -> bool:
@@ -106,7 +110,7 @@ ROWS = (
         ShuffleStarted,
         Step.SHUFFLING,
         "The cards are shuffled.",
-        when=_decks_in_play,
+        when=_may_shuffle,
         do=_started,
         why="the decks are out of play: the floor brings other ones first",
     ),

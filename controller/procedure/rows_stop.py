@@ -1,4 +1,4 @@
-"""What stops the table: disputes, devices, restarts, voids; and who takes it over."""
+"""What stops the table: disputes, restarts, voids; and who takes it over."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from controller.procedure.events import (
     ControllerRestarted,
     DealerRelieved,
     DeckSuspect,
-    DeviceBack,
-    DeviceLost,
     Disputed,
     Event,
     FloorCalled,
-    Go,
     HoleExposed,
     HoleUnchecked,
     InsuranceDisputed,
@@ -24,76 +21,21 @@ from controller.procedure.events import (
     PlayedOutOfTurn,
     PlayerAbsent,
     RoundVoided,
-    ShoeLoaded,
 )
-from controller.procedure.felt import returned, second_person, top
+from controller.procedure.felt import second_person, top
 from controller.procedure.game import BETS, Game
 from controller.procedure.holds import (
-    BEFORE,
     HOLDING,
     IN_ROUND,
     beside,
     elsewhere,
     found,
-    hold,
     holds_for,
-    told,
 )
 from controller.procedure.row import Refusal, Row, When
-from controller.procedure.rows_shoe import no_shoe
-from controller.procedure.rows_table import OPEN, another_round, fresh_felt
-from controller.procedure.states import WAITING, Hold, State, Step
+from controller.procedure.rows_table import OPEN
+from controller.procedure.states import WAITING, State, Step
 from controller.rules.rulings import Irregularity
-
-
-def _device_held(g: Game, s: State, e: DeviceLost) -> State:
-    gone = replace(s, lost=_with(s.lost, e.device))
-    return hold(g, gone, Hold(Irregularity.DEVICE_LOST, gone.step, detail=e.why, device=e.device))
-
-
-def _with(lost: tuple[str, ...], device: str) -> tuple[str, ...]:
-    return lost if device in lost else (*lost, device)
-
-
-def _gone(g: Game, s: State, e: DeviceLost) -> State:
-    return replace(s, lost=_with(s.lost, e.device))
-
-
-def came_back(g: Game, s: State, e: DeviceBack) -> State:
-    if not e.agrees:
-        return s
-    return returned(s, e.device)
-
-
-def _shoe_still_lost(g: Game, s: State, e: Go) -> bool:
-    return another_round(g, s) and "shoe" in s.lost
-
-
-def _hold_for_load(g: Game, s: State, e: ShoeLoaded) -> State:
-    return hold(g, s, Hold(Irregularity.DEVICE_LOST, s.step, device="shoe"))
-
-
-def _hold_for_shoe(g: Game, s: State, e: Go) -> State:
-    """The round in which the shoe was lost was voided: no other begins without it."""
-    return hold(g, fresh_felt(s), Hold(Irregularity.DEVICE_LOST, Step.WAGERING, device="shoe"))
-
-
-def touches_outcome(g: Game, s: State, e: DeviceLost) -> bool:
-    """The device that is gone, and was not before, has a part in what happens next."""
-    if e.device in s.lost:
-        return False
-    step = s.holds[0].back if s.holds else s.step
-    if step is Step.CLOSED:
-        return False
-    if e.device == "shoe":
-        return step not in BEFORE
-    if e.device == "shuffler":
-        return step in BEFORE or s.step is Step.REFILL
-    return g.options.decisions.by == "buttons" and bool(s.seats)
-
-
-def _aside(g: Game, s: State, e: DeviceLost) -> bool:
-    return not touches_outcome(g, s, e)
 
 
 def _void_now(g: Game, s: State, e: RoundVoided) -> bool:
@@ -144,10 +86,6 @@ def _relief(g: Game, s: State, e: DealerRelieved) -> bool:
 
 def _relieved(g: Game, s: State, e: Event, after: State) -> tuple[Effect, ...]:
     return (Told("floor", Irregularity.DEALER_RELIEVED.value, 0, e.actor.name),)
-
-
-def _lost_aside(g: Game, s: State, e: DeviceLost, after: State) -> tuple[Effect, ...]:
-    return (Told("floor", Irregularity.DEVICE_LOST.value, 0, f"{e.device}: {e.why}"),)
 
 
 _DISPUTES: tuple[tuple[str, type[Disputed], Irregularity, tuple[Step, ...], str], ...] = (
@@ -218,16 +156,6 @@ def _not_twice(what: Irregularity) -> When:
 
 
 ROWS = (
-    Row(
-        "shoe_still_lost",
-        (Step.NEXT_ROUND,),
-        Go,
-        Step.RULING,
-        "The shoe is still gone: no round begins without it.",
-        _shoe_still_lost,
-        _hold_for_shoe,
-        told,
-    ),
     found(
         "deck_suspect",
         OPEN,
@@ -247,22 +175,6 @@ ROWS = (
         holds_for(Irregularity.PLAYER_ABSENT),
         _plays,
         "that seat has no hand, or is known to be gone",
-    ),
-    found(
-        "shoe_gone_at_load",
-        (Step.LOADING,),
-        ShoeLoaded,
-        "The shoe that is to be loaded is gone, or came back as another one.",
-        _hold_for_load,
-        no_shoe,
-    ),
-    found(
-        "device_lost",
-        OPEN,
-        DeviceLost,
-        "A device that has a part in the outcome is gone.",
-        _device_held,
-        touches_outcome,
     ),
     found(
         "controller_restarted",
@@ -293,32 +205,6 @@ ROWS = (
             why="a dealer relieves a dealer",
         )
         for step in OPEN
-    ),
-    *(
-        Row(
-            f"device_lost_aside_at_{step.value}",
-            (step,),
-            DeviceLost,
-            step,
-            "A device is gone that has no part in what happens now; the floor is told.",
-            _aside,
-            _gone,
-            _lost_aside,
-            why="the device is in use, or was gone before",
-        )
-        for step in WAITING
-    ),
-    *(
-        Row(
-            f"device_back_at_{step.value}",
-            (step,),
-            DeviceBack,
-            step,
-            "A device is back that nothing waits for.",
-            do=came_back,
-        )
-        for step in WAITING
-        if step is not Step.DEVICE
     ),
     Row(
         "void_round",

@@ -18,7 +18,7 @@ CONDITIONS: Final[dict[str, str]] = {
     # opening, shuffle and closing
     "open_table": _SECOND,
     "close_table": f"{_SECOND}, and no wager lies on the felt",
-    "start_shuffle": "no decks are out of play",
+    "start_shuffle": "no decks are out of play, and the shuffler is not lost",
     "change_decks": f"decks are out of play, and {_SECOND}",
     "shuffle_done": "no card is missing and none is too many",
     "load_and_burn": f"{_WHOLE}, and the house burns after a shuffle",
@@ -153,6 +153,7 @@ CONDITIONS: Final[dict[str, str]] = {
     "paid_up_to_next_hand": "it was the check, or the hand in turn, that was paid or collected",
     "paid_up_to_clearing": "it was the settlement, or a void round, that was paid",
     "paid_up_to_after_deal": "it was a dead hand's wagers that went back, and the deal is over",
+    "refill_shuffle": "the shuffler is not lost",
     "refill_shuffled": "no card is missing and none is too many",
     "paid_up_to_dealing": "it was a dead hand's wagers that went back",
     "paid_up_to_insurance": "it was an insurance to be asked again that went back",
@@ -181,6 +182,7 @@ CONDITIONS: Final[dict[str, str]] = {
     "hole_duplicate": "the floor has confirmed no card there, and the decks hold this one no more",
     "hole_mismatch": "the card is not what the check said",
     "shoe_gone_at_load": "the shoe is not connected, or not the one it was",
+    "shuffler_gone_at_shuffle": "the shuffler is lost, and no decks are out of play",
     "device_lost": (
         "it was not gone before, and it is the shoe while one is in play, the shuffler while cards "
         "are shuffled, or a station with wagers on the felt where decisions come by buttons only"

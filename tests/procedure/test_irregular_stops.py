@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from controller.procedure.effects import Corrected, Ruled, Settled, Tell, Told
 from controller.procedure.events import (
     Actor,
     ControllerRestarted,
     CountersAccepted,
+    DecksChanged,
     DeviceBack,
     DeviceLost,
     Disputed,
@@ -20,6 +22,7 @@ from controller.procedure.events import (
     FeltConfirmed,
     FloorCalled,
     FloorRuled,
+    Hit,
     HoleExposed,
     HoleUnchecked,
     InsuranceClosed,
@@ -30,14 +33,17 @@ from controller.procedure.events import (
     PlayedOutOfTurn,
     SeatMissed,
     ShoeLoaded,
+    ShoeRanOut,
+    ShuffleCalled,
     ShuffleDone,
     ShuffleStarted,
     Split,
+    TableOpened,
 )
-from controller.procedure.states import State, Step
+from controller.procedure.states import Shoe, State, Step
 from controller.rules.rulings import Irregularity as Odd
 from controller.rules.rulings import Way
-from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player
+from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player, wagering
 from tests.procedure.table import HOUSES, Table
 from tests.procedure.test_irregular_cards import dealt
 from tests.procedure.test_life import IN_ROUND
@@ -233,6 +239,55 @@ def test_shuffler_lost_while_it_shuffles(house: str) -> None:
     t = Table(house=house, start=State(step=Step.SHUFFLE_NEEDED)).do(ShuffleStarted(SHOE))
     lost(t, "shuffler").ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK).at(Step.DEVICE)
     back(t, "shuffler").do(FeltConfirmed(DEALER)).at(Step.SHUFFLING)
+
+
+SHUFFLE_NEEDED = State(step=Step.SHUFFLE_NEEDED)
+
+
+def gone_at_shuffle(house: str, start: State) -> Table:
+    """The shuffler was lost while it had no part, and nobody has taken it back."""
+    t = lost(Table(house=house, start=start), "shuffler")
+    if start.step is Step.CLOSED:
+        t.do(TableOpened(FLOOR, second=SECOND))
+    else:
+        t.do(ShuffleCalled(DEALER))
+    t.at(Step.SHUFFLE_NEEDED).do(ShuffleStarted(DEALER))
+    assert t.held.device == "shuffler"
+    return t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK).at(Step.DEVICE)
+
+
+@pytest.mark.parametrize("start", [wagering(), State()], ids=lambda start: start.step.value)
+def test_a_shuffler_lost_before_the_shuffle(house: str, start: State) -> None:
+    """It is waited for when it is wanted; the same one comes back, and the felt agrees."""
+    t = gone_at_shuffle(house, start)
+    assert t.heard(Told)[-1] == Told("floor", "device_lost")
+    assert t.refuses(ShuffleDone(DEALER)) == "no_shuffle_to_end"
+    back(t, "shuffler", agrees=False).at(Step.DEVICE)
+    back(t, "shuffler").at(Step.FELT).do(FeltConfirmed(DEALER)).at(Step.SHUFFLE_NEEDED)
+    t.shuffle()
+
+
+def test_two_people_shuffle_without_their_shuffler(house: str) -> None:
+    t = gone_at_shuffle(house, wagering())
+    assert t.refuses(CountersAccepted(FLOOR)) == "accept_counters"
+    t.do(CountersAccepted(FLOOR, SECOND), FeltConfirmed(DEALER)).at(Step.SHUFFLE_NEEDED)
+    t.do(ShuffleStarted(DEALER), ShuffleDone(DEALER)).at(Step.LOADING)
+
+
+def test_a_shuffler_lost_before_the_discards_are_shuffled(house: str) -> None:
+    t = lost(dealt(house), "shuffler").at(Step.TURN)
+    t.do(Hit(t.by(1), 1, 0), ShoeRanOut(SHOE)).ruled(Odd.SHOE_RAN_OUT, Way.RESHUFFLE)
+    t.at(Step.REFILL).do(ShuffleStarted(DEALER)).ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
+    t.at(Step.DEVICE).do(CountersAccepted(FLOOR, SECOND), FeltConfirmed(DEALER)).at(Step.REFILL)
+    t.do(ShuffleStarted(DEALER)).at(Step.REFILL)
+
+
+def test_decks_out_of_play_are_brought_before_their_shuffler(house: str) -> None:
+    start = replace(SHUFFLE_NEEDED, shoe=Shoe(decks_out=True), lost=("shuffler",))
+    t = Table(house=house, start=start)
+    assert t.refuses(ShuffleStarted(DEALER)) == "start_shuffle"
+    t.do(DecksChanged(FLOOR, SECOND), ShuffleStarted(DEALER))
+    t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK).at(Step.DEVICE)
 
 
 def test_shoe_lost_before_it_is_loaded(house: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from controller.config.loader import load_jurisdiction
 from controller.procedure import (
+    rows_device,
     rows_lifted,
     rows_misread,
     rows_stop,
@@ -38,7 +39,7 @@ MODULES: Final = tuple(sorted(HERE.glob("test_irregular_*.py")))
 for _module in MODULES:
     importlib.import_module(f"tests.table.{_module.stem}")
 
-PARTS: Final = (rows_wrong_card, rows_misread, rows_stop, rows_ways, rows_lifted)
+PARTS: Final = (rows_wrong_card, rows_misread, rows_stop, rows_device, rows_ways, rows_lifted)
 """Where the rows stand that find irregularities, rule on them, and lift what was held."""
 
 NOT_OVER_THE_WIRE: Final = {
@@ -205,6 +206,9 @@ BESIDE: Final = {
     "a fault of the shoe blocks dealing": ("test_irregular_devices.test_a_shoe_that_is_jammed",),
     "a fault of the shuffler blocks dealing": (
         "test_irregular_devices.test_a_shuffler_that_loses_its_power",
+        "test_irregular_devices.test_a_shuffler_that_is_gone_when_it_is_to_shuffle",
+        "test_irregular_decks.test_a_shuffle_that_people_call_done_before_it_is",
+        "test_irregular_decks.test_a_count_that_comes_when_the_cards_are_in_play",
     ),
     "cut card: the next round is the last": (
         "test_order_of_cards.test_the_cut_card_comes_in_a_round",
@@ -220,6 +224,7 @@ BESIDE: Final = {
         "test_order_of_cards.test_batches_of_two_backs_take_turns",
         "test_order_of_cards.test_a_batch_that_is_not_the_other_one",
         "test_order_of_cards.test_the_batch_before_is_known_over_a_start_of_the_controller",
+        "test_order_of_cards.test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller",
     ),
     "limits of each seat and bet": ("test_irregular_money.test_limits_of_each_seat_and_bet",),
     "from an amount on a payment waits for the floor": (

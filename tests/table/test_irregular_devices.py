@@ -16,7 +16,7 @@ from controller.rules.rulings import Irregularity as Odd
 from controller.rules.rulings import Way
 from controller.table.links import GRACE
 from hil.device.hands import CoverHand, Draw, JamHand, Pace, Plug, Power, Put
-from tests.drivers.simulated import until
+from tests.drivers.simulated import Plugged, until
 from tests.procedure.random_games import game_with
 from tests.table.irregular import CASES, Case, holds, irregular
 from tests.table.serving import right, run
@@ -138,6 +138,50 @@ async def test_a_shoe_that_is_gone_when_it_is_to_be_loaded(t: Told, way: Way) ->
     await t.to_step(Step.DEALING)
     await t.to_end()
     assert t.nets() == WON
+
+
+async def lost_before(t: Told) -> Plugged:
+    """The shuffler is unplugged in a round, which goes on without it; the next shuffle does not."""
+    await t.to_step(Step.TURN)
+    shuffler = t.room.shuffler
+    assert shuffler is not None
+    shuffler.hand(Plug(connected=False))
+    await until(lambda: t.state.lost == ("shuffler",), GRACE + 1)
+    await t.to_end()
+    assert t.nets() == WON
+    await t.does("ShuffleCalled")
+    await t.does("ShuffleStarted")
+    t.shows(
+        default=f"Stop dealing - device lost{WAY_ON}",
+        strict=f"Floor: rule on device lost - wait for the device{TWO}",
+    )
+    await t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
+    assert t.at(Step.DEVICE)
+    return shuffler
+
+
+@irregular(
+    Odd.DEVICE_LOST, "device_lost_aside", "shuffler_gone_at_shuffle", "device_agrees", ways=CHECK
+)
+async def test_a_shuffler_that_is_gone_when_it_is_to_shuffle(t: Told, way: Way) -> None:
+    shuffler = await lost_before(t)
+    shuffler.hand(Plug(connected=True))
+    await until(lambda: t.at(Step.FELT), 10)
+    await t.does("FeltConfirmed")
+    t.shows("Shuffle 6 decks")
+    await t.to_step(Step.WAGERING)
+    assert t.whats("device").count("ShuffleDone") == 2
+
+
+@irregular(Odd.DEVICE_LOST, "shuffler_gone_at_shuffle", "accept_counters", ways=CHECK)
+async def test_a_shuffle_by_hand_where_the_shuffler_stays_away(t: Told, way: Way) -> None:
+    await lost_before(t)
+    await t.does("CountersAccepted", FLOOR, SECOND)
+    await t.does("FeltConfirmed")
+    await t.does("ShuffleStarted")
+    await t.does("ShuffleDone")
+    await t.to_step(Step.WAGERING)
+    assert t.whats("device").count("ShuffleDone") == 1
 
 
 @irregular(Odd.DEVICE_LOST, "device_lost", ways=CHECK)
