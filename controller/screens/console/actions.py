@@ -193,10 +193,6 @@ def _by_hand(o: Offers, t: Tongue) -> tuple[Action, ...]:
     return o.offer("ShuffleDone", _does(t, "ShuffleDone"), wish="s")
 
 
-def _by_hand(o: Offers, t: Tongue) -> tuple[Action, ...]:
-    return o.offer("ShuffleDone", _does(t, "ShuffleDone"), wish="s")
-
-
 def _load(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
     """The shoe says what lies in it; where there is none the dealer does."""
     fields = {"count": p.count}

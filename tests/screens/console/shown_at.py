@@ -11,7 +11,7 @@ from controller.api.view import DealerShown, DeviceShown, Named, Stands, View, v
 from controller.audit.records import ClockQuality
 from controller.procedure.engine import Procedure
 from controller.procedure.game import Game
-from controller.procedure.states import State
+from controller.procedure.states import State, Step
 from controller.procedure.terms import Currency
 from controller.rules.cards import Card
 from controller.screens.common.pages import Pages
@@ -123,7 +123,8 @@ def view_at(at: At, around: Around = USUAL) -> View:
     shown = Shown(7, at.state, effects, again=around.again, stopped=around.stopped)
     shown = replace(shown, soon=around.soon)
     named = Named("bj-1", at.game.name, at.game.title, Currency())
-    by_hand = around.out or all(one.device != "shuffler" for one in around.devices)
+    by_hand = around.out or at.state.step is Step.REFILL
+    by_hand = by_hand or all(one.device != "shuffler" for one in around.devices)
     stands = Stands(
         shown, around.dealer, around.devices, around.problem, by_hand, 41, around.quality
     )
