@@ -86,6 +86,7 @@ class Back:
 
     def __init__(self, file: Path) -> None:
         self.way: Literal["direct", "cached"] = "direct"
+        self._room = mmap.mmap(-1, 16 * PAGE)  # aligned to a page, as direct reading wants it
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             self._fd = os.open(file, flags | os.O_DIRECT)
@@ -94,7 +95,6 @@ class Back:
                 raise
             self.way = "cached"
             self._fd = os.open(file, flags)
-        self._room = mmap.mmap(-1, 16 * PAGE)  # aligned to a page, as direct reading wants it
 
     def read(self, start: int, end: int) -> bytes:
         """Bytes start to end; fewer where the file ends before."""
@@ -111,4 +111,7 @@ class Back:
 
     def close(self) -> None:
         self._room.close()
-        os.close(self._fd)
+        fd, self._fd = self._fd, -1  # closed once: then the number may be some other file's
+        if fd >= 0:
+            with suppress(OSError):  # it was read only
+                os.close(fd)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import secrets
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -51,7 +50,7 @@ from controller.audit.staging import Head, Ready, Staged, TooLarge, ready, stage
 from controller.audit.tails import MOST_TORN
 from controller.audit.tree import Frontier, leaf_hash
 from controller.audit.unsigned import in_doubt
-from controller.audit.writer_lock import tell_begun
+from controller.audit.writer_lock import tell_begun, unlock
 from controller.procedure.states import State
 
 SIGN_AFTER_NS: Final = 900_000_000
@@ -78,7 +77,7 @@ class Log:
         self._identity = identity
         self._head = Head.of(identity, self.boot)
         self._disk = opening.disk
-        self._lock, opening.lock = opening.lock, -1
+        self._lock = -1
         self._clock, self._day = clock, day
         self._spares = Spares(self._disk, self.record, size)
         self._failed: BaseException | None = None
@@ -113,6 +112,7 @@ class Log:
             self._tree = Frontier.of(segment.before.seq, hashes)
             self._leaves = [leaf_hash(frame.data) for frame in segment.frames]
         self._signer = Signer(self.record, origin, self._tree)
+        self._lock, opening.lock = opening.lock, -1  # last: what fails before leaves it there
 
     @classmethod
     def begin(
@@ -131,17 +131,18 @@ class Log:
 
         Takes the opening's lock with it, whatever comes of it. NoRoom, Failed, Damaged;
         BadSignature, Unsigned where the last segment is not signed as it must be."""
-        if size < SMALLEST:
-            opening.close()
-            raise ValueError(f"a segment of {size} bytes; at least {SMALLEST}")
         snapshot = opening.snapshot
         new = f"holecard/{identity.table}/{secrets.token_hex(8)}"
         origin = new if snapshot is None else snapshot.origin
-        if opening.segment is not None:
-            size = len(opening.segment.buffer)
-        log = cls(
-            opening, identity, origin, size, clock or SystemClock(), day or gaming_day(), state
-        )
+        times = clock or SystemClock(), day or gaming_day()
+        try:
+            if size < SMALLEST:
+                raise ValueError(f"a segment of {size} bytes; at least {SMALLEST}")
+            size = size if opening.segment is None else len(opening.segment.buffer)
+            log = cls(opening, identity, origin, size, *times, state)
+        except BaseException:
+            opening.close()
+            raise
         try:
             log._begin(opening, table_key)
         except BaseException:
@@ -171,9 +172,9 @@ class Log:
                 self._signer.begin(self._number, HEADER_SIZE)
                 self._read_back()
             tell_begun(self._lock, self.origin)
+            tails = untold(opening)
         except OSError as problem:
             raise Failed(self.record, problem) from problem
-        tails = untold(opening)
         torn = sum(tail.size for tail in tails)
         way = self._signer.way
         me = self._identity
@@ -250,15 +251,12 @@ class Log:
     def let_go(self) -> None:
         """Without a word more: what stands in the record is as a kill would leave it."""
         self._failed = self._failed or OSError(errno.EBADF, "it is closed")
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
         self._signer.close()
-        if self._fd >= 0:
-            with contextlib.suppress(OSError):  # all that counts was synced, or has failed
-                self._disk.close(self._fd)
-            self._fd = -1
+        fd, self._fd = self._fd, -1
+        self._close(fd)
         self._spares.close()
+        lock, self._lock = self._lock, -1
+        unlock(lock)  # last: until here the next segment was in the making
 
     # --- writing --------------------------------------------------------------------------
 
@@ -372,13 +370,19 @@ class Log:
                 self._disk.sync_directory(whole.parent)
                 self._signer.begin(number, HEADER_SIZE)
             except BaseException:
-                self._disk.close(fd)
+                self._close(fd)
                 raise
-        if self._fd >= 0:
-            self._disk.close(self._fd)
-        self._fd, self._number, self._at = fd, number, HEADER_SIZE
-        self._took(staged)
+            old, self._fd, self._number, self._at = self._fd, fd, number, HEADER_SIZE
+            self._took(staged)
+            self._close(old)
         self._spares.prepare()
+
+    def _close(self, fd: int) -> None:
+        """Of a descriptor that nobody has any more: whatever comes of it, its number may be some
+        other file's from here on. All that counts was synced, or has failed."""
+        if fd >= 0:
+            with contextlib.suppress(OSError):
+                self._disk.close(fd)
 
     @contextlib.contextmanager
     def _surely(self) -> Iterator[None]:

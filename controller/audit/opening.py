@@ -21,6 +21,7 @@ from controller.audit.problems import (
     NoRecord,
     OtherTable,
     Unexplained,
+    unreadable,
 )
 from controller.audit.reading import (
     ASK,
@@ -33,7 +34,7 @@ from controller.audit.reading import (
 from controller.audit.records import DeviceCursor, NoteData, Opened, Record, Snapshot
 from controller.audit.segments import DIRECTORY, SPARE, numbers
 from controller.audit.tails import Tail, Verdict
-from controller.audit.writer_lock import LOCK, Locked, begun, take_lock, undo
+from controller.audit.writer_lock import LOCK, Locked, begun, take_lock, undo, unlock
 from controller.config.problems import printable
 
 COSIGNED: Final = "cosigned"
@@ -73,26 +74,25 @@ class Opening:
         """Reads the last segment. `accept`: two people who accept what no loss of power explains.
 
         NoRecord, InUse, OtherTable, Damaged, Missing, Unexplained, CannotWrite."""
-        _look_at(record)
-        opening = cls(record, disk or RealDisk(), take_lock(record))
-        opening.accept = accept
         try:
-            if there := _there(record):
-                opening._read(there[-1], table, accept)
-            elif origin := begun(opening.lock):
-                what = f"the record {printable(origin)} was begun here, and its segments are gone"
-                raise Missing(record, what, f"{ASK}; a new record needs a directory of its own")
-        except BaseException:
-            opening.close()
-            raise
+            _look_at(record)
+            opening = cls(record, disk or RealDisk(), take_lock(record))
+            opening.accept = accept
+            try:
+                opening._look(table, accept)
+            except BaseException:
+                opening.close()
+                raise
+        except OSError as problem:
+            raise unreadable(problem.filename or record, problem) from None
         return opening
 
     def close(self) -> None:
         """Where no boot begins after all: it is as if nobody had been here."""
         if self.lock >= 0:
             self.undo()
-            os.close(self.lock)
-            self.lock = -1
+            lock, self.lock = self.lock, -1
+            unlock(lock)
 
     def undo(self) -> None:
         """What was made to take the lock is gone again, which must be held still."""
@@ -165,6 +165,14 @@ class Opening:
                 and (at.cursor.device, at.cursor.epoch) == (device, found.epoch)
             }
         )
+
+    def _look(self, table: str, accept: tuple[str, str] | None) -> None:
+        if there := _there(self.record):
+            self._read(there[-1], table, accept)
+        elif origin := begun(self.lock):
+            what = f"the record {printable(origin)} was begun here, and its segments are gone"
+            todo = f"{ASK}; a new record needs a directory of its own"
+            raise Missing(self.record, what, todo)
 
     def _read(self, number: int, table: str, accept: tuple[str, str] | None) -> None:
         segment = self.segment = read_segment(self.record, number)

@@ -46,6 +46,11 @@ class CannotWrite(RecordProblem):
     """The place for it cannot be written or read: rights, disk."""
 
 
+def unreadable(where: Path | str, problem: OSError) -> CannotWrite:
+    """The operating system does not let it be read."""
+    return CannotWrite(where, f"cannot be read: {problem.strerror or problem}", "mend that")
+
+
 class NotNow(RecordProblem):
     """It can be recorded later: nothing was written, nothing is lost."""
 

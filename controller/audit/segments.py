@@ -8,7 +8,7 @@ from struct import Struct as Layout
 from typing import Final, NamedTuple
 
 from controller.audit.disk import Disk
-from controller.audit.problems import Damaged, NoRecord
+from controller.audit.problems import Damaged, NoRecord, unreadable
 
 DIRECTORY: Final = "segments"
 SPARE: Final = "spare.seg"
@@ -69,6 +69,8 @@ def numbers(record: Path) -> list[int]:
         raise NoRecord(record, "there is no record here", "name its directory") from None
     except NotADirectoryError:
         raise NoRecord(record, "is no directory of a record", "name its directory") from None
+    except OSError as problem:
+        raise unreadable(place, problem) from None
     listed = sorted(int(match[1]) for name in names if (match := NAME.fullmatch(name)))
     if not listed:
         return []

@@ -77,6 +77,6 @@ class Signer:
         return signed(text, self._key.sign(text))
 
     def close(self) -> None:
-        if self._back is not None:
-            self._back.close()
-            self._back = None
+        back, self._back = self._back, None
+        if back is not None:
+            back.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from controller.audit.disk import DIRECTORY_MODE, MODE
-from controller.audit.problems import CannotWrite, InUse, NoRecord
+from controller.audit.problems import CannotWrite, InUse, NoRecord, unreadable
 
 LOCK: Final = "lock"
 _TRIES: Final = 16
@@ -38,13 +38,13 @@ def take_lock(record: Path) -> Locked:
             if _is_still(record / LOCK, found.fd):
                 return found
         except InUse:
-            os.close(found.fd)
+            unlock(found.fd)
             raise
         except BaseException:
             undo(found.made)
-            os.close(found.fd)
+            unlock(found.fd)
             raise
-        os.close(found.fd)
+        unlock(found.fd)
     raise InUse(record, "it is being opened again and again", "stop whoever does that")
 
 
@@ -59,8 +59,17 @@ def undo(made: tuple[Path, ...]) -> None:
                 path.rmdir()
 
 
+def unlock(fd: int) -> None:
+    """Lets go of a lock, where there is one. Whatever comes of closing it, it is closed, and its
+    number may be some other file's from here on: nobody may have it any more."""
+    if fd >= 0:
+        with suppress(OSError):  # what counts of it was synced
+            os.close(fd)
+
+
 def begun(fd: int) -> str:
-    """The origin of the record that was begun where this lock is held; empty without one."""
+    """The origin of the record that was begun where this lock is held; empty without one.
+    OSError."""
     return os.pread(fd, _MOST_ORIGIN, 0).decode("utf-8", "replace")
 
 
@@ -106,6 +115,8 @@ def _is_still(file: Path, fd: int) -> bool:
         return os.path.samestat(os.fstat(fd), os.lstat(file))
     except FileNotFoundError:
         return False
+    except OSError as problem:
+        raise unreadable(file, problem) from None
 
 
 def _lock(record: Path, fd: int) -> None:
