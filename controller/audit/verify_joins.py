@@ -36,7 +36,9 @@ class Joins:
         if former is not None and former.whole and former.after is not None:
             found += _of_edges(former, former.after, segment, before)
         if not found:  # else the rest would be no more than what follows from it
-            found += _of_boots(segment, start, known, self._names - {self._last_name})
+            over = self._names - {self._last_name}
+            read = former is None or former.whole
+            found += _of_boots(segment, start, known, over, read=read)
         if not found and former is not None and former.whole:
             found += _of_clocks(segment, start, former)
             found += _of_tails(start, former, known)
@@ -141,9 +143,10 @@ def _of_tails(start: Start, former: Verified, known: Boot | None) -> Iterator[Fi
 
 
 def _of_boots(
-    segment: Verified, start: Start, known: Boot | None, over: set[str]
+    segment: Verified, start: Start, known: Boot | None, over: set[str], *, read: bool
 ) -> Iterator[Finding]:
-    """`over`: the names of boots that another one has followed."""
+    """`over`: the names of boots that another one has followed. `read`: all of the segment before
+    could be, else another boot may have been opened there, and have told of what was set aside."""
     first = start.first
     at = Finding(segment.number, HEADER_SIZE, 0, 0, "", 0)
     if segment.before is not None:
@@ -151,7 +154,8 @@ def _of_boots(
     for name in over.intersection(segment.boots):
         yield replace(at, what=f"boot {name} was over")
     if known is None or known.name != first.name:
-        if start.inherits is not None and (known is not None or segment.number == 1):
+        due = segment.number == 1 or (known is not None and read)
+        if start.inherits is not None and due:
             yield replace(start.inherits, what=f"boot {first.name} does not begin with opened")
         return
     if known.opened and first.opened and start.inherits is None:
@@ -167,5 +171,5 @@ def _of_boots(
         yield replace(at, what=what)
     if known.closed and start.other is not None:
         yield replace(start.other, what="something follows on closed")
-    if known.untold:
+    if known.untold and read:
         yield replace(at, what=f"no tail record tells of {known.untold} bytes that were set aside")

@@ -304,3 +304,24 @@ def test_a_boot_that_ends_unsigned_was_late_if_it_went_on_for_long(tmp_path: Pat
     assert report.code == RIGHT
     assert [one for one in report.remarks if "the longest for 3.0 s" in one]
     assert whats(report) == []
+
+
+def test_what_may_stand_where_a_segment_could_not_be_read_is_not_missed(tmp_path: Path) -> None:
+    """Another boot is opened there, and tells of bytes that were set aside."""
+    pen = Pen(65536)
+    pen.start()
+    pen.play()
+    broken = pen.frames[-1]
+    pen.close()
+    pen.start()
+    snapshot(pen)
+    note(pen)
+    place = pen.save(tmp_path)
+    assert not verify(place).findings
+    file = place / "segments" / "00000001.seg"
+    data = bytearray(file.read_bytes())
+    data[broken[1] + 100] ^= 1
+    file.write_bytes(data)
+    (found,) = verify(place).findings
+    assert (found.segment, found.offset) == broken[:2]
+    assert read_independently(place)["wrong"]["offset"] == broken[1]
