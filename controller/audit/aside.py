@@ -13,15 +13,18 @@ from typing import Final, Literal
 
 import msgspec
 
-from controller.audit.disk import DIRECTORY_MODE, Disk, whole_write
+from controller.audit.disk import DIRECTORY_MODE, Disk, read_file, whole_write
 from controller.audit.opening import Opening
 from controller.audit.problems import Damaged
 from controller.audit.reading import ASK
 from controller.audit.records import Record, TailSet, encode
+from controller.audit.segments import LARGEST
 from controller.audit.tails import Verdict
 
 TAILS: Final = "tails"
 _NEW: Final = ".new"
+_MOST: Final = LARGEST * 4 // 3 + (1 << 20)
+"""Bytes of such a file: base64 of less than a segment, and some more."""
 
 
 class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -95,7 +98,7 @@ def _file_of(record: Record) -> str:
 
 def _read(file: Path) -> _Kept:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=_Kept)
+        return msgspec.json.decode(read_file(file, _MOST), type=_Kept)
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as problem:
         raise Damaged(file, f"cannot be read: {problem}", ASK) from None
 

@@ -221,6 +221,8 @@ def _opened(case: Path) -> Iterator[_Files]:
     if case.is_dir():
         yield _InFolder(case)
         return
+    if case.exists() and not case.is_file():
+        raise NoCase(case, "is neither a file nor a directory", "name a case")
     try:
         packed = zipfile.ZipFile(case)
     except FileNotFoundError:

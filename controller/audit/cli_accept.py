@@ -24,8 +24,8 @@ examples:
 A record does not open where bytes stand behind its last record that no loss of power explains:
 somebody may have written them, or the disk is failing. They are shown first. Once two different
 people have accepted it they are kept in the record's directory tails/, taken out of the segment,
-and a boot begins, tells of it with both names, and ends. Records that were acknowledged and are
-missing cannot be accepted.
+and a boot begins, tells of it with both names, and ends. Records that were acknowledged and
+cannot be read any more cannot be accepted.
 """
 _ASK: Final = "Set them aside, and let the record open again? Type yes: "
 _YES: Final = "yes"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from controller.audit import key_texts
+from controller.audit.disk import read_file
 from controller.audit.forms import NoteProblem
 from controller.audit.key_texts import BadText
 from controller.audit.notes import KeyKind, VerifierKey
@@ -66,8 +67,7 @@ def path_of(option: str, value: str) -> Path:
 def bytes_of(option: str, value: str) -> bytes:
     file = path_of(option, value)
     try:
-        with file.open("rb") as opened:
-            data = opened.read(MOST_BYTES + 1)
+        data = read_file(file, MOST_BYTES + 1)
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
         raise UsageProblem(option, f"{printable(file)}: {reason}", "a file") from None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import BinaryIO, Final, Literal, Protocol
 
 PAGE: Final = 4096
 MODE: Final = 0o640
@@ -72,6 +73,25 @@ class RealDisk:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+class NoFile(OSError):
+    """It is something else: to read it may take for ever, or have no end."""
+
+
+def opened_to_read(file: Path) -> BinaryIO:
+    """A file, or one that a link leads to. OSError; NoFile without waiting for anything."""
+    fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise NoFile(errno.EINVAL, "it is no file", str(file))
+    return os.fdopen(fd, "rb")
+
+
+def read_file(file: Path, most: int) -> bytes:
+    """So many bytes of it at most. OSError, NoFile."""
+    with opened_to_read(file) as opened:
+        return opened.read(most)
 
 
 def whole_write(disk: Disk, fd: int, data: bytes, offset: int) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Final, Literal
@@ -33,6 +34,7 @@ from controller.audit.case_manifest import (
     packed,
     seal_of,
 )
+from controller.audit.disk import NoFile, read_file
 from controller.audit.frames import Frame
 from controller.audit.heads import first_head, segment_of
 from controller.audit.identity import software_name
@@ -45,7 +47,7 @@ from controller.audit.proof_files import packed as packed_proof
 from controller.audit.proving import CannotProve, Hashes, last_signed, signed_as, untold
 from controller.audit.reading import Segment, closed, in_words, read_segment, record_of
 from controller.audit.records import Opened, Record, TailSet
-from controller.audit.segments import DIRECTORY, numbers, segment_file, segment_name
+from controller.audit.segments import DIRECTORY, LARGEST, numbers, segment_file, segment_name
 from controller.audit.signatures import Signatures, Signed
 from controller.audit.tails import Verdict
 from controller.audit.witnessed import COSIGNED
@@ -205,7 +207,7 @@ class _Making:
             raise
         except RecordProblem as problem:
             self._remarks.append(f"segment {number}: {problem.what}")
-            self._folder.put(path, file.read_bytes())
+            self._as_it_is(path, file)
             return
         buffer = segment.buffer
         try:
@@ -268,6 +270,15 @@ class _Making:
         else:
             self._remarks.append(f"{name!a}: is not in the record's directory")
 
+    def _as_it_is(self, path: str, file: Path) -> None:
+        """What may be anything: only what can be a segment is taken along."""
+        with suppress(NoFile):
+            data = read_file(file, LARGEST + 1)
+            if len(data) <= LARGEST:
+                self._folder.put(path, data)
+                return
+        self._remarks.append(f"{path}: is no segment, and not in this case")
+
     def _noted(self, signed: Signed) -> None:
         self._notes[f"checkpoints/{signed.checkpoint.size}.note"] = signed.note
         self._notes[f"certificates/{signed.boot}.note"] = signed.certificate
@@ -328,7 +339,7 @@ class _Making:
 def _cosigned(record: Path) -> list[int]:
     """Sizes of the checkpoints that a witness countersigned."""
     place = record / COSIGNED
-    names = [one.name for one in place.iterdir()] if place.is_dir() else []
+    names = [one.name for one in place.iterdir() if one.is_file()] if place.is_dir() else []
     return sorted(int(found[1]) for name in names if (found := _NOTE.fullmatch(name)))
 
 

@@ -13,10 +13,10 @@ import msgspec
 
 from controller.audit.frames import HEAD_SIZE, MOST_BYTES, Frame, unpack
 from controller.audit.heads import head, segment_of
-from controller.audit.problems import CannotWrite, Damaged, NoRecord
+from controller.audit.problems import Damaged, NoRecord, unreadable
 from controller.audit.reading import ASK, closed, read_segment, record_of
 from controller.audit.records import Opened, Place, Record
-from controller.audit.segments import numbers, segment_file
+from controller.audit.segments import numbers, open_segment, segment_file
 from controller.procedure.effects import Tell
 
 
@@ -110,11 +110,11 @@ def at(record: Path, place: Place) -> tuple[Frame, Record]:
     """The record at a place that somebody has noted. Damaged where there is another one."""
     file = segment_file(record, place.segment)
     try:
-        with file.open("rb", buffering=0) as opened:
+        with open_segment(file) as opened:
             opened.seek(place.offset)
             data = opened.read(HEAD_SIZE + MOST_BYTES)
     except OSError as problem:
-        raise CannotWrite(file, f"cannot be read: {problem.strerror}", "mend that") from None
+        raise unreadable(file, problem) from None
     frame = unpack(data, 0)
     if frame is None or frame.seq != place.seq:
         raise Damaged(file, f"offset {place.offset}: record {place.seq} is not there", ASK)

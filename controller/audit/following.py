@@ -13,7 +13,7 @@ import msgspec
 from controller.audit.ends import WRONG, check_end
 from controller.audit.finding_records import Told
 from controller.audit.frames import HEAD_SIZE, MOST_BYTES
-from controller.audit.problems import CannotWrite
+from controller.audit.problems import unreadable
 from controller.audit.reading import (
     Where,
     good_frames,
@@ -23,7 +23,7 @@ from controller.audit.reading import (
     segments,
 )
 from controller.audit.records import Opened, Place
-from controller.audit.segments import HEADER_SIZE, numbers, segment_file
+from controller.audit.segments import HEADER_SIZE, numbers, open_segment, segment_file
 from controller.audit.tails import classify
 
 CHUNK: Final = 1024 * 1024
@@ -139,15 +139,12 @@ def _changed(file: Path) -> int:
     try:
         return file.stat().st_mtime_ns
     except OSError as problem:
-        raise CannotWrite(file, f"cannot be read: {problem.strerror}", "mend that") from None
+        raise unreadable(file, problem) from None
 
 
 def _read(file: Path, at: int) -> bytes:
     try:
-        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.pread(fd, CHUNK, at)
-        finally:
-            os.close(fd)
+        with open_segment(file) as opened:
+            return os.pread(opened.fileno(), CHUNK, at)
     except OSError as problem:
-        raise CannotWrite(file, f"cannot be read: {problem.strerror}", "mend that") from None
+        raise unreadable(file, problem) from None

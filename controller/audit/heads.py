@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from controller.audit.frames import HEAD_SIZE, MOST_BYTES, unpack
-from controller.audit.problems import CannotWrite, Damaged, NoRecord
+from controller.audit.problems import Damaged, NoRecord, unreadable
 from controller.audit.reading import ASK, record_of, snapshot_of
 from controller.audit.records import Record, Snapshot
-from controller.audit.segments import HEADER_SIZE, numbers, read_header, segment_file
+from controller.audit.segments import HEADER_SIZE, numbers, open_segment, read_header, segment_file
 
 _MOST = HEADER_SIZE + HEAD_SIZE + MOST_BYTES
 
@@ -27,11 +27,11 @@ def head(record: Path, number: int) -> FirstRecord:
     """Damaged, CannotWrite where it cannot be read."""
     file = segment_file(record, number)
     try:
-        with file.open("rb", buffering=0) as opened:
+        with open_segment(file) as opened:
             size = os.fstat(opened.fileno()).st_size
             data = opened.read(_MOST)
     except OSError as problem:
-        raise CannotWrite(file, f"cannot be read: {problem.strerror}", "mend that") from None
+        raise unreadable(file, problem) from None
     read_header(file, data, number, size)
     first = unpack(data, HEADER_SIZE)
     if first is None:

@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from controller.audit.frames import HEAD_SIZE, MOST_BYTES, Frame, unpack
-from controller.audit.problems import CannotWrite, Damaged, NoRecord
+from controller.audit.problems import CannotWrite, Damaged, NoRecord, unreadable
 from controller.audit.reading import ASK, Where, good_frames, record_of, snapshot_of
-from controller.audit.segments import HEADER_SIZE, numbers, read_header, segment_file
+from controller.audit.segments import HEADER_SIZE, numbers, open_segment, read_header, segment_file
 
 WINDOW: Final = 2 * (MOST_BYTES + HEAD_SIZE)
 """Bytes read at once; every frame lies whole in half of them."""
@@ -122,20 +122,20 @@ class _Segment:
     def __init__(self, record: Path, number: int) -> None:
         self.file = segment_file(record, number)
         self._number = number
-        self._fd = -1
 
     def __enter__(self) -> Self:
         try:
-            self._fd = os.open(self.file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            self._opened = open_segment(self.file)
         except FileNotFoundError:
             raise Damaged(self.file, "is missing", "put it back from the archive") from None
         except OSError as problem:
             raise self._unreadable(problem) from None
+        self._fd = self._opened.fileno()
         try:
             head = self._pread(HEADER_SIZE, 0)
             read_header(self.file, head, self._number, os.fstat(self._fd).st_size)
         except BaseException:
-            os.close(self._fd)
+            self._opened.close()
             raise
         return self
 
@@ -145,7 +145,7 @@ class _Segment:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        os.close(self._fd)
+        self._opened.close()
 
     def read(self, at: int) -> bytes:
         """A window from there on."""
@@ -182,4 +182,4 @@ class _Segment:
             raise self._unreadable(problem) from None
 
     def _unreadable(self, problem: OSError) -> CannotWrite:
-        return CannotWrite(self.file, f"cannot be read: {problem.strerror}", "mend that")
+        return unreadable(self.file, problem)

@@ -378,10 +378,9 @@ class Log:
         self._spares.prepare()
 
     def _close(self, fd: int) -> None:
-        """Of a descriptor that nobody has any more: whatever comes of it, its number may be some
-        other file's from here on. All that counts was synced, or has failed."""
+        """Whatever comes of it: nobody has it any more, and its number may be some other file's."""
         if fd >= 0:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # all that counts was synced, or has failed
                 self._disk.close(fd)
 
     @contextlib.contextmanager

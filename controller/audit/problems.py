@@ -35,7 +35,7 @@ class Damaged(RecordProblem):
 
 
 class Missing(RecordProblem):
-    """Records that were acknowledged are gone."""
+    """Records that were acknowledged are gone, or cannot be read any more."""
 
 
 class Unexplained(RecordProblem):

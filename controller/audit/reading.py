@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from controller.audit.frames import Frame, chain_start, unpack
-from controller.audit.problems import CannotWrite, Damaged, Missing
+from controller.audit.problems import Damaged, Missing, unreadable
 from controller.audit.records import Place, Record, Snapshot, read_record
-from controller.audit.segments import HEADER_SIZE, numbers, read_header, segment_file
+from controller.audit.segments import HEADER_SIZE, numbers, open_segment, read_header, segment_file
 from controller.audit.tails import Tail, Verdict, classify
 
 ASK = "put it back from the archive, or keep it for whoever looks into it"
@@ -55,10 +56,14 @@ class Segment(NamedTuple):
 def load(file: Path, number: int) -> bytes:
     """A segment's bytes, its header looked at. Damaged, CannotWrite."""
     try:
-        buffer = file.read_bytes()
+        with open_segment(file) as opened:
+            size = os.fstat(opened.fileno()).st_size
+            read_header(file, opened.read(HEADER_SIZE), number, size)
+            opened.seek(0)
+            buffer = opened.read(size)
     except OSError as problem:
-        raise CannotWrite(file, f"cannot be read: {problem.strerror}", "mend that") from None
-    read_header(file, buffer, number, len(buffer))
+        raise unreadable(file, problem) from None
+    read_header(file, buffer, number, len(buffer))  # once more: it may have been cut off
     return buffer
 
 
@@ -153,7 +158,8 @@ def closed(segment: Segment) -> None:
 def in_words(tail: Tail, segment: Segment) -> str:
     last = segment.after.seq
     if tail.verdict is Verdict.MISSING:
-        return f"records after seq {last} are missing; at least {tail.needed} were acknowledged"
+        what = f"records after seq {last} cannot be read from there on"
+        return f"{what}; those up to seq {tail.needed} at least were acknowledged"
     if tail.verdict is Verdict.TORN:
         return f"a write after seq {last} was cut off; {tail.size} bytes of it are left"
     return f"{tail.size} bytes after seq {last} that no cut-off write explains"

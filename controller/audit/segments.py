@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from struct import Struct as Layout
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
-from controller.audit.disk import Disk
+from controller.audit.disk import Disk, NoFile, opened_to_read
 from controller.audit.problems import Damaged, NoRecord, unreadable
 
 DIRECTORY: Final = "segments"
@@ -56,6 +56,14 @@ def read_header(file: Path, data: bytes, number: int, size: int) -> Header:
     if room != size or not SMALLEST <= room <= LARGEST:
         raise Damaged(file, f"has {size} bytes, its header says {room}", "put the whole file back")
     return Header(number, room)
+
+
+def open_segment(file: Path) -> BinaryIO:
+    """To be read. Damaged where it is no file; OSError."""
+    try:
+        return opened_to_read(file)
+    except NoFile:
+        raise Damaged(file, "is no file", "put the right file back") from None
 
 
 def numbers(record: Path) -> list[int]:

@@ -434,7 +434,7 @@ class Segment:
                 break
             if isinstance(self.frame(offset), Frame):
                 what = f"at offset {offset} stands record {its_seq}, written when {durable} was"
-                return f"{what} on the disk: records that were acknowledged are missing"
+                return f"{what} on the disk: records that were acknowledged cannot be read"
         torn = effort >= 0 and end - start <= LONGEST_WRITE and self.torn(start, end, seq)
         return "" if torn else "no write that was cut off leaves this: the tail is unexplained"
 
@@ -855,8 +855,6 @@ class Reading:
             raise Wrong("the tail's file is none in tails")
         self.told.add(f"tails/{name}")
         boot.torn, path = max(0, boot.torn - data["size"]), self.root / "tails" / name
-        if not path.is_file():
-            raise Wrong(f"tails/{name} is gone: what was set aside is kept for ever")
         try:
             kept = json.loads(_text(path, MOST_READ + min(data["size"], LARGEST) * 4 // 3))
         except ValueError:
@@ -891,6 +889,8 @@ CHECKS: dict[str, Callable[[Reading, Boot, Json, Json], None]] = {
 
 
 def _text(path: Path, most: int = MOST_READ) -> str:
+    if not path.is_file():
+        raise Wrong(f"{path.parent.name}/{path.name} is gone, or no file")
     with path.open("rb") as file:
         try:
             return file.read(most).decode()
@@ -963,7 +963,7 @@ def _show(found: Json) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Checks the record of a table.")
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("record", type=Path, metavar="RECORD_DIR")
     parser.add_argument("--table-key", metavar="VKEY|FILE", help="the table's key, from elsewhere")
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="what a witness saw")

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from controller.audit.aside import TAILS
+from controller.audit.disk import read_file
 from controller.audit.forms import NoteProblem, parse_base64
 from controller.audit.records import TailSet
 from controller.audit.segments import HEADER_SIZE, LARGEST
@@ -32,8 +33,7 @@ def wrong_tail(record: Path, tail: TailSet) -> str:
     if folder != TAILS or not name or name in (".", "..") or "\0" in name:
         return f"a tail record of a file {tail.file!r}, which is none in {TAILS}"
     try:
-        with (record / TAILS / name).open("rb") as file:
-            data = file.read(_most(tail))
+        data = read_file(record / TAILS / name, _most(tail))
     except FileNotFoundError:
         return f"{tail.file}: what was set aside is gone"
     except OSError as problem:

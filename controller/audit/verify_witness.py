@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller.audit.certificates import Certificate
+from controller.audit.disk import read_file
 from controller.audit.forms import MAX_SIZE
 from controller.audit.notes import (
     Checkpoint,
@@ -59,8 +60,7 @@ def beside(record: Path) -> tuple[list[Sighting], list[BadNote]]:
             continue
         where, size = f"{COSIGNED}/{file.name}", int(name[1])
         try:
-            with file.open("rb") as opened:
-                note = parse_note(opened.read(MAX_SIZE + 1))
+            note = parse_note(read_file(file, MAX_SIZE + 1))
             checkpoint = parse_checkpoint(note.text)
         except NoteProblem as problem:
             bad.append(BadNote(size, f"{where}: {problem}"))

@@ -88,7 +88,7 @@ def test_what_is_wrong_is_told_with_its_place_and_since_when(runs: Runs) -> None
     ran = runs("verify")
     assert ran.code == 1
     place = f"segment 00000001, offset {frame.offset}, seq {frame.seq}, round 1"
-    assert f"wrong: {place}: its CRC is false; records after seq 20 are missing" in ran.out
+    assert f"wrong: {place}: its CRC is false; records after seq 20 cannot be read" in ran.out
     assert "all was as it must be" in ran.out
     assert ran.out.endswith("WRONG\n")
     (found,) = runs("verify", "--json").json["findings"]

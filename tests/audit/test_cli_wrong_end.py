@@ -61,7 +61,7 @@ def test_what_is_good_is_shown_and_what_is_missing_is_told(
 ) -> None:
     flip(runs.record, 25)
     told = runs("verify")
-    assert "records after seq 25 are missing; at least " in told.out
+    assert "records after seq 25 cannot be read from there on; those up to seq " in told.out
     missing = told.out.partition("records after seq 25")[2].splitlines()[0]
     ran = runs(*words)
     assert ran.code == 1
@@ -96,18 +96,18 @@ def test_who_looks_from_outside_is_told_what_is_missing(
     flip(runs.record, last)
     ran = runs(*here)
     assert (ran.code, bool(ran.out)) == (1, found), ran.err
-    assert f"records after seq {last} are missing" in ran.line
+    assert f"records after seq {last} cannot be read" in ran.line
 
 
 def test_a_case_of_it_is_made_and_what_is_missing_is_told(runs: Runs) -> None:
     flip(runs.record, 25)
     ran = runs("export", "--all", "--out", str(runs.folder / "case"))
     assert ran.code == 1
-    assert "records after seq 25 are missing" in ran.line
+    assert "records after seq 25 cannot be read" in ran.line
     assert runs("check-case", record=runs.folder / "case").code == 0
     ran = runs("export", "--round", "3", "--out", str(runs.folder / "other"))
     assert (ran.code, ran.out) == (1, "")
-    assert "records after seq 25 are missing" in ran.line
+    assert "records after seq 25 cannot be read" in ran.line
     assert ran.err.count("\n") == 1
 
 
@@ -116,7 +116,7 @@ def test_an_index_that_has_seen_more_tells_what_is_missing(runs: Runs) -> None:
     flip(runs.record, 25)
     ran = runs("show", "--kind", "opened")
     assert ran.code == 1
-    assert "records after seq 25 are missing" in ran.err
+    assert "records after seq 25 cannot be read" in ran.err
 
 
 def test_a_record_that_ends_as_it_may_is_no_news(runs: Runs) -> None:
@@ -161,7 +161,7 @@ def test_a_segment_that_another_follows_is_read_to_its_end(tmp_path: Path) -> No
     flip(record, 5, first)
     check_end(record)
     told: list[int] = []
-    with pytest.raises(Damaged, match="records after seq 5 are missing"):
+    with pytest.raises(Damaged, match="records after seq 5 cannot be read"):
         told.extend(one.place.seq for one in of_seqs(record, 1, 10**6))
     assert told == [1, 2, 3, 4, 5]
 
@@ -173,7 +173,7 @@ def test_what_has_gone_at_a_second_look_is_no_wrong_end(
     file = segment_file(record, 1)
     whole = file.read_bytes()
     flip(record, 4)
-    with pytest.raises(Missing, match="records after seq 4 are missing"):
+    with pytest.raises(Missing, match="records after seq 4 cannot be read"):
         check_end(record)
     read = read_segment
 
@@ -199,7 +199,7 @@ def test_who_follows_is_told_when_it_stands_still(tmp_path: Path) -> None:
     log.close()
     flip(record, first + 1)
     assert [told.place.seq for told in following.more()] == [first + 1]
-    with pytest.raises(Missing, match=f"records after seq {first + 1} are missing"):
+    with pytest.raises(Missing, match=f"records after seq {first + 1} cannot be read"):
         following.check_end()
 
 
@@ -214,7 +214,7 @@ def test_who_follows_into_a_segment_that_does_not_go_on_is_told(tmp_path: Path) 
     assert numbers(record)[-1] > 2
     flip(record, here + 1)
     assert [told.place.seq for told in following.more()] == [here + 1]
-    with pytest.raises(Damaged, match=f"records after seq {here + 1} are missing"):
+    with pytest.raises(Damaged, match=f"records after seq {here + 1} cannot be read"):
         following.check_end()
 
 
@@ -273,7 +273,7 @@ def test_following_a_damaged_record_ends_with_it(runs: Runs) -> None:
     flip(runs.record, 25)
     ran = runs("tail", "--follow", "--lines", "3", "--json")
     assert (ran.code, len(ran.lines)) == (1, 3)
-    assert "records after seq 25 are missing" in ran.line
+    assert "records after seq 25 cannot be read" in ran.line
     assert ran.err.count("\n") == 1
 
 

@@ -211,7 +211,7 @@ def test_every_cut_off_end_of_a_signed_record_is_missing_records(place: Path) ->
     for frame in frames[3:-3]:
         hole = bytes(frame.end - frame.offset)
         file.write_bytes(whole[: frame.offset] + hole + whole[frame.end :])
-        with pytest.raises(Missing, match=f"records after seq {frame.seq - 1} are missing"):
+        with pytest.raises(Missing, match=f"records after seq {frame.seq - 1} cannot be read"):
             Opening.at(place, table=TABLE)
 
 

@@ -113,7 +113,7 @@ FILES: dict[str, tuple[Damage, int, str]] = {
     "a bit of what is signed": (
         bit(LAST - 4, 100),
         LAST - 4,
-        "on the disk: records that were acknowledged are missing",
+        "on the disk: records that were acknowledged cannot be read",
     ),
     "a bit of the last record": (bit(LAST, 80), LAST, "the tail is unexplained"),
     "a record cut out": (

@@ -88,7 +88,7 @@ BOOTS: dict[str, tuple[Callable[[Pen], object], str]] = {
     ),
     "not before it was written": (
         lambda pen: pen.write("note", {"text": "x"}, frame_durable=pen.seq + 1),
-        "it says that 14 was on the disk before it was written; records after seq 13 are missing",
+        "it says that 14 was on the disk before it was written; records after seq 13 cannot be",
     ),
     "a certificate twice": (
         lambda pen: pen.certify(2),
