@@ -18,6 +18,7 @@ import ast
 import errno
 import importlib.util
 import os
+import resource
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
@@ -158,7 +159,14 @@ def _run(arguments: list[str]) -> int:
         from drivers import log_lines  # loads structlog, which takes longer than most commands
 
         log_lines.to_stderr()
+    _leave_no_core()
     return func(parsed)
+
+
+def _leave_no_core() -> None:
+    """Keys, and cards that lie face down, are in memory: no crash puts them on a disk. What a
+    machine's own handler of crashes gets (core_pattern with a pipe) is the machine's to keep."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _parser(listing: bool = True) -> argparse.ArgumentParser:

@@ -13,7 +13,7 @@ import pytest
 
 from controller.cli import main
 from controller.daemon.cli import STOP_WITHIN
-from tests.daemon.rig import UNIT_ENVIRONMENT, child, free_port, furnished, right, whats
+from tests.daemon.rig import COMMAND, UNIT_ENVIRONMENT, child, free_port, furnished, right, whats
 
 BROKEN = (
     sys.executable,
@@ -70,6 +70,18 @@ def test_from_ready_to_its_end(number: signal.Signals, tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
     assert len(whats(tmp_path, "closed")) == 1
     right(tmp_path)
+
+
+def test_no_crash_puts_what_it_knows_on_a_disk(tmp_path: Path) -> None:
+    """Whatever it was started with."""
+    allowed = ("sh", "-c", 'ulimit -c 1000; exec "$@"', "sh", *COMMAND)
+    with child(furnished(tmp_path), command=allowed) as daemon:
+        daemon.until_told("READY=1")
+        limits = Path(f"/proc/{daemon.process.pid}/limits").read_text()
+        (core,) = [line for line in limits.splitlines() if line.startswith("Max core file size")]
+        assert core.split()[-3:] == ["0", "0", "bytes"]
+        daemon.signal(signal.SIGTERM)
+        assert daemon.code() == 0
 
 
 def test_the_second_signal_ends_it_at_once(tmp_path: Path) -> None:
