@@ -20,6 +20,7 @@ SUFFIX: Final = ".looks.jsonl"
 _MODE: Final = 0o660
 """Whoever of the group looks next writes it too."""
 _TODO: Final = "nobody looks without it: let this user write there, or take a copy and look at that"
+_FULL: Final = "nobody looks without it: make room, or take a copy elsewhere and look at that"
 
 
 class Look(Struct, frozen=True, omit_defaults=True):
@@ -86,7 +87,7 @@ def look(
     utc = time.time_ns() // 1000
     made = Look(utc, who or user, user, what, of, reason, out, seal)
     file = looks_file(record)
-    with written_to(file, _TODO):
+    with written_to(file, _TODO, full=_FULL):
         _append(file, msgspec.json.encode(made) + b"\n")
     return made
 

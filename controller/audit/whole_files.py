@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,10 +43,12 @@ def make_directory(disk: Disk, place: Path) -> None:
 
 
 @contextmanager
-def written_to(place: Path, todo: str) -> Iterator[None]:
-    """What the operating system refuses there as a problem that says where."""
+def written_to(place: Path, todo: str, *, full: str = "") -> Iterator[None]:
+    """What the operating system refuses there as a problem that says where. `full`: what to do
+    where there is no room."""
     try:
         yield
     except OSError as problem:
         what = f"cannot be written: {(problem.strerror or str(problem)).lower()}"
-        raise CannotWrite(place, what, todo) from problem
+        no_room = problem.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise CannotWrite(place, what, full if full and no_room else todo) from problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -54,6 +55,22 @@ def test_a_line_that_power_has_cut_short_is_ended(tmp_path: Path) -> None:
     texts = file.read_text("utf-8").splitlines()
     assert len(texts) == 2
     assert json.loads(texts[1])["what"] == "tail"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_where_there_is_no_room_that_is_what_to_make(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(fd: int, data: bytes) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(CannotWrite) as caught:
+        look(tmp_path / "r", "show", "all")
+    monkeypatch.undo()
+    assert "make room" in caught.value.todo
+    assert "let this user" not in caught.value.todo
+    assert looks_file(tmp_path / "r").read_bytes() == b""
 
 
 def test_the_group_writes_it_too_and_nobody_else_reads_it(tmp_path: Path) -> None:
