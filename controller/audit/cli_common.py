@@ -150,6 +150,15 @@ def text_of(option: str, text: str | None) -> str:
     return text
 
 
+def words_of(option: str, text: str) -> str:
+    """Words of any length that can be written down."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageProblem(option, "is not UTF-8", "text in UTF-8") from None
+    return text
+
+
 def rounds_of(text: str, single: bool = False) -> tuple[int, int]:
     found = _ROUNDS.fullmatch(text)
     first = int(found[1]) if found else 0

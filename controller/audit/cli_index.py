@@ -17,6 +17,7 @@ from controller.audit.cli_common import (
     print_json,
     say,
     text_of,
+    words_of,
 )
 from controller.audit.ends import to_its_end
 from controller.audit.heads import first_head
@@ -86,7 +87,7 @@ def rebuild(args: argparse.Namespace) -> int:
         seq, file = index.goes.seq, index.file
     with to_its_end(record):
         if args.json:
-            print_json({"index": str(file), "records": count, "seq": seq})
+            print_json({"index": printable(file), "records": count, "seq": seq})
         else:
             print(f"{printable(file)}: {count:,} records, up to {seq:,}")
     return 0
@@ -94,12 +95,13 @@ def rebuild(args: argparse.Namespace) -> int:
 
 def sql(args: argparse.Namespace) -> int:
     record = path_of("RECORD", args.record)
+    statement = words_of("SELECT", args.statement)
     first_head(record)
-    look(record, "sql", args.statement, who=text_of("--by", args.by))
+    look(record, "sql", statement, who=text_of("--by", args.by))
     with to_its_end(record):
         with caught_up(record, args.index) as index:
             file = index.file
-        answer = ask(file, args.statement, rows=args.rows, seconds=args.seconds)
+        answer = ask(file, statement, rows=args.rows, seconds=args.seconds)
         if args.json:
             rows = [[_plain(value) for value in row] for row in answer.rows]
             print_json({"columns": answer.columns, "rows": rows, "more": answer.more})

@@ -11,6 +11,7 @@ from typing import Final
 from controller.audit.key_making import make
 from controller.audit.key_showing import AT_THE_TABLE, Found, look, mode, out_of_place
 from controller.audit.keys import ROLES, Role
+from controller.config.problems import printable
 from controller.devices.cli_keys import mistakes, show
 from controller.rules.problem import UsageProblem
 from drivers.key_store import PLACE, keys_directory
@@ -93,7 +94,7 @@ def new_key(args: argparse.Namespace) -> int:
         place = _place(args.dir)
         made = make(place, role, args.name)
         every = look(place)
-    files = "\n".join(f"made {file} (mode {bits})" for file, bits in made.files)
+    files = "\n".join(f"made {printable(file)} (mode {bits})" for file, bits in made.files)
     show(args, {"directory": str(place), **_as_json(made)}, f"{files}\n{_described(made)}")
     words = [_BACKUP] if role in AT_THE_TABLE else [_STAYS, _COMPARE]
     _tell(*(text.format(role=role) for text in words), *out_of_place(every))
@@ -107,7 +108,7 @@ def show_keys(args: argparse.Namespace) -> int:
         every = look(place)
         bits = mode(place)
     found = {"directory": str(place), "mode": bits, "keys": [_as_json(one) for one in every]}
-    lines = [f"{place} (mode {bits})", *(_line(one) for one in every)]
+    lines = [f"{printable(place)} (mode {bits})", *(_line(one) for one in every)]
     show(args, found, "\n".join(lines if every else [*lines, "no key of the record is there"]))
     _tell(*out_of_place(every))
     with mistakes():

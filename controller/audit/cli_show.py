@@ -167,6 +167,8 @@ def _seqs(text: str) -> tuple[int, int]:
 def _wanted(args: argparse.Namespace) -> Wanted | None:
     """What is looked for beside rounds; None without anything."""
     card = None if args.card is None else parse_card(args.card, "--card")
+    for name in ("dealer", "person", "irregularity"):
+        text_of(f"--{name}", getattr(args, name))
     filters = {name: getattr(args, name) for name in ("seat", "dealer", "kind", "person")}
     wanted = Wanted(card=card, irregularity=args.irregularity, problem=args.problems, **filters)
     if wanted == Wanted():

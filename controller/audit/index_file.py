@@ -28,6 +28,7 @@ from controller.audit.problems import (
     IndexOutdated,
     IndexPlace,
 )
+from controller.config.problems import printable
 
 NAME: Final = "index.db"
 """In the record's directory, where nobody names another place."""
@@ -79,6 +80,7 @@ def told(file: Path) -> Iterator[None]:
 
 def connected(file: Path) -> apsw.Connection:
     """For writing; an empty file is made where there is none. IndexPlace."""
+    name = _name(file)
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         os.close(os.open(file, flags, MODE))
@@ -89,8 +91,7 @@ def connected(file: Path) -> apsw.Connection:
         what = f"the index cannot be made: {problem.strerror}"
         raise IndexPlace(file, what, ELSEWHERE) from None
     with told(file):
-        # Absolute: SQLite gives some names, such as :memory:, a meaning of their own.
-        db = apsw.Connection(str(file.absolute()), apsw.SQLITE_OPEN_READWRITE)
+        db = apsw.Connection(name, apsw.SQLITE_OPEN_READWRITE)
         try:
             if db.readonly("main"):
                 raise IndexPlace(file, "the index cannot be written", ELSEWHERE)
@@ -99,6 +100,17 @@ def connected(file: Path) -> apsw.Connection:
             db.close()
             raise
     return db
+
+
+def _name(file: Path) -> str:
+    """As SQLite takes it. Absolute: it gives some, such as :memory:, a meaning of their own."""
+    name = str(file.absolute())
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        what = "the index cannot be there: its name, or its directory's, is not UTF-8"
+        raise IndexPlace(printable(file), what, ELSEWHERE) from None
+    return name
 
 
 @contextmanager
@@ -143,8 +155,9 @@ def check_version(db: apsw.Connection, file: Path) -> None:
 
 def to_read(file: Path) -> apsw.Connection:
     """The index as it is, for who may not write it or does not want to. IndexProblem."""
+    name = _name(file)
     with told(file):
-        db = apsw.Connection(str(file.absolute()), apsw.SQLITE_OPEN_READONLY)
+        db = apsw.Connection(name, apsw.SQLITE_OPEN_READONLY)
         try:
             if application(db) != APPLICATION:
                 raise not_ours(file)

@@ -23,6 +23,7 @@ from controller.audit.reading import ASK, Segment, record_of, segments
 from controller.audit.signatures import OtherKey, Signatures, Signed, check_table_key
 from controller.audit.tree import Frontier, leaf_hash
 from controller.audit.witness_archive import ArchiveProblem, Kept, Seen, WitnessProblem, kept_of
+from controller.config.problems import printable
 
 __all__ = [
     "ArchiveProblem",
@@ -153,7 +154,7 @@ def _countersign(record: Path, kept: Kept, key: SigningKey, agreed: _Agreed) -> 
         Seen(
             "holecard witness 1",
             said.origin,
-            str(record.resolve()),
+            printable(record.resolve()),
             table,
             said.size,
             agreed.tip.segment,
@@ -183,7 +184,7 @@ def _stand_apart(record: Path, archive: Path) -> None:
 def _refuse_in_place(record: Path, kept: Kept, seen: Seen | None) -> None:
     """A record that was not seen here, where another one was, or another one of this table."""
     table = kept.origin.rpartition("/")[0]
-    place = str(record.resolve())
+    place = printable(record.resolve())
     if seen is not None and seen.place == place:
         return
     for other in kept.others():
