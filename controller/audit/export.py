@@ -13,6 +13,7 @@ face down it has no more than the record: commitments, and what is sealed to sur
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -34,7 +35,7 @@ from controller.audit.case_manifest import (
     packed,
     seal_of,
 )
-from controller.audit.disk import NoFile, read_file
+from controller.audit.disk import NoFile, opened_to_read
 from controller.audit.frames import Frame
 from controller.audit.heads import first_head, segment_of
 from controller.audit.identity import software_name
@@ -272,10 +273,9 @@ class _Making:
 
     def _as_it_is(self, path: str, file: Path) -> None:
         """What may be anything: only what can be a segment is taken along."""
-        with suppress(NoFile):
-            data = read_file(file, LARGEST + 1)
-            if len(data) <= LARGEST:
-                self._folder.put(path, data)
+        with suppress(NoFile), opened_to_read(file) as opened:
+            if os.fstat(opened.fileno()).st_size <= LARGEST:
+                self._folder.put(path, opened.read(LARGEST))
                 return
         self._remarks.append(f"{path}: is no segment, and not in this case")
 

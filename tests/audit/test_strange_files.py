@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.segments import segment_file
+from controller.audit.segments import numbers, segment_file
 from tests.audit.audit_command import Runs, rounds
+from tests.audit.table import begun, note
 
 ROOT = Path(__file__).parents[2]
 ROOM = 2 * 1024**3
@@ -76,13 +77,21 @@ def test_a_segment_that_is_none_is_named(name: str, runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_a_case_leaves_out_what_can_be_no_segment(name: str, runs: Runs) -> None:
+def test_a_case_leaves_out_what_can_be_no_segment(name: str, tmp_path: Path) -> None:
     make, words = STRANGE[name]
-    runs.make(*rounds(3))
-    make(segment_file(runs.record, 1))
-    code, said = ran("audit", "export", runs.record, "--out", runs.folder / "case")
-    assert code == 1
-    assert words in said
+    place, case = tmp_path / "record", tmp_path / "case"
+    log = begun(place)
+    for _ in range(8):
+        log.write([note("x", 5000)])
+    log.close()
+    assert len(numbers(place)) > 2
+    make(segment_file(place, 2))
+    _, said = ran("audit", "export", place, "--out", case)
+    assert f"segment 2: {words}" in said
+    assert "00000002.seg: is no segment, and not in this case" in said
+    names = [file.name for file in (case / "record" / "segments").iterdir()]
+    assert "00000002.seg" not in names
+    assert "00000003.seg" in names
 
 
 def test_notes_and_tails_that_are_no_files_are_named(runs: Runs) -> None:
@@ -100,7 +109,7 @@ def test_notes_and_tails_that_are_no_files_are_named(runs: Runs) -> None:
     ("words", "said"),
     [
         (("check-case", "{pipe}"), "is neither a file nor a directory"),
-        (("check-proof", "{pipe}", "--table-key", "x+00000000+AAAA"), "--table-key: is no"),
+        (("check-proof", "{pipe}", "--table-key", "{keys}/table.pub"), "it is no file"),
         (("prove", "{record}", "--since", "{pipe}"), "it is no file; allowed: a file"),
         (("verify", "{record}", "--table-key", "{pipe}"), "it is no file; allowed: a file"),
         (("witnessed", "{record}", "n", "--witness-key", "{pipe}"), "it is no file"),
@@ -111,7 +120,8 @@ def test_a_pipe_in_the_place_of_a_file_is_refused(
 ) -> None:
     place = runs.folder / "pipe"
     os.mkfifo(place)
-    found = ran("audit", *(one.format(pipe=place, record=runs.record) for one in words))
+    places = {"pipe": place, "record": runs.record, "keys": runs.keys}
+    found = ran("audit", *(one.format(**places) for one in words))
     assert found[0] == 2
     assert said in found[1]
 
