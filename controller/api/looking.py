@@ -77,6 +77,7 @@ class Looking:
             table.by_hand,
             table.table.seq,
             quality,
+            table.witness,
         )
 
 

@@ -22,7 +22,7 @@ from controller.procedure.words import say
 from controller.rules.cards import Card
 from controller.rules.hands import Hand
 from controller.rules.money import Amount, Odds
-from controller.table.shown import Shown
+from controller.table.shown import NOT_LOOKED, Shown, Witness
 from controller.table.signing_in import Standing
 from controller.table.signing_in import dealer as who_deals
 
@@ -134,9 +134,14 @@ class DeviceShown(Struct, frozen=True):
 
 
 class RecordShown(Struct, frozen=True):
-    """How far the record goes."""
+    """How far the record goes, and whether somebody else has seen it lately."""
 
     seq: int
+    witnessed: int = 0
+    """So many records a witness has countersigned; 0: none, or it has not been looked at."""
+    unwitnessed: int = 0
+    """Since when no witness has countersigned, in microseconds since 1970; 0 while that is not
+    long ago. With `witnessed` 0 none ever has."""
 
 
 class ClockShown(Struct, frozen=True):
@@ -205,6 +210,7 @@ class Stands(Struct, frozen=True):
     """Of the record's last entry."""
     quality: str
     """Of the clock."""
+    witness: Witness = NOT_LOOKED
 
 
 _shown: Final = attrgetter(*StateShown.__struct_fields__)
@@ -231,7 +237,7 @@ def view_of(named: Named, stands: Stands, utc: int) -> View:
         stands.devices,
         stands.shuffle_problem,
         stands.by_hand,
-        RecordShown(stands.seq),
+        RecordShown(stands.seq, stands.witness.size, stands.witness.since),
         ClockShown(utc, stands.quality),
     )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from controller.config import checks
@@ -69,6 +69,8 @@ class RecordPlace(Struct, frozen=True):
     day_starts: int = 0
     """Minutes after midnight, by UTC, at which the gaming day begins."""
     segment_mib: int = 8
+    unwitnessed_hours: int = 24
+    """After so many without a witness the table says so."""
 
 
 class ControlPlace(Struct, frozen=True):
@@ -127,6 +129,7 @@ _RECORD: Final = {
     "directory": Key(_PLACE, required=True),
     "day_starts": Key(Check('a time of the day, by UTC, such as "06:00"', _read_time)),
     "segment_mib": Key(checks.whole(Range(1, 1024))),
+    "unwitnessed_hours": Key(checks.whole(Range(1, 720))),
 }
 _KEYS: Final = {"directory": Key(_PLACE, required=True)}
 _PEOPLE: Final = {"file": Key(_PLACE, required=True)}
@@ -144,6 +147,7 @@ class _Record(Struct, frozen=True):
     directory: str
     day_starts: int = 0
     segment_mib: int = 8
+    unwitnessed_hours: int = 24
 
 
 class _Keys(Struct, frozen=True):
@@ -179,8 +183,7 @@ def read_equipment(
     if "record" in content:
         found = read_table(content["record"], _Record, _RECORD, f"{file}: record", problems)
         if found is not None:
-            place = beside / found.directory
-            record = RecordPlace(place, found.day_starts, found.segment_mib)
+            record = RecordPlace(beside / found.directory, *structs.astuple(found)[1:])
     if "keys" in content:
         named = read_table(content["keys"], _Keys, _KEYS, f"{file}: keys", problems)
         keys = None if named is None else beside / named.directory
@@ -365,6 +368,7 @@ def lines(equipment: Equipment) -> Iterator[str]:
     if record is not None:
         starts = f"{record.day_starts // 60:02}:{record.day_starts % 60:02}"
         yield f"record {record.directory}; the day starts at {starts} UTC"
+        yield f"unwitnessed after {record.unwitnessed_hours} h"
     if equipment.keys is not None:
         yield f"keys {equipment.keys}"
     if equipment.people is not None:

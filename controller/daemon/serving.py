@@ -13,6 +13,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -50,6 +51,7 @@ from controller.table.people_desk import PeopleDesk
 from controller.table.people_file import PeopleFile
 from controller.table.running import RunningTable
 from controller.table.serving import parts_of
+from controller.table.witnessing import Witnessing
 from drivers.key_disk import KeyProblem
 
 _log: Final = structlog.get_logger("daemon")
@@ -88,6 +90,8 @@ class _Given(Struct, frozen=True):
     control: ControlPlace
     texts: Texts | None
     """The words of its pages; None without pages."""
+    unwitnessed: timedelta
+    """After so long without a witness the table says so."""
 
 
 async def serve(
@@ -150,6 +154,7 @@ class _Served:
             given.people, table.record, table.boot, table.standing, shut=lambda: table.shut
         )
         self._news = PeopleNews(self._desk, given.people.file, moment)
+        self._witnessing = Witnessing(table, table.parts.record, moment, given.unwitnessed)
         self._serving = Serving(table, self._desk, moment)
         self._pulse = Pulse(metrics.late)
         self._watchdog = Watchdog(tells.notify, self._vitals, self._stands)
@@ -176,6 +181,7 @@ class _Served:
                 others = [
                     begin(self._pulse.run, "its pulse"),
                     begin(self._news.run, "its people"),
+                    begin(self._witnessing.run, "its witnesses"),
                 ]
                 if self._screens is not None:
                     others.append(begin(self._screens.run, "its pages"))
@@ -252,13 +258,15 @@ def _given(config: TableConfig) -> _Given:
     people = _there(equipment.people, f"{file}: people", '[people] with file = "..."')
     control = _there(equipment.control, f"{file}: control", '[control] with socket = "..."')
     keys = _there(equipment.keys, f"{file}: keys", '[keys] with directory = "..."')
+    record = _there(equipment.record, f"{file}: record", '[record] with directory = "..."')
     found = PeopleFile(people, keys)
     try:
         found.read()
     except KeyProblem as problem:
         raise UsageProblem(problem.where, problem.what, problem.allowed) from None
     screens = equipment.screens
-    return _Given(found, control, None if screens is None else load(screens.texts))
+    texts = None if screens is None else load(screens.texts)
+    return _Given(found, control, texts, timedelta(hours=record.unwitnessed_hours))
 
 
 def _screens(api: Api, sockets: Taken, texts: Texts | None, scratch: Path | None) -> Screens | None:

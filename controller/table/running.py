@@ -40,7 +40,7 @@ from controller.table.recovery import Recovered
 from controller.table.relearning import Relearning
 from controller.table.relieving import deals_after, relief, relieves
 from controller.table.sent_acts import BadAct, read_act
-from controller.table.shown import Shown
+from controller.table.shown import NOT_LOOKED, Shown, Witness
 from controller.table.shuffler_words import by_hand
 from controller.table.signing_in import dealer
 from controller.table.table import Table
@@ -65,6 +65,7 @@ class RunningTable:
         self._world = world
         self._watchers: list[Callable[[Done], None]] = []
         self._lookers: list[Callable[[], None]] = []
+        self.witness: Witness = NOT_LOOKED
         self._dealt = ""
         """Who signed in as dealer last, since this start or since the table was closed."""
         self._group: asyncio.TaskGroup | None = None
@@ -83,6 +84,11 @@ class RunningTable:
     def shut(self) -> bool:
         """Whether it is closed: nobody plays at it, and devices may be worked at."""
         return self.table.state.step is Step.CLOSED
+
+    @property
+    def seq(self) -> int:
+        """Of the record's last entry."""
+        return self.table.seq
 
     @property
     def boot(self) -> str:
@@ -169,6 +175,13 @@ class RunningTable:
     def watch_all(self, told: Callable[[], None]) -> None:
         """The same of whatever may be seen to stand otherwise, also while nothing is recorded."""
         self._lookers.append(told)
+
+    def seen_by(self, witness: Witness) -> None:
+        """Who looks at the table is told of it, where it is another than before."""
+        if witness != self.witness:
+            self.witness = witness
+            for told in self._lookers:
+                told()
 
     def supervisor(self, serial: str) -> Supervisor:
         """LookupError where the table has no such device."""

@@ -35,6 +35,18 @@ class Shown(Struct, frozen=True):
         return prompt_of(self.effects)
 
 
+class Witness(Struct, frozen=True):
+    """Whether somebody else has seen the record lately."""
+
+    size: int = 0
+    """So many records a witness has countersigned; 0: none, or it has not been looked at."""
+    since: int = 0
+    """Since when none has, as the record's `utc`; 0 while that is not long ago."""
+
+
+NOT_LOOKED: Final = Witness()
+
+
 def prompt_of(effects: tuple[Effect, ...]) -> Prompt | None:
     for effect in effects:
         if isinstance(effect, Prompt):

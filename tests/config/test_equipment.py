@@ -57,6 +57,7 @@ seats = [5]
 directory = "data/record"
 day_starts = "06:30"
 segment_mib = 4
+unwitnessed_hours = 36
 [keys]
 directory = "/etc/holecard"
 [people]
@@ -97,7 +98,7 @@ def test_everything_that_there_is(tmp_path: Path) -> None:
     )
     # A bet without the main wager before it is refused: the order is the procedure's.
     assert list(found.devices.standing[2]) == ["main", "buster"]
-    assert found.record == RecordPlace(tmp_path / "data/record", 390, 4)
+    assert found.record == RecordPlace(tmp_path / "data/record", 390, 4, 36)
     assert found.keys == Path("/etc/holecard")
     assert found.people == tmp_path / "data/people.json"
     assert found.control == ControlPlace(tmp_path / "data/control.sock", 8021, 9121)
@@ -330,6 +331,7 @@ def test_in_words_and_as_data(tmp_path: Path) -> None:
         "seat 1 stands for main 2500",
         "seat 2 stands for main 1000, buster 500",
         f"record {tmp_path / 'data/record'}; the day starts at 06:30 UTC",
+        "unwitnessed after 36 h",
         "keys /etc/holecard",
         f"people {tmp_path / 'data/people.json'}",
         f"control at {tmp_path / 'data/control.sock'} and at 127.0.0.1:8021",
