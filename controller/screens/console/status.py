@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -85,7 +86,24 @@ def _record(view: View, t: Tongue) -> Line:
     name = t.texts("console.status.record")
     if view.stopped:
         return Line("record", name, t.texts("console.status.stopped"), "alarm", view.stopped)
-    return Line("record", name, str(view.record.seq), "good")
+    return Line("record", name, *_seen(view, t))
+
+
+def _seen(view: View, t: Tongue) -> tuple[str, Mark]:
+    """How far the record goes, and since when nobody else has seen it."""
+    record = view.record
+    if not record.unwitnessed:
+        return str(record.seq), "good"
+    if not record.witnessed:
+        return t.texts("console.status.never_witnessed", seq=record.seq), "care"
+    since = _when(record.unwitnessed, view.clock.utc)
+    return t.texts("console.status.unwitnessed", seq=record.seq, since=since), "care"
+
+
+def _when(utc: int, now: int) -> str:
+    """The time, by UTC; the day too where it is not today."""
+    then, today = (datetime.fromtimestamp(one // 1_000_000, UTC) for one in (utc, now))
+    return f"{then:%H:%M}" if then.date() == today.date() else f"{then:%Y-%m-%d %H:%M}"
 
 
 def _clock(view: View, t: Tongue) -> Line:

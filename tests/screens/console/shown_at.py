@@ -20,7 +20,7 @@ from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.texts import Texts, load
 from controller.screens.console.here import Here
 from controller.screens.console.shown import Console, console_of
-from controller.table.shown import Shown
+from controller.table.shown import NOT_LOOKED, Shown, Witness
 from tests.procedure.random_games import game_as_it_is, game_with
 from tests.procedure.random_table import RandomTable
 
@@ -113,6 +113,8 @@ class Around(NamedTuple):
     out: bool = False
     """Two people have taken the shuffler as it is."""
     quality: ClockQuality = "synced"
+    witness: Witness = NOT_LOOKED
+    utc: int = 0
 
 
 USUAL: Final = Around()
@@ -125,10 +127,11 @@ def view_at(at: At, around: Around = USUAL) -> View:
     named = Named("bj-1", at.game.name, at.game.title, Currency())
     by_hand = around.out or at.state.step is Step.REFILL
     by_hand = by_hand or all(one.device != "shuffler" for one in around.devices)
+    quality, problem = around.quality, around.problem
     stands = Stands(
-        shown, around.dealer, around.devices, around.problem, by_hand, 41, around.quality
+        shown, around.dealer, around.devices, problem, by_hand, 41, quality, around.witness
     )
-    return view_of(named, stands, 0)
+    return view_of(named, stands, around.utc)
 
 
 def console_at(at: At, here: Here = HERE, texts: Texts = TEXTS, around: Around = USUAL) -> Console:

@@ -10,9 +10,10 @@ from controller.procedure.engine import Procedure
 from controller.procedure.states import Shoe, State, Step
 from controller.screens.console.shown import Console
 from controller.screens.console.status import Line
+from controller.table.shown import Witness
 from drivers.states import State as Link
 from tests.procedure.random_games import game_as_it_is
-from tests.screens.console.shown_at import TEXTS, WATCHES, Around, At, console_at
+from tests.screens.console.shown_at import TEXTS, WATCHES, Around, At, console_at, fragment
 
 GAME = game_as_it_is("mega")
 PROCEDURE = Procedure(GAME)
@@ -72,6 +73,28 @@ def test_record_and_clock_are_told_of() -> None:
     assert line(console, "clock").mark == "care"
     stopped = console_at(at(WAGERING), around=Around(stopped="no room"))
     assert (line(stopped, "record").mark, line(stopped, "record").more) == ("alarm", "no room")
+
+
+def test_a_record_that_no_witness_has_seen_lately_says_since_when() -> None:
+    """Beside the round, and the round goes on as it would."""
+    now, minute = 1_800_000_000_000_000, 60_000_000
+
+    def said(witness: Witness, utc: int = now) -> tuple[str, str]:
+        console = console_at(at(WAGERING), around=Around(witness=witness, utc=utc))
+        as_usual = console_at(at(WAGERING), around=Around(utc=utc))
+        assert (console.instruction, console.actions) == (as_usual.instruction, as_usual.actions)
+        assert console.wagers == as_usual.wagers
+        found = line(console, "record")
+        assert found.said in fragment(console)
+        return found.said, found.mark
+
+    assert said(Witness(30, 0)) == ("41", "good")
+    assert said(Witness(30, now - 5 * minute)) == ("41 - unwitnessed since 07:55 UTC", "care")
+    days_ago = "41 - unwitnessed since 2027-01-13 08:00 UTC"
+    assert said(Witness(30, now - 2880 * minute)) == (days_ago, "care")
+    assert said(Witness(0, now - minute)) == ("41 - never witnessed", "care")
+    stopped = Around(stopped="no room", witness=Witness(0, now))
+    assert line(console_at(at(WAGERING), around=stopped), "record").mark == "alarm"
 
 
 def test_who_deals_and_where_is_told() -> None:
