@@ -85,6 +85,10 @@ def commands() -> Iterator[list[str]]:
             words = words[4:]
         if words[:1] == ["holecard"]:
             yield words[1:]
+    for line in "".join(blocks("cron")).splitlines():
+        minute, *every, _, program = shlex.split(line)[:7]
+        assert (minute.isdecimal(), every, program) == (True, ["*"] * 4, "holecard")
+        yield shlex.split(line)[7:]
 
 
 def test_the_page_installs_a_table(
