@@ -24,7 +24,7 @@ from controller.audit.cli_common import (
     writing,
 )
 from controller.audit.ends import to_its_end
-from controller.audit.heads import first_head
+from controller.audit.heads import first_head, gone_before
 from controller.audit.looks import look
 from controller.audit.picking import Pick
 from controller.config.problems import printable
@@ -109,7 +109,8 @@ def _export_case(args: argparse.Namespace, record: Path, pick: Pick, out: Path) 
         )
         return 0
     first, last = manifest.records
-    print(f"{printable(out)}: {pick} of {manifest.origin}, records {first} to {last}")
+    here = "all that is here" if pick.everything and manifest.segments[0] > 1 else str(pick)
+    print(f"{printable(out)}: {here} of {manifest.origin}, records {first} to {last}")
     print(f"seal {case.seal}")
     say("write the seal down; whoever gets the case checks it: holecard audit check-case")
     return 0
@@ -121,6 +122,9 @@ def _export_rows(args: argparse.Namespace, record: Path, pick: Pick, out: Path |
         check_free(out)
     name = "stdout" if out is None else printable(out.name)
     who, reason = text_of("--by", args.by), text_of("--reason", args.reason)
+    gone = gone_before(record)
+    if gone:
+        say(gone)
     look(record, f"export {args.format}", str(pick), who=who, reason=reason, out=name)
     with progress() as tell:
         lines = export_rows.rows(record, pick, args.format, tell)

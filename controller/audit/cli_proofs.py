@@ -28,7 +28,7 @@ from controller.audit.cli_common import (
 from controller.audit.disk import RealDisk
 from controller.audit.ends import to_its_end
 from controller.audit.export_rows import time_text
-from controller.audit.heads import first_head
+from controller.audit.heads import first_head, gone_before
 from controller.audit.looks import look
 from controller.audit.notes import Checkpoint
 from controller.audit.proof_files import Checked, Proof
@@ -112,6 +112,8 @@ def prove(args: argparse.Namespace) -> int:
         seqs: list[int] = args.seq or []
         if turn:
             seqs, unsigned = proving.seqs_of_round(record, turn, signed)
+            if gone := gone_before(record):
+                say(f"{gone}: no record of round {turn} in them is in this proof")
             if unsigned:
                 say(f"{unsigned} later records of round {turn} are not in this checkpoint")
         with progress() as tell:

@@ -24,7 +24,7 @@ from controller.audit.finding_records import (
     of_seqs,
 )
 from controller.audit.following import Durable, Following
-from controller.audit.heads import first_head
+from controller.audit.heads import first_head, gone_before
 from controller.audit.index_query import LONGEST, Page, find
 from controller.audit.index_terms import Wanted
 from controller.audit.looks import look
@@ -148,9 +148,16 @@ def show(args: argparse.Namespace) -> int:
         found = of_rounds(record, *(rounds or (now, now + 1)))
     with to_its_end(record):
         count = _print_all(found, args)
-    if not count:
-        say("there is nothing of it in the record")
+    _say_what_is_gone(record, count)
     return 0 if count else 1
+
+
+def _say_what_is_gone(record: Path, count: int) -> None:
+    gone = gone_before(record)
+    if gone:
+        say(gone if count else f"{gone}, and there is nothing of it in the others")
+    elif not count:
+        say("there is nothing of it in the record")
 
 
 def _seqs(text: str) -> tuple[int, int]:

@@ -37,10 +37,10 @@ from controller.audit.case_manifest import (
 )
 from controller.audit.disk import NoFile, opened_to_read
 from controller.audit.frames import Frame
-from controller.audit.heads import first_head, segment_of
+from controller.audit.heads import first_head, gone_before, segment_of
 from controller.audit.identity import software_name
 from controller.audit.looks import Noted, account, look
-from controller.audit.picking import Match, NothingThere, Pick, matching
+from controller.audit.picking import Match, Pick, matching, nothing_of
 from controller.audit.problems import CannotWrite, RecordProblem
 from controller.audit.proof_files import FORMAT as PROOF
 from controller.audit.proof_files import Proof, Proved
@@ -108,7 +108,8 @@ class _Making:
         self._signatures = Signatures(self._origin)
         self._notes: dict[str, str] = {}
         self._boots: dict[str, Boot] = {}
-        self._remarks: list[str] = []
+        gone = gone_before(record)
+        self._remarks: list[str] = [gone] if gone else []
         self._seqs = (0, 0)
         self._segments = (self._there[0], self._there[-1])
         self._against: Signed | None = None
@@ -161,7 +162,7 @@ class _Making:
         self._wanted = list(matching(self._record, self._pick, self._tell))
         if not self._wanted:
             todo = "name rounds or a day that the record has"
-            raise NothingThere(self._record, f"has nothing of {self._pick}", todo)
+            raise nothing_of(self._record, self._pick, todo)
         told = [one.seq for one in self._wanted if not one.signs]
         last = max(told, default=self._wanted[-1].seq)
         signed = self._witnessed_over(last) or last_signed(self._record)

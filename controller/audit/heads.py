@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from controller.audit.frames import HEAD_SIZE, MOST_BYTES, unpack
 from controller.audit.problems import Damaged, NoRecord, unreadable
@@ -12,7 +12,8 @@ from controller.audit.reading import ASK, record_of, snapshot_of
 from controller.audit.records import Record, Snapshot
 from controller.audit.segments import HEADER_SIZE, numbers, open_segment, read_header, segment_file
 
-_MOST = HEADER_SIZE + HEAD_SIZE + MOST_BYTES
+PUT_BACK: Final = "put them back from the archive"
+_MOST: Final = HEADER_SIZE + HEAD_SIZE + MOST_BYTES
 
 
 class FirstRecord(NamedTuple):
@@ -43,6 +44,13 @@ def head(record: Path, number: int) -> FirstRecord:
 def first_head(record: Path) -> FirstRecord:
     """Of the first segment that is there. NoRecord, Damaged."""
     return head(record, _there(record)[0])
+
+
+def gone_before(record: Path) -> str:
+    """Which segments the record begins without, in words; empty where it begins with the first.
+    NoRecord."""
+    first = _there(record)[0]
+    return "" if first == 1 else f"segments before {first} are not here"
 
 
 def segment_of(record: Path, seq: int) -> int:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from controller.audit.heads import PUT_BACK, gone_before
 from controller.audit.problems import RecordProblem
 from controller.audit.reading import closed, load, read_segment, record_of
 from controller.audit.records import Record
@@ -50,6 +51,14 @@ class Pick(Struct, frozen=True):
             rounds = f"round {self.first}"
             return rounds if self.first == self.last else f"rounds {self.first} to {self.last}"
         return f"gaming day {self.day}" if self.day else "all"
+
+
+def nothing_of(record: Path, pick: Pick, allowed: str) -> NothingThere:
+    """Why there is none: it may stand in segments that are gone. NoRecord."""
+    gone = gone_before(record)
+    if not gone:
+        return NothingThere(record, f"has nothing of {pick}", allowed)
+    return NothingThere(record, f"{gone}, and nothing of {pick} in the others", PUT_BACK)
 
 
 class Match(NamedTuple):

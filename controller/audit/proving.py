@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from controller.audit.forms import NoteProblem
 from controller.audit.frames import Frame
-from controller.audit.heads import first_head, segment_of
+from controller.audit.heads import PUT_BACK, first_head, gone_before, segment_of
 from controller.audit.notes import VerifierKey, parse_checkpoint, parse_note
 from controller.audit.picking import Pick, matching
 from controller.audit.problems import Damaged, RecordProblem
@@ -128,6 +128,10 @@ def seqs_of_round(record: Path, number: int, signed: Signed) -> tuple[list[int],
     found = list(matching(record, Pick(first=number, last=number)))
     seqs = [one.seq for one in found if one.seq <= signed.checkpoint.size]
     if not seqs:
+        gone = gone_before(record)
+        if gone and not found:
+            what = f"{gone}, and nothing of round {number} in the others"
+            raise CannotProve(record, what, PUT_BACK)
         what = f"nothing of round {number} is signed" if found else f"there is no round {number}"
         raise CannotProve(record, what, "name a round that was played")
     return seqs, sum(not one.signs for one in found[len(seqs) :])
