@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 
 from msgspec.structs import replace
 
+from controller.audit.asked_for import amounts_of, time_of
 from controller.audit.cli_common import Subparsers, path_of, rounds_of, say, text_of
 from controller.audit.cli_index import add_index, caught_up
 from controller.audit.ends import check_end, to_its_end
@@ -49,10 +50,17 @@ examples:
   holecard audit show run/mega-1 --seat 3 --card TH
   holecard audit show run/mega-1 --dealer Ann --kind refusal
   holecard audit show run/mega-1 --problems --round 10-90
+  holecard audit show run/mega-1 --from "2027-01-15 22:30" --to 2027-01-16T02:00:00
+  holecard audit show run/mega-1 --amount 500- --from 2027-01-15 --seat 3
+  holecard audit show run/mega-1 --amount 12.50 --kind decision
 
-Without anything the round at hand is shown. Whatever is looked for by seat, card, dealer, person,
-kind or problem is found with an index, which is made where there is none. --json prints a line of
-JSON for each record: its place, and the record as it was written.
+A day or a time is meant to its end: --to 2027-01-15 is up to midnight, all of it by UTC. Amounts
+are written as the table's last boot writes them, with the sign of its currency or without; N- is N
+and more, N-M both and what lies between. With --seat it is an amount of that seat.
+
+Without anything the round at hand is shown. Whatever is looked for by time, amount, seat, card,
+dealer, person, kind or problem is found with an index, which is made where there is none. --json
+prints a line of JSON for each record: its place, and the record as it was written.
 
 {LOOKS}
 Exit codes: 0 shown; 1 there is nothing of it, or the record is damaged: what is good of it is
@@ -92,6 +100,9 @@ def add_show(subparsers: Subparsers) -> None:
     parser.add_argument("--card", metavar="CARD", help="a card that lay face up, such as TH")
     parser.add_argument("--dealer", metavar="NAME", help="while this dealer dealt")
     parser.add_argument("--person", metavar="NAME", help="what this person did, or stood by")
+    parser.add_argument("--from", dest="since", metavar="TIME", help="from then on, by UTC")
+    parser.add_argument("--to", dest="until", metavar="TIME", help="up to then, by UTC")
+    parser.add_argument("--amount", metavar="N", help="an amount in it, or amounts N-M, or N-")
     parser.add_argument("--irregularity", metavar="NAME", help="such as misdeal or shoe_ran_out")
     parser.add_argument("--problems", action="store_true", help="what went wrong or was refused")
     parser.add_argument(
@@ -132,7 +143,7 @@ def show(args: argparse.Namespace) -> int:
     record = path_of("RECORD", args.record)
     if not 1 <= args.limit <= _MOST:
         raise UsageProblem("--limit", f"{args.limit} records", f"1 to {_MOST}")
-    wanted = _wanted(args)
+    wanted = _wanted(record, args)
     if args.seq is not None and (wanted is not None or args.round is not None):
         raise UsageProblem("--seq", "goes with nothing else", "--seq alone")
     seqs = None if args.seq is None else _seqs(args.seq)
@@ -171,13 +182,40 @@ def _seqs(text: str) -> tuple[int, int]:
     return low, high
 
 
-def _wanted(args: argparse.Namespace) -> Wanted | None:
+def _times(args: argparse.Namespace) -> tuple[int | None, int | None]:
+    since = None if args.since is None else time_of("--from", args.since)
+    until = None if args.until is None else time_of("--to", args.until, end=True)
+    if since is not None and until is not None and until < since:
+        raise UsageProblem("--to", f"{args.until!a} is before --from", "a later time")
+    return since, until
+
+
+def _money(record: Path) -> Speaks:
+    """How the last boot writes amounts. NoRecord, Damaged."""
+    (last,) = last_of(record, 1)
+    return money_of(last.opened)
+
+
+def _wanted(record: Path, args: argparse.Namespace) -> Wanted | None:
     """What is looked for beside rounds; None without anything."""
     card = None if args.card is None else parse_card(args.card, "--card")
     for name in ("dealer", "person", "irregularity"):
         text_of(f"--{name}", getattr(args, name))
     filters = {name: getattr(args, name) for name in ("seat", "dealer", "kind", "person")}
-    wanted = Wanted(card=card, irregularity=args.irregularity, problem=args.problems, **filters)
+    since, until = _times(args)
+    least, most = (None, None)
+    if args.amount is not None:
+        least, most = amounts_of("--amount", args.amount, _money(record))
+    wanted = Wanted(
+        since=since,
+        until=until,
+        card=card,
+        least=least,
+        most=most,
+        irregularity=args.irregularity,
+        problem=args.problems,
+        **filters,
+    )
     if wanted == Wanted():
         return None
     return wanted if args.round is None else replace(wanted, rounds=rounds_of(args.round))
@@ -187,6 +225,8 @@ def _asked(args: argparse.Namespace) -> str:
     """What is looked at, for the file of looks."""
     names = ("round", "seq", "kind", "seat", "card", "dealer", "person", "irregularity")
     given = [f"{name} {getattr(args, name)}" for name in names if getattr(args, name) is not None]
+    more = {"from": args.since, "to": args.until, "amount": args.amount}
+    given += [f"{name} {text}" for name, text in more.items() if text is not None]
     if args.problems:
         given.append("problems")
     return ", ".join(given) or "the round at hand"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.audit.asked_for import amount_of, time_of
 from controller.audit.index_terms import Wanted
 from controller.audit.telling import Bare
 from controller.procedure.terms import Currency
@@ -17,10 +18,8 @@ from controller.rules.problem import UsageProblem
 from controller.screens.review.filters import (
     FIELDS,
     Filters,
-    amount_of,
     filters_of,
     number_of,
-    time_of,
 )
 from tests.screens.looked_at import Browser
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from controller.audit.asked_for import amount_of, time_of
 from controller.audit.index_terms import Wanted, check
 from controller.audit.records import KINDS
 from controller.procedure.rows import EVENTS
-from controller.procedure.terms import Currency, Speaks
+from controller.procedure.terms import Speaks
 from controller.rules.cards import parse_card
 from controller.rules.problem import UsageProblem
 from controller.rules.rulings import Irregularity
@@ -39,11 +39,6 @@ BEFORE: Final = "before"
 HAPPENINGS: Final = tuple(event.__name__ for event in EVENTS if event.__name__ != "Go")
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}")
 _ROUNDS: Final = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?")
-_TIME: Final = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?Z?"
-)
-_AMOUNT: Final = re.compile(r"-?(?:\d{1,15}|\d{1,3}(?:,\d{3}){1,4})(?:\.(\d{1,6}))?")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_SEAT: Final = 1_000
 _YES: Final = "yes"
 
@@ -95,41 +90,6 @@ def rounds_of(name: str, text: str) -> tuple[int, int]:
         allowed = "N, or N-M with M not less than N"
         raise UsageProblem(name, f"{shown(text)} is no round", allowed)
     return first, last
-
-
-def time_of(name: str, text: str, *, end: bool = False) -> int:
-    """Microseconds since 1970. `end`: the last moment of what was said, be it a day or a second."""
-    found = _TIME.fullmatch(text)
-    try:
-        if found is None:
-            raise ValueError(text)
-        year, month, day, hour, minute, second = (int(one or 0) for one in found.groups()[:6])
-        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-    except ValueError:
-        allowed = "a time in UTC, such as 2027-01-15 or 2027-01-15T08:30:00"
-        raise UsageProblem(name, f"{shown(text)} is no time", allowed) from None
-    part = found[7]
-    utc: int = (moment - _EPOCH) // timedelta(microseconds=1) + int((part or "").ljust(6, "0"))
-    if not end:
-        return utc
-    if part is not None:
-        return utc + int("9" * (6 - len(part)) or 0)
-    step = 1 if found[6] else 60 if found[5] else 86_400
-    return utc + step * 1_000_000 - 1
-
-
-def amount_of(name: str, text: str, money: Speaks) -> int:
-    """As the table writes amounts, with its sign or without: 25, $12.50, 1,250."""
-    digits, bare = 0, text
-    if isinstance(money, Currency):
-        digits, bare = money.minor_digits, text.replace(money.symbol, "", 1).replace(" ", "")
-    found = _AMOUNT.fullmatch(bare)
-    if found is None or len(found[1] or "") > digits:
-        allowed = f"an amount such as {money.amount(25 * 10**digits)}"
-        raise UsageProblem(name, f"{shown(text)} is no amount", allowed)
-    whole, _, rest = bare.replace(",", "").partition(".")
-    size = int(whole.lstrip("-") + rest.ljust(digits, "0"))
-    return -size if whole.startswith("-") else size
 
 
 def _yes(name: str, text: str) -> bool:

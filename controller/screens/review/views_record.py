@@ -6,6 +6,7 @@ from typing import Final
 
 from starlette.responses import Response
 
+from controller.audit.asked_for import time_of
 from controller.audit.cli_verify import words
 from controller.audit.heads import first_head
 from controller.audit.segments import numbers
@@ -15,7 +16,7 @@ from controller.config.problems import printable
 from controller.rules.problem import UsageProblem
 from controller.screens.common.doors import NotHere, Visit
 from controller.screens.review import facts, plots
-from controller.screens.review.filters import number_of, time_of
+from controller.screens.review.filters import number_of
 from controller.screens.review.house import House, looking
 from controller.screens.review.newest import ends
 from controller.screens.review.problem_words import problem_words
