@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from controller.audit.folding import OtherProcedure, fold
 from controller.audit.heads import head
 from controller.audit.identity import identity_of, procedure_of
+from controller.audit.keys_used import as_before
 from controller.audit.log import Log
 from controller.audit.notes import SigningKey
 from controller.audit.opening import Opening
@@ -95,6 +96,7 @@ class Acceptance:
         assert last is not None
         # The boot deals what was dealt: a round that is open is gone on with by the next one.
         identity = replace(identity_of(last.table, procedure.game), conf=opened.conf)
+        identity = as_before(identity, opened)
         log = Log.begin(opening, identity, table_key, state=folded.state)
         log.close()
         return log.where.seq

@@ -9,6 +9,7 @@ from typing import Final
 
 from controller.audit import key_making, keys
 from controller.audit.keys import Role
+from controller.audit.keys_used import other_keys
 from controller.audit.opening import Opening
 from controller.audit.recorded_rounds import (
     SCRIPTS,
@@ -115,6 +116,9 @@ class _Keyring:
                     keys.load_hole_key(self._directory),
                     keys.load_surveillance_public(self._directory),
                 )
+            hole, surveillance = self._keys.hole, self._keys.surveillance
+            for words in other_keys(opening.opened(), hole, surveillance):
+                print(f"holecard: {words}", file=sys.stderr)
         return self._keys
 
     def _make_missing(self, *, begun: bool) -> None:

@@ -179,7 +179,10 @@ class Log:
         way = self._signer.way
         me = self._identity
         hashes, game = (me.sw, me.conf, me.proc, me.code), Raw(me.game)
-        opened = Opened(self.origin, me.software, *hashes, game, str(verifier), last, torn, way)
+        used = me.hole or UNSET, me.sealed_to or UNSET
+        opened = Opened(
+            self.origin, me.software, *hashes, game, str(verifier), last, torn, way, *used
+        )
         told = [Entry("tail", CONTROLLER, tail, self._round) for tail in tails]
         told += [Entry("fault", CONTROLLER, one, self._round) for one in doubt]
         opened_at = self._write([Entry("opened", CONTROLLER, opened, self._round), *told])[0].seq

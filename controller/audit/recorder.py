@@ -28,6 +28,7 @@ from controller.audit.disk import Disk
 from controller.audit.entries import entry
 from controller.audit.folding import at_rest, fold
 from controller.audit.identity import identity_of, procedure_of
+from controller.audit.keys_used import with_keys
 from controller.audit.log import Log
 from controller.audit.notes import SigningKey
 from controller.audit.opening import Opening
@@ -181,6 +182,7 @@ class Recorder:
             _check_key(opening, keys)
             folded = fold(opening, procedure)
             cursor = opening.cursor(SERIAL)
+            identity = with_keys(identity, keys.hole, keys.surveillance)
             vault = RecordingVault(self._table, keys.hole, keys.surveillance, cursor)
         except BaseException:
             opening.close()

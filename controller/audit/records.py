@@ -113,6 +113,10 @@ class Identity(Struct, frozen=True):
     code: str
     game: bytes
     """The game as this table deals it, as JSON."""
+    hole: str = ""
+    """The fingerprint of the key that hole cards are bound with; empty: it deals none."""
+    sealed_to: str = ""
+    """That of surveillance's key."""
 
     @property
     def proc(self) -> str:
@@ -188,6 +192,9 @@ class Opened(Struct, frozen=True, forbid_unknown_fields=True):
     last: int
     torn: int
     readback: Literal["direct", "cached"]
+    hole: str | UnsetType = UNSET
+    sealed_to: str | UnsetType = UNSET
+    """Fingerprints of keys; absent where earlier software wrote it."""
 
 
 class NoteData(Struct, frozen=True, forbid_unknown_fields=True):

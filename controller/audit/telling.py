@@ -150,6 +150,8 @@ def _opened(record: Record, money: Speaks) -> Iterator[str]:
     yield f"the controller starts: {opened.software}, boot {record.boot}"
     yield f"  software {opened.sw[:SHORT]}, configuration {opened.conf[:SHORT]}"
     yield f"  procedure {opened.proc[:SHORT]}, code {opened.code[:SHORT]}"
+    if opened.sealed_to:
+        yield f"  hole cards are sealed to surveillance's key {opened.sealed_to}"
     torn = f", {opened.torn} bytes behind them were set aside" if opened.torn else ""
     yield f"  it found {opened.last} records{torn}"
 

@@ -77,7 +77,7 @@ DATA = {
     "snapshot": "origin:string segment:integer chain:hex64 frontier:hex64[] opened?:object "
     "certificate?:string cursors:object state:object|null",
     "opened": "origin:string software:string sw:hex64 conf:hex64 proc:hex64 code:hex64 game:object "
-    "table_key:string last:integer torn:integer readback:readback",
+    "table_key:string last:integer torn:integer readback:readback hole?:string sealed_to?:string",
     "certificate": "note:string",
     "checkpoint": "note:string",
     "decision": "event:typed rows:string[] effects:typed[] sealed?:sealed",

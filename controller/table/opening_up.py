@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import structlog
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.clock import Clock, SystemClock
 from controller.audit.identity import identity_of
+from controller.audit.keys_used import other_keys, with_keys
 from controller.audit.log import Log
 from controller.audit.notes import SigningKey
 from controller.audit.opening import Opening
@@ -18,6 +20,8 @@ from controller.procedure.engine import Procedure
 from controller.rules.problem import UsageProblem
 from controller.table.parts import Parts
 from controller.table.recovery import Recovered, recover
+
+_log: Final = structlog.get_logger("table")
 
 MOST_BEHIND: Final = timedelta(minutes=1)
 """A clock that is a little behind the record was set while the controller was away: the record
@@ -44,13 +48,17 @@ def open_record(
             raise behind
         devices = [(one.device, one.serial) for one in parts.devices]
         found = recover(opening, procedure, devices)
+        hole, surveillance = parts.keys.hole, parts.keys.surveillance
+        identity = with_keys(identity_of(parts.name, parts.what), hole, surveillance)
+        for words in other_keys(opening.opened(), hole, surveillance):
+            _log.warning("another key", what=words)
     except BaseException:
         opening.close()
         raise
     opening.believed = None if behind is None else believed
     log = Log.begin(
         opening,
-        identity_of(parts.name, parts.what),
+        identity,
         parts.keys.table,
         state=found.last,
         clock=utc,
