@@ -101,9 +101,9 @@ def _seen(view: View, t: Tongue) -> tuple[str, Mark]:
 
 
 def _when(utc: int, now: int) -> str:
-    """The time, by UTC; the day too where it is not today."""
+    """The time, by UTC; the day where it is not today: there is room for one of them."""
     then, today = (datetime.fromtimestamp(one // 1_000_000, UTC) for one in (utc, now))
-    return f"{then:%H:%M}" if then.date() == today.date() else f"{then:%Y-%m-%d %H:%M}"
+    return f"{then:%H:%M} UTC" if then.date() == today.date() else f"{then:%Y-%m-%d}"
 
 
 def _clock(view: View, t: Tongue) -> Line:

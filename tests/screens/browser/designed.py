@@ -25,6 +25,7 @@ from controller.screens.common.sessions import Looks
 from controller.screens.console.here import Here
 from controller.screens.console.shown import console_of
 from controller.sim.games import SHOE
+from controller.table.shown import Witness
 from tests.screens.browser.page import PATIENCE, SIZES
 from tests.screens.console.shown_at import (
     DEVICES,
@@ -50,6 +51,8 @@ LOST: Final = DeviceShown("shoe", "SH-0001", "lost", "its port is gone")
 HELD: Final = DeviceShown("shoe", "SH-0001", "resuming", "", held="its log is not the one known")
 AWAY: Final = DeviceShown("shuffler", "SF-0001", "lost", "no power")
 DISK: Final = "the disk is full: nothing was written"
+NOON: Final = 1_800_014_400_000_000
+SEEN: Final = Witness(987_654, NOON - 300_000_000_000)
 SHUFFLE: Final = "2 cards missing, 0 too many"
 
 
@@ -203,6 +206,8 @@ def designed() -> tuple[Designed, ...]:
         Designed("two people sign", rule, open="act-floorruled-void"),
         Designed("the floor signs", states["confirm_card"], open="act-cardconfirmed"),
         Designed("the bank is counted", closed, open="act-tableopened"),
+        Designed("record not witnessed for days", turn, Around(witness=SEEN, utc=NOON)),
+        Designed("record never witnessed", wagers, Around(witness=Witness(0, NOON), utc=NOON)),
     ]
     return tuple(made)
 

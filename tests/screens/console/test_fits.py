@@ -11,6 +11,7 @@ from playwright.async_api import Browser, Route
 
 from controller.procedure.effects import Tell
 from controller.screens.console.shown import Console
+from controller.table.shown import Witness
 from tests.screens.browser.page import SIZES, chromium
 from tests.screens.console.shown_at import (
     LONG,
@@ -52,6 +53,8 @@ def busiest() -> Iterator[tuple[str, Console]]:
     some = found[Tell.DECIDE]
     yield "watched", console_at(some, WATCHES)
     yield "stopped", console_at(some, around=Around(stopped="no room on the disk"))
+    unseen = Around(witness=Witness(9, 1_799_900_000_000_000), utc=1_800_000_000_000_000)
+    yield "unwitnessed", console_at(some, around=unseen)
 
 
 def _on_felt(at: At) -> int:
