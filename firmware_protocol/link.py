@@ -243,11 +243,10 @@ class Link:
         """The end of every step: send what may go, and hand out what happened."""
         self._talk.pump(now)
         running = self._sessions.running
-        if running is not None and running.stuck is not None:
-            self._tell(running.stuck)
-            self._end(Ending.BEHIND, now)
-        elif running is not None and running.spent:
-            self._end(Ending.SPENT, now)
+        if running is not None and running.over is not None:
+            if running.stuck is not None:
+                self._tell(running.stuck)
+            self._end(running.over, now)
         running = self._sessions.running
         if running is not None and now >= self._renew_at(running):
             self._attempts.want(now)

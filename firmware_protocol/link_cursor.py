@@ -117,6 +117,11 @@ class Records:
         mode = ResumeMode.ADOPT if self._loose else ResumeMode.CHECK
         return Resume(self.cursor.epoch, after(self.cursor.seq), self.cursor.chain, mode)
 
+    def go_with(self, epoch: int, head: int) -> bool:
+        """Whether a ring of this name that ends there can be the one that the records are of. A
+        record is committed before it is sent: no ring ends before one that has come."""
+        return epoch == self.cursor.epoch and head >= self.next - 1
+
     def disagrees(self, reply: ResumeReply) -> bool:
         """Whether the ring's end contradicts a record that has come, kept or not."""
         known = self._chain_of(reply.head)

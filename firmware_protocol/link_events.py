@@ -31,6 +31,9 @@ class Ending(Enum):
     """Its counters are used up, and no new handshake came about in time."""
     BEHIND = "behind"
     """A record did not come although it was asked for: StuckBehind says which."""
+    OTHER_RING = "other ring"
+    """Heartbeats told of another ring than the one that was resumed, or of one that ends before a
+    record that has come. It is Held at the next RESUME, which says how it stands."""
 
 
 # --- how a session comes about, and ends ----------------------------------------------------

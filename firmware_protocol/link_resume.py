@@ -33,7 +33,7 @@ class Resuming:
     def __init__(self, records: Records) -> None:
         self._records = records
         self._adoption: Adoption | None = None
-        self._doubt = Verdict.OK  # what a record has shown; no RESUME takes it back
+        self._doubt = Verdict.OK  # what a record or heartbeat has shown; no RESUME takes it back
         self._oldest = 1
         self.held: Held | None = None
         self.taking = False
@@ -66,6 +66,12 @@ class Resuming:
         self._doubt = verdict
         oldest = self._oldest if verdict is Verdict.FORK else 1
         return self._hold(Held(verdict, record.epoch, oldest, record.seq, record.chain))
+
+    def stray(self) -> None:
+        """A heartbeat does not go with what has come. It does not say how the ring stands: the next
+        RESUME does, and holds it, whatever its verdict."""
+        self._doubt = max(self._doubt, Verdict.FORK)
+        self.taking = False
 
     def adopt(self, *, skip: bool) -> None:
         """Two people have accepted the ring as it is. ValueError when nothing is held, and when

@@ -18,7 +18,7 @@ from firmware_protocol.limits import (
     TIME_EVERY_MS,
 )
 from firmware_protocol.link_calls import Call
-from firmware_protocol.link_events import ClockRead, StuckBehind
+from firmware_protocol.link_events import ClockRead, Ending, StuckBehind
 from firmware_protocol.messages_control import TimeAnswer
 from firmware_protocol.messages_frames import HelloRsp
 from firmware_protocol.noise import Keys
@@ -64,8 +64,19 @@ class Session:
         """When TIME_ASK is due; None before RESUME was answered."""
         self.stuck: StuckBehind | None = None
         """The record that does not come: the session is to end."""
+        self.other_ring = False
+        """Its ring is not the one that was resumed: the session is to end."""
         self._missed = (0, 0)  # the record that was missed last, and since when
         self._ask_missed_at = 0
+
+    @property
+    def over(self) -> Ending | None:
+        """Why it is to end now; None: it goes on."""
+        if self.other_ring:
+            return Ending.OTHER_RING
+        if self.stuck is not None:
+            return Ending.BEHIND
+        return Ending.SPENT if self.spent else None
 
     @property
     def dead_at(self) -> int:

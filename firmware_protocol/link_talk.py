@@ -197,12 +197,14 @@ class Talk:
 
     def _beat(self, session: Session, beat: DeviceBeat, now: int) -> None:
         self._tell(Beat(beat))
-        cursor, wanted = self._records.cursor, self._records.next
-        is_there = beat.epoch == cursor.epoch and beat.head >= wanted
-        if not is_there or not self._may_come(wanted):
+        wanted = self._records.next
+        if self.resuming.taking and not self._records.go_with(beat.epoch, beat.head):
+            self.resuming.stray()
+            session.other_ring = True
+        if beat.head < wanted or not self._may_come(wanted):
             session.misses_nothing()
         elif session.misses(wanted, beat.head, now):
-            self._say(EvtNak(cursor.epoch, wanted, NakWhy.GAP), now)
+            self._say(EvtNak(beat.epoch, wanted, NakWhy.GAP), now)
 
     def _may_come(self, seq: int) -> bool:
         """Whether the device may send this record now."""

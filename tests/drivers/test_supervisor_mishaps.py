@@ -14,7 +14,7 @@ from drivers.calls import CommandUnanswered
 from drivers.device_events import DeviceEvent
 from drivers.shoe import Shoe, ShoeCardRead
 from drivers.states import State
-from firmware_protocol.enums import LockState
+from firmware_protocol.enums import LockState, Verdict
 from firmware_protocol.limits import WINDOW
 from firmware_protocol.link_events import Ending
 from firmware_protocol.link_session import BEHIND_ASK, BEHIND_END
@@ -230,6 +230,36 @@ def test_a_device_that_never_sends_again_is_found_out(tmp_path: Path, deaf: bool
             await asyncio.sleep(3 * BEHIND_END / 1_000_000)
             assert len(watched.of(told.StuckBehind)) == deaf
             same(watched, device, watched.events())
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("verdict", [Verdict.NEW_EPOCH, Verdict.FORK], ids=lambda one: one.name)
+def test_a_ring_that_changes_under_a_device_that_is_ready_is_held(
+    tmp_path: Path, verdict: Verdict
+) -> None:
+    """It sends nothing and says nothing of it: its heartbeats do."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await dealing(device, watched)
+            await asyncio.sleep(2)
+            assert watched.of(told.SessionEnded) == []
+            ring = device.stand.device.ring
+            if verdict is Verdict.NEW_EPOCH:
+                ring.epoch += 1
+            else:
+                ring.head -= 1
+                device.stand.device.records.room.acked = ring.head
+            await watched.until(S.RESUMING)
+            await until(lambda: watched.supervisor.held is not None)
+            assert [one.why for one in watched.of(told.SessionEnded)] == [Ending.OTHER_RING]
+            assert watched.of(told.Held)[-1].verdict is verdict
+            whys = [one.why for one in watched.of(told.StateChanged) if one.state is S.LOST]
+            assert whys == ["the session is over: other ring"]
+            await asyncio.sleep(10)
+            assert watched.state is S.RESUMING
+            assert len(watched.of(told.SessionEnded)) == 1
 
     simulate(main())
 

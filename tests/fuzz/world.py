@@ -23,11 +23,13 @@ from firmware_protocol.link_calls import MOST_CALLS
 from firmware_protocol.link_events import (
     Arrived,
     Defective,
+    Ending,
     Held,
     LinkEvent,
     Replied,
     Resumed,
     SessionBegan,
+    SessionEnded,
     Suspicious,
     Unanswered,
 )
@@ -331,6 +333,11 @@ class World:
     def _began(self, event: SessionBegan) -> None:
         self.counts["new keys" if event.rekeyed else "sessions"] += 1
 
+    def _ended(self, event: SessionEnded) -> None:
+        self.counts[f"ended {event.why.value}"] += 1
+        if event.why is Ending.OTHER_RING and not self.terms.tampered:
+            raise Broken("another ring was seen, and nobody was at the ring")
+
     def _answered(self, event: Replied | Unanswered) -> None:
         self.counts["answered" if isinstance(event, Replied) else "unanswered"] += 1
         command = self.calls.pop(event.command_id, None)
@@ -354,5 +361,6 @@ _HEARERS: Final[dict[type, Callable[[World, Any], None]]] = {
     Unanswered: World._answered,
     Defective: World._defective,
     SessionBegan: World._began,
+    SessionEnded: World._ended,
     Suspicious: World._suspicious,
 }
