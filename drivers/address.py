@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from drivers.port import Ears, Port
 
@@ -27,6 +28,10 @@ _SERIAL: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
 """A word of HELLO_RSP's size."""
 _ADAPTER: Final = re.compile(r"[!-~]{1,126}")
 _BACKEND: Final = re.compile(r"[a-z0-9_]+(=.+)?")
+_PLACED: Final = re.compile(
+    r"(?P<port>usb.*) \(bus (?P<bus>[0-9]{1,3}) address (?P<address>[0-9]{1,3})\)"
+)
+"""As where_exactly says it."""
 SERIAL_ALLOWED: Final = "1 to 20 letters, digits, dots, dashes and underscores"
 
 
@@ -69,7 +74,7 @@ class Address(Struct, frozen=True):
     backend: str = OWN_BACKEND
     """Of USB only: pyusb's backend, "name" or "name=argument"."""
     place: Place | None = None
-    """Of USB only, and never written by people: which one of several with the same number."""
+    """Of USB only, and in no table file: which one of several with the same number, today."""
 
     def __str__(self) -> str:
         also = "" if self.backend == OWN_BACKEND else f"+{self.backend}"
@@ -103,6 +108,15 @@ def parse(text: str) -> Address:
     if not colon or read is None:
         raise AddressProblem(f"{text!r} is no address of a port")
     return read(where)
+
+
+def parse_placed(text: str) -> Address:
+    """As parse(), and also the address of one of several with the same number, as it is listed."""
+    placed = _PLACED.fullmatch(text)
+    if placed is None:
+        return parse(text)
+    place = Place(int(placed["bus"]), int(placed["address"]))
+    return replace(parse(placed["port"]), place=place)
 
 
 def _serial(where: str) -> Address:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import sys
 from typing import Final
-
-from msgspec.structs import replace
 
 from controller.devices import cli_people as people
 from controller.devices.cli_keys import as_json, keys_place, line, mistakes, show, utc
 from controller.rules.problem import UsageProblem
 from drivers import finding
-from drivers.address import Address, Place, Transport, parse
+from drivers.address import Address, Transport, parse_placed
 from drivers.key_store import KeyProblem, KeyStore, Paired
 from drivers.pairing_port import Outcome, hold
 from firmware_protocol.enums import AlertCode, DeviceState
@@ -30,10 +27,6 @@ from firmware_protocol.pairing import (
 )
 
 EXIT_NO: Final = 1
-_PLACED: Final = re.compile(
-    r"(?P<port>usb.*) \(bus (?P<bus>[0-9]{1,3}) address (?P<address>[0-9]{1,3})\)"
-)
-"""As a USB device is listed whose number is not the only one."""
 
 
 def pair(args: argparse.Namespace) -> int:
@@ -78,12 +71,8 @@ def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) 
 def _meant(text: str) -> Address:
     """The port that is meant. Of several devices with one number none is taken by chance: one of
     them is not what it says. Which one is meant is said as `holecard devices ports` says it."""
-    placed = _PLACED.fullmatch(text)
-    if placed is not None:
-        place = Place(int(placed["bus"]), int(placed["address"]))
-        return replace(parse(placed["port"]), place=place)
-    address = parse(text)
-    if address.transport is not Transport.USB:
+    address = parse_placed(text)
+    if address.transport is not Transport.USB or address.place is not None:
         return address  # where several adapters have one number, the port is refused
     found = finding.usb_devices(address.backend)
     same = [f"{one.address}" for one in found if one.serial == address.where]

@@ -108,7 +108,7 @@ def conform(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> Plan:
-    from drivers.address import AddressProblem, parse
+    from drivers.address import AddressProblem, parse_placed
     from hil.conform.keys import Keyring
     from hil.conform.run import Plan
 
@@ -118,7 +118,7 @@ def _plan(args: argparse.Namespace) -> Plan:
     try:
         # A path may be said as it is, also one that is not absolute.
         path = Path(args.port)
-        address = parse(str(path.absolute()) if path.exists() else args.port)
+        address = parse_placed(str(path.absolute()) if path.exists() else args.port)
     except AddressProblem as problem:
         raise UsageProblem("--port", problem.what, problem.allowed) from None
     seed = secrets.randbits(32) if args.seed is None else args.seed

@@ -10,7 +10,15 @@ import pytest
 from serial.tools import list_ports
 
 from drivers import finding, serial_port, usb_port
-from drivers.address import Address, AddressProblem, Transport, open_port, parse
+from drivers.address import (
+    Address,
+    AddressProblem,
+    Place,
+    Transport,
+    open_port,
+    parse,
+    parse_placed,
+)
 from drivers.port import PortRefused
 from tests.drivers.listening import Listener
 
@@ -32,8 +40,33 @@ from tests.drivers.listening import Listener
     ],
 )
 def test_addresses(text: str, address: Address) -> None:
-    assert parse(text) == address
+    assert parse(text) == parse_placed(text) == address
     assert parse(str(address)) == address
+
+
+@pytest.mark.parametrize("backend", ["libusb1", "sim=/a b:c"])
+@pytest.mark.parametrize("place", [Place(1, 2), Place(0, 0), Place(127, 127)])
+def test_one_of_several_is_read_as_it_is_listed(backend: str, place: Place) -> None:
+    address = Address(Transport.USB, "SH-7", backend, place)
+    assert parse_placed(str(address)) == address
+    with pytest.raises(AddressProblem):
+        parse(str(address))  # what a table file says is true tomorrow too
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "usb: (bus 1 address 2)",
+        "usb:SH-7(bus 1 address 2)",
+        "usb:SH-7 (bus x address 2)",
+        "usb:SH-7 (bus 1 address 1234)",
+        "adapter:A B (bus 1 address 2)",
+        "ttyUSB0 (bus 1 address 2)",
+    ],
+)
+def test_a_place_makes_no_address_of_what_is_none(text: str) -> None:
+    with pytest.raises(AddressProblem):
+        parse_placed(text)
 
 
 @pytest.mark.parametrize(

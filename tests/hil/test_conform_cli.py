@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from controller.rules.problem import UsageProblem
-from drivers import usb_finding
+from drivers import finding, usb_finding
 from drivers.key_store import KeyStore
 from hil import by_module
 from hil.conform import cli
@@ -89,6 +89,27 @@ def test_a_station_on_the_bus(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert found["passed"] == 4
     assert found["port"] == port
     assert found["device"]["class"] == "station"
+
+
+def test_one_of_two_devices_with_one_number_is_named_as_it_is_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bus = tmp_path / "bus"
+    bus.mkdir()
+    with (
+        running("shoe", tmp_path / "one", usb=bus),
+        running("shoe", tmp_path / "two", usb=bus, breaks=("schema-wrong",)),
+    ):
+        ports = [str(one.address) for one in finding.usb_devices(f"sim={bus}")]
+        assert [port.partition(" ")[2] for port in ports] == [
+            "(bus 1 address 1)",
+            "(bus 1 address 2)",
+        ]
+        codes = [run("--profile", "shoe", "--port", port, "--only", "HE-2") for port in ports]
+        assert codes == [0, 1]  # the second one is the broken one
+        number = ports[0].partition(" ")[0]
+        with pytest.raises(UsageProblem, match="2 devices have this serial number"):
+            run("--profile", "shoe", "--port", number, "--only", "HE-2")
 
 
 def test_keys_by_hand_and_the_cable_alone(
