@@ -15,7 +15,7 @@ import usb.backend.libusb1
 import usb.core
 import usb.util
 
-from drivers.address import OWN_BACKEND, Place, is_serial
+from drivers.address import OWN_BACKEND, Address, Place, is_serial
 from drivers.port import PortRefused
 
 GROUP: Final = "holecard.usb_backends"
@@ -96,19 +96,19 @@ def present(backend: Any) -> list[Present]:
     return found
 
 
-def find(serial: str, backend: Any, place: Place | None = None) -> Unit:
-    """The unit with this serial number, its device open; or PortRefused. With a `place` the one
+def find(where: Address, backend: Any) -> Unit:
+    """The unit with this serial number, its device open; or PortRefused. With a place the one
     there, else the only one: none of several is taken for the first."""
     hidden: list[str] = []
     matching: list[Unit] = []
     for unit in _units(backend):
         try:
-            matches = unit.device.serial_number == serial
+            matches = unit.device.serial_number == where.where
         except ODD as problem:
             matches = False
             if _forbidden(problem):
                 hidden.append(str(_place(unit.device)))
-        if matches and place in (None, _place(unit.device)):
+        if matches and where.place in (None, _place(unit.device)):
             matching.append(unit)
         else:
             let_go(unit.device)
@@ -119,15 +119,15 @@ def find(serial: str, backend: Any, place: Place | None = None) -> Unit:
     if matching:
         places = ", ".join(str(_place(unit.device)) for unit in matching)
         raise PortRefused(
-            f"usb:{serial}: {len(matching)} devices have this serial number ({places}); "
+            f"{where}: {len(matching)} devices have this serial number ({places}); "
             "all but one have to be unplugged"
         )
     if hidden:
         raise PortRefused(
-            f"usb:{serial}: not among the devices that can be read; {NO_PERMISSION}: "
+            f"{where}: not among the devices that can be read; {NO_PERMISSION}: "
             + ", ".join(hidden)
         )
-    raise PortRefused(f"usb:{serial}: no such device is plugged in", absent=True)
+    raise PortRefused(f"{where}: no such device is plugged in", absent=True)
 
 
 def claim(unit: Unit, name: str) -> None:

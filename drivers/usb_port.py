@@ -52,11 +52,11 @@ async def open_usb(
     return port
 
 
-def _start(thread: threading.Thread, serial: str) -> None:
+def _start(thread: threading.Thread, where: Address) -> None:
     try:
         thread.start()
     except RuntimeError as problem:
-        raise no_thread(f"usb:{serial}", problem) from None
+        raise no_thread(str(where), problem) from None
 
 
 class UsbPort:
@@ -85,7 +85,7 @@ class UsbPort:
 
     def start(self) -> None:
         """Begin to open it, once; PortRefused if that cannot even be begun."""
-        _start(self._owner, self._serial)
+        _start(self._owner, self._where)
 
     async def opened(self) -> None:
         """Wait until the port is open, or PortRefused."""
@@ -128,7 +128,7 @@ class UsbPort:
         self._owner.join()
         self._gone.set_result(None)
         if not self._opened.done():
-            self._opened.set_exception(refused or PortRefused(f"usb:{self._serial}: closed"))
+            self._opened.set_exception(refused or PortRefused(f"{self._where}: closed"))
         elif self._why is not None and not self._closed:
             self._ears.lost(self._why)
 
@@ -159,16 +159,16 @@ class UsbPort:
         refused = None
         try:
             backend = usb_finding.load_backend(self._where.backend)
-            unit = usb_finding.find(self._serial, backend, self._where.place)
+            unit = usb_finding.find(self._where, backend)
             try:
-                usb_finding.claim(unit, f"usb:{self._serial}")
+                usb_finding.claim(unit, str(self._where))
                 self._serve(unit)
             finally:
                 usb_finding.let_go(unit.device)
         except PortRefused as problem:
             refused = problem
         except ODD as problem:
-            refused = usb_finding.refused(f"usb:{self._serial}", problem)
+            refused = usb_finding.refused(str(self._where), problem)
         finally:
             # Said last of all: whoever hears of it finds the device free.
             self._say(self._over, refused)
@@ -177,7 +177,7 @@ class UsbPort:
         writer = threading.Thread(
             target=self._write_on, args=(unit,), name=f"usb {self._serial} out", daemon=True
         )
-        _start(writer, self._serial)
+        _start(writer, self._where)
         self._say(self._is_open)
         try:
             self._read_on(unit)

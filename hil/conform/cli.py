@@ -113,6 +113,8 @@ def _plan(args: argparse.Namespace) -> Plan:
     from hil.conform.run import Plan
 
     items = chosen(args.profile, args.only)
+    if not args.port:  # which is the path of the folder that one is in
+        raise UsageProblem("--port", "is empty", "an address of a port")
     if args.junit is not None:
         _check_target(args.junit, args)
     try:

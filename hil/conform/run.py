@@ -49,7 +49,8 @@ async def run(plan: Plan, operator: Operator, tell: Callable[[Outcome], None] | 
     try:
         await wire.open()
     except PortRefused as refused:
-        raise UsageProblem("--port", f"{plan.port}: {refused}", "a port that is free") from None
+        # It names its port by itself.
+        raise UsageProblem("--port", str(refused), "a port that is there and free") from None
     bench = Bench(
         wire,
         plan.profile,

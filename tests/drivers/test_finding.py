@@ -18,6 +18,7 @@ from drivers.address import Address, Transport, open_port
 from drivers.finding import Found
 from drivers.locating import Search, Wanted
 from drivers.port import PortRefused
+from drivers.usb_finding import Unit
 from firmware_protocol.enums import DeviceClass
 from tests.drivers.fake_usb import FakeDevice, failure, plugged
 from tests.drivers.listening import Listener
@@ -30,6 +31,10 @@ def port(path: str, number: str | None, *, maker: str = "FTDI", model: str = "Ca
     return SimpleNamespace(
         device=path, serial_number=number, manufacturer=maker, product=model, subsystem="usb"
     )
+
+
+def unit_of(serial: str) -> Unit:
+    return usb_finding.find(Address(Transport.USB, serial, NAME), usb_finding.load_backend(NAME))
 
 
 @pytest.fixture
@@ -106,7 +111,7 @@ def test_a_bus_that_cannot_be_looked_at(
     with pytest.raises(PortRefused, match="the USB bus cannot be looked at"):
         finding.usb_devices(NAME)
     with pytest.raises(PortRefused, match="the USB bus cannot be looked at"):
-        usb_finding.find("SH-1", usb_finding.load_backend(NAME))
+        unit_of("SH-1")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +125,7 @@ def test_a_usb_device_that_goes_or_is_odd_hides_no_other(
 ) -> None:
     bus[0].fails[function] = problem
     assert "SH-1" in [one.serial for one in finding.usb_devices(NAME)]
-    unit = usb_finding.find("SH-1", usb_finding.load_backend(NAME))
+    unit = unit_of("SH-1")
     assert unit.device.serial_number == "SH-1"
     usb_finding.let_go(unit.device)
 
@@ -128,7 +133,7 @@ def test_a_usb_device_that_goes_or_is_odd_hides_no_other(
 def test_a_number_that_is_no_text_is_no_question_of_permission(bus: list[FakeDevice]) -> None:
     bus[0].raw_texts[3] = b"\x00\xd8"  # half of a character
     with pytest.raises(PortRefused) as caught:
-        usb_finding.find("SH-9", usb_finding.load_backend(NAME))
+        unit_of("SH-9")
     assert caught.value.absent
 
 

@@ -62,7 +62,9 @@ def refused(address: Address, threads: int) -> PortRefused:
 @pytest.mark.parametrize("threads", [0, 1], ids=["for its owner", "for its writer"])
 def test_a_usb_port_needs_two(device: FakeDevice, threads: int) -> None:
     why = refused(parse("usb+fake=bus:SH-1"), threads)
-    assert str(why) == "usb:SH-1: the machine is short of threads (can't start new thread)"
+    assert str(why) == (
+        "usb+fake=bus:SH-1: the machine is short of threads (can't start new thread)"
+    )
     assert not why.absent
     # What was open for it is closed, and it can be had when there are threads again.
     assert device.did["open_device"] == device.did["close_device"] == threads

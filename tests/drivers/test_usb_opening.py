@@ -10,7 +10,7 @@ import pytest
 import usb.backend.libusb1
 
 from drivers import usb_finding
-from drivers.address import Place
+from drivers.address import Address, Place, Transport
 from drivers.finding import usb_devices
 from drivers.port import Port, PortRefused
 from drivers.usb_port import open_usb
@@ -29,10 +29,10 @@ def usb_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("usb")]
 
 
-def refusal(serial: str = "SH-1", backend: str = NAME) -> PortRefused:
+def refusal(serial: str = "SH-1", backend: str = NAME, place: Place | None = None) -> PortRefused:
     async def run() -> PortRefused:
         with pytest.raises(PortRefused) as caught:
-            await open_usb(serial, Listener(), backend=backend)
+            await open_usb(serial, Listener(), backend=backend, place=place)
         return caught.value
 
     return asyncio.run(run())
@@ -42,7 +42,7 @@ def test_a_device_that_is_not_there(device: FakeDevice) -> None:
     for serial in ("SH-9", "SH-2"):  # SH-2 is of another class
         gone = refusal(serial)
         assert gone.absent
-        assert str(gone) == f"usb:{serial}: no such device is plugged in"
+        assert str(gone) == f"usb+{NAME}:{serial}: no such device is plugged in"
 
 
 def test_none_of_several_is_taken_for_the_first() -> None:
@@ -50,8 +50,8 @@ def test_none_of_several_is_taken_for_the_first() -> None:
     with plugged("bus", device, FakeDevice("SH-1"), FakeDevice("SH-0")) as bus:
         why = refusal()
         assert str(why) == (
-            "usb:SH-1: 2 devices have this serial number (bus 1 address 1, bus 1 address 2); "
-            "all but one have to be unplugged"
+            f"usb+{NAME}:SH-1: 2 devices have this serial number "
+            "(bus 1 address 1, bus 1 address 2); all but one have to be unplugged"
         )
         assert not why.absent
         assert [one.did["claim_interface"] for one in bus] == [0, 0, 0]
@@ -65,6 +65,22 @@ def test_none_of_several_is_taken_for_the_first() -> None:
 
         asyncio.run(run())
         assert device.did["claim_interface"] == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "number", "words"),
+    [
+        (Place(1, 9), errno.EBUSY, "no such device is plugged in"),
+        (Place(1, 2), errno.EBUSY, "it is in use by another program"),
+        (None, errno.EBUSY, "it is in use by another program"),
+    ],
+)
+def test_a_refusal_names_the_port_as_it_was_asked_for(
+    device: FakeDevice, place: Place | None, number: int, words: str
+) -> None:
+    device.fails["claim_interface"] = failure(number)
+    address = Address(Transport.USB, "SH-1", NAME, place)
+    assert str(refusal(place=place)) == f"{address}: {words}"
 
 
 def test_a_later_plug_in_is_found() -> None:
@@ -141,9 +157,9 @@ def test_an_opening_that_is_given_up(device: FakeDevice, monkeypatch: pytest.Mon
     held = threading.Event()
     find = usb_finding.find
 
-    def slow(serial: str, backend: object, place: Place | None) -> usb_finding.Unit:
+    def slow(where: Address, backend: object) -> usb_finding.Unit:
         assert held.wait(PATIENCE)
-        return find(serial, backend, place)
+        return find(where, backend)
 
     monkeypatch.setattr(usb_finding, "find", slow)
 

@@ -236,7 +236,17 @@ def test_what_answers_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixtur
         (("--junit", "{place}/keys/host.json", "--keys", "{place}/keys"), "--junit", "the keys"),
         (("--control", "{place}/absent"), "--control", "a simulated device that runs"),
         (("--control", "{place}/absent", "--ask"), "--ask", "--control or --ask"),
-        ((), "--port", "there is no such port"),
+        (("--port", ""), "--port", "--port: is empty; allowed: an address of a port"),
+        (
+            (),
+            "--port",
+            "--port: /dev/null-port: there is no such port; allowed: a port that is there and free",
+        ),
+        (
+            ("--port", "usb+sim={place}:SH-9"),
+            "--port",
+            "--port: usb+sim={place}:SH-9: no such device is plugged in; allowed: a port that is",
+        ),
     ],
 )
 def test_wrong_arguments(
@@ -255,7 +265,7 @@ def test_wrong_arguments(
     with pytest.raises(UsageProblem) as problem:
         run("--profile", "shoe", "--port", "/dev/null-port", *given)
     assert where in problem.value.where
-    assert words in str(problem.value)
+    assert words.format(place=tmp_path) in str(problem.value)
     assert contents(tmp_path) == before
 
 
