@@ -39,6 +39,7 @@ MODELS: Final = {
 _KEY_SIZE: Final = 32
 _SERIAL: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
 SERIALS: Final = "1 to 20 of A-Z a-z 0-9 . _ -"
+_AS_MADE: Final = "what was written when the device was made"
 _TEXT: Final = re.compile(r"[!-~](?:[ -~]{0,14}[!-~])?")
 
 
@@ -107,7 +108,7 @@ def create(
     if device_class not in MODELS:
         raise PlaceProblem(folder, f"{device_class.name} is no class of a device", _names())
     if place.identity.exists():
-        raise PlaceProblem(folder, "holds a device already", "an empty folder is allowed")
+        raise PlaceProblem(folder, "holds a device already", "an empty folder")
     identity = Identity(
         device_class=device_class,
         maker=maker,
@@ -123,7 +124,7 @@ def create(
     try:
         save(folder, identity, once=True)
     except FileExistsError:  # somebody else has just made one
-        raise PlaceProblem(folder, "holds a device already", "an empty folder is allowed") from None
+        raise PlaceProblem(folder, "holds a device already", "an empty folder") from None
     except OSError:
         unmake(made)
         raise
@@ -151,7 +152,7 @@ def load(folder: Path) -> Identity:
     path = Place(folder).identity
     data = read_whole(path)
     if not data:
-        raise PlaceProblem(path, "is not there or empty", "identity.create makes a device")
+        raise PlaceProblem(path, "is not there or empty", _AS_MADE)
     try:
         file = msgspec.toml.decode(data, type=_File)
         identity = Identity(
@@ -165,7 +166,7 @@ def load(folder: Path) -> Identity:
             capacity=file.ring,
         )
     except (msgspec.DecodeError, ProtocolError, ValueError) as problem:
-        raise PlaceProblem(path, str(problem), "as identity.create writes it is allowed") from None
+        raise PlaceProblem(path, str(problem), _AS_MADE) from None
     _check(identity, path)
     return identity
 
@@ -180,17 +181,15 @@ def _check(identity: Identity, path: Path) -> None:
         if not _TEXT.fullmatch(value):
             raise PlaceProblem(path, f"{name} {value!r}", "1 to 16 printable ASCII characters")
     if not is_serial(identity.serial):
-        raise PlaceProblem(path, f"serial {identity.serial!r}", f"{SERIALS} are allowed")
+        raise PlaceProblem(path, f"serial {identity.serial!r}", SERIALS)
     if len(identity.key) != _KEY_SIZE:
-        raise PlaceProblem(path, f"key of {len(identity.key)} bytes", f"{_KEY_SIZE} are allowed")
+        raise PlaceProblem(path, f"key of {len(identity.key)} bytes", f"{_KEY_SIZE} bytes")
     if not RING_LEAST <= identity.capacity <= 0xFFFF:
-        raise PlaceProblem(
-            path, f"ring of {identity.capacity} records", f"{RING_LEAST} to 65535 are allowed"
-        )
+        raise PlaceProblem(path, f"ring of {identity.capacity} records", f"{RING_LEAST} to 65535")
 
 
 def _names() -> str:
-    return "allowed: " + ", ".join(one.name.lower() for one in MODELS)
+    return ", ".join(one.name.lower() for one in MODELS)
 
 
 # --- the paired host ------------------------------------------------------------------------
@@ -207,7 +206,7 @@ def paired_host(folder: Path) -> bytes | None:
     except ValueError:
         key = b""
     if len(key) != _KEY_SIZE:
-        raise PlaceProblem(path, "holds no public key", "64 hexadecimal digits are allowed")
+        raise PlaceProblem(path, "holds no public key", "64 hexadecimal digits")
     return key
 
 
@@ -216,5 +215,5 @@ def pair_directly(folder: Path, host_public_key: bytes) -> None:
     A device that runs sees it at the next HELLO."""
     path = Place(folder).host
     if len(host_public_key) != _KEY_SIZE:
-        raise PlaceProblem(path, f"key of {len(host_public_key)} bytes", "32 are allowed")
+        raise PlaceProblem(path, f"key of {len(host_public_key)} bytes", "32 bytes")
     write_whole(path, host_public_key.hex().encode() + b"\n", sync=True)

@@ -39,7 +39,7 @@ class Kept:
         try:
             return int(text)
         except ValueError:
-            raise PlaceProblem(path, "holds no number", "decimal digits are allowed") from None
+            raise PlaceProblem(path, "holds no number", "decimal digits") from None
 
     def set_number(self, name: str, number: int) -> None:
         write_whole(self._path(name, ".number"), b"%d\n" % number, sync=self._sync)

@@ -18,7 +18,7 @@ class PlaceProblem(Exception):
     """What lies in a device's folder cannot be used: where, what, and what is allowed."""
 
     def __init__(self, where: Path | str, what: str, allowed: str) -> None:
-        super().__init__(f"{where}: {what}; {allowed}")
+        super().__init__(f"{where}: {what}; allowed: {allowed}")
         self.where = str(where)
         self.what = what
         self.allowed = allowed

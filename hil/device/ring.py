@@ -68,9 +68,7 @@ class Ring:
         epoch, capacity = _read_header(path, data)
         slots = [data[at : at + SLOT] for at in range(_START, len(data), SLOT)]
         if len(slots) != capacity or len(slots[-1]) != SLOT:
-            raise PlaceProblem(
-                path, f"has {len(data)} bytes", f"{_START + SLOT * capacity} are allowed"
-            )
+            raise PlaceProblem(path, f"has {len(data)} bytes", f"{_START + SLOT * capacity} bytes")
         ring = cls(path, epoch, slots, sync=sync)
         ring._find(fits)
         return ring
@@ -122,7 +120,7 @@ class Ring:
         lap_before = self.head + 1 - self.capacity
         self.torn = last != _BLANK and lap_before not in whole
         if not self.head and any(slot != _BLANK for slot in self._slots[1:]):
-            raise PlaceProblem(self.path, "holds no whole record", "a new ring is allowed")
+            raise PlaceProblem(self.path, "holds no whole record", "a new ring")
         self.oldest = self._find_oldest(whole, fits)
 
     def _candidates(self) -> dict[int, bytes]:
@@ -164,7 +162,7 @@ class Ring:
 
 
 def _read_header(path: Path, data: bytes) -> tuple[int, int]:
-    allowed = "a ring that a device of this kind made is allowed"
+    allowed = "a ring that a device of this kind made"
     if len(data) < _START or not data.startswith(_MAGIC):
         raise PlaceProblem(path, "is no ring", allowed)
     header, crc = data[: _HEADER.size], data[_HEADER.size : _START]

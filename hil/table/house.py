@@ -119,9 +119,8 @@ class House:
         try:
             self._make()
         except (KeyProblem, PlaceProblem) as problem:
-            raise UsageProblem(
-                str(problem), "no house can be made there", "an empty folder"
-            ) from None
+            what = f"{problem.what}: no house can be made there"
+            raise UsageProblem(problem.where, what, "an empty folder") from None
         except OSError as problem:
             what = f"cannot be written: {problem.strerror}"
             raise UsageProblem(str(self.folder), what, "a folder of yours") from None

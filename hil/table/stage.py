@@ -102,6 +102,11 @@ class Stage:
         fresh.replace(file)
 
 
+def _unusable(where: str, why: str = "") -> UsageProblem:
+    what = f"{why}no device can be simulated there"
+    return UsageProblem(where, what, "a folder that nobody else uses")
+
+
 @asynccontextmanager
 async def staged(
     folder: Path,
@@ -122,9 +127,10 @@ async def staged(
                 lives[device.serial] = await stack.enter_async_context(
                     _plugged(house, device, gap_ms)
                 )
-            except (PlaceProblem, LinkTaken, PathTaken) as problem:
-                what = "no device can be simulated there"
-                raise UsageProblem(str(problem), what, "a folder that nobody else uses") from None
+            except PlaceProblem as problem:
+                raise _unusable(problem.where, f"{problem.what}: ") from None
+            except (LinkTaken, PathTaken) as problem:
+                raise _unusable(str(problem)) from None
         control = house.folder / "control.sock"
         if len(os.fsencode(control)) > _LONGEST_SOCKET:
             short = stack.enter_context(tempfile.TemporaryDirectory(prefix="holecard-"))

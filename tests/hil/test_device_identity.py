@@ -25,7 +25,7 @@ def test_a_device_is_made_once_and_is_the_same_ever_after(tmp_path: Path) -> Non
     assert place.stat().st_mode & 0o777 == 0o700
     assert (place / "identity.toml").stat().st_mode & 0o777 == 0o600
     assert made.key.hex() not in repr(made)
-    with pytest.raises(PlaceProblem, match="holds a device already"):
+    with pytest.raises(PlaceProblem, match=r"holds a device already; allowed: an empty folder$"):
         identity.create(place, DeviceClass.SHOE, "SH-0002")
 
 
@@ -62,8 +62,9 @@ def test_what_cannot_be_a_device_is_refused(
     tmp_path: Path, arguments: dict[str, object], what: str
 ) -> None:
     fields: dict[str, object] = {"device_class": DeviceClass.SHOE, "serial": "S"} | arguments
-    with pytest.raises(PlaceProblem, match=what):
+    with pytest.raises(PlaceProblem, match=what) as problem:
         identity.create(tmp_path / "device", **fields)  # type: ignore[arg-type]
+    assert_said_once(problem.value)
     assert not (tmp_path / "device").exists()
 
 
@@ -87,11 +88,20 @@ def test_a_spoilt_identity_is_named(tmp_path: Path, old: str, new: str, what: st
     with pytest.raises(PlaceProblem, match=what) as problem:
         identity.load(tmp_path)
     assert str(path) in str(problem.value)
+    assert_said_once(problem.value)
+
+
+def assert_said_once(problem: PlaceProblem) -> None:
+    """As a person reads it: where, what, and once what is allowed, in words of no program."""
+    assert str(problem) == f"{problem.where}: {problem.what}; allowed: {problem.allowed}"
+    assert "allowed" not in problem.what + problem.allowed
+    assert "identity.create" not in str(problem)
 
 
 def test_no_device_is_named_too(tmp_path: Path) -> None:
-    with pytest.raises(PlaceProblem, match="is not there"):
+    with pytest.raises(PlaceProblem, match="is not there") as problem:
         identity.load(tmp_path)
+    assert_said_once(problem.value)
 
 
 def test_the_bench_way_to_pair(tmp_path: Path) -> None:
@@ -99,10 +109,10 @@ def test_the_bench_way_to_pair(tmp_path: Path) -> None:
     identity.pair_directly(tmp_path, bytes(range(32)))
     assert identity.paired_host(tmp_path) == bytes(range(32))
     assert (tmp_path / "host").stat().st_mode & 0o777 == 0o600
-    with pytest.raises(PlaceProblem, match="32 are allowed"):
+    with pytest.raises(PlaceProblem, match=r"allowed: 32 bytes$"):
         identity.pair_directly(tmp_path, bytes(31))
     (tmp_path / "host").write_text("no key\n")
-    with pytest.raises(PlaceProblem, match="64 hexadecimal digits"):
+    with pytest.raises(PlaceProblem, match=r"allowed: 64 hexadecimal digits$"):
         identity.paired_host(tmp_path)
 
 
@@ -122,5 +132,5 @@ def test_things_are_kept(tmp_path: Path, sync: bool) -> None:
         with pytest.raises(ValueError, match="is no name"):
             kept.keep(name, b"")
     (tmp_path / "kept" / "loading.number").write_text("many")
-    with pytest.raises(PlaceProblem, match="holds no number"):
+    with pytest.raises(PlaceProblem, match=r"holds no number; allowed: decimal digits$"):
         kept.last_number("loading")

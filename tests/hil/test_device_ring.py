@@ -149,4 +149,4 @@ def test_a_damaged_or_foreign_file_is_named(tmp_path: Path, spoil: object, what:
     with pytest.raises(PlaceProblem, match=what) as problem:
         opened(ring)
     assert problem.value.where == str(ring.path)
-    assert "allowed" in problem.value.allowed
+    assert "allowed" not in problem.value.what + problem.value.allowed

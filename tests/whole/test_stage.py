@@ -21,7 +21,7 @@ from controller.table.serving import parts_of
 from hil.api_client import Api
 from hil.table.daemon import DidNotServe
 from hil.table.demo import TABLES
-from hil.table.house import FEW, SEVEN, House
+from hil.table.house import FEW, SEVEN, SHOE, House
 from hil.table.stage import staged
 from hil.table.table_file import Deals, example, scripted, table_text, toml
 from tests.table.scripted import scripts
@@ -75,6 +75,31 @@ def test_an_example_is_dealt_as_it_stands_in_its_file(table: str, tmp_path: Path
 
 
 # --- houses -----------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_used_says_once_what_is_allowed(tmp_path: Path) -> None:
+    house = House(tmp_path, (SHOE,), people=())
+    house.make()
+    place = house.place(SHOE)
+    (place / "ring").write_bytes(b"no ring")
+
+    async def at_a_stage() -> None:
+        async with staged(tmp_path, (SHOE,), people=()):
+            pytest.fail("its ring is none")
+
+    with pytest.raises(UsageProblem) as caught:
+        asyncio.run(at_a_stage())
+    assert str(caught.value) == (
+        f"{place / 'ring'}: is no ring: no device can be simulated there; "
+        "allowed: a folder that nobody else uses"
+    )
+    (place / "identity.toml").write_bytes(b"")
+    with pytest.raises(UsageProblem) as caught:
+        house.make()
+    assert str(caught.value) == (
+        f"{place / 'identity.toml'}: is not there or empty: no house can be made there; "
+        "allowed: an empty folder"
+    )
 
 
 def test_a_house_is_made_once_and_can_be_served(tmp_path: Path) -> None:
