@@ -53,6 +53,11 @@ class Place(Struct, frozen=True):
     def mechanism(self) -> Path:
         return self.folder / "mechanism"
 
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """Whatever a device has there."""
+        return self.identity, self.host, self.ring, self.ring_copy, self.kept, self.mechanism
+
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:

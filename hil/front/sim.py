@@ -34,7 +34,8 @@ from hil.front.stand import Stand
 from hil.front.usb_bus import UsbDevice
 from hil.front.usb_words import Status
 
-_LOCK: Final = "in-use"
+LOCK: Final = "in-use"
+"""The file of sole()."""
 _MECHANISMS: Final[dict[DeviceClass, Callable[..., Mechanism]]] = {
     DeviceClass.SHOE: Shoe,
     DeviceClass.SHUFFLER: Shuffler,
@@ -74,7 +75,7 @@ class Setup(Struct, frozen=True, kw_only=True):
 @contextmanager
 def sole(place: Path) -> Iterator[None]:
     """Nobody else runs the device in this folder meanwhile: PlaceProblem if somebody does."""
-    file = place / _LOCK
+    file = place / LOCK
     lock = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         try:

@@ -22,6 +22,7 @@ from hil.device.breaks import BREAKS, BY_NAME
 from hil.device.parts import Answer
 from hil.device.place import PlaceProblem
 from hil.front import sim_hand
+from hil.front.sim_places import look_at_folders, others
 from hil.front.usb_words import Status
 
 if TYPE_CHECKING:
@@ -114,8 +115,7 @@ def _add_device(commands: argparse._SubParsersAction[argparse.ArgumentParser], n
     one.add_argument(
         "--gone",
         choices=tuple(_GONE),
-        default="ENODEV",
-        help="what a USB read that waits gets when the cable is pulled",
+        help="with --usb: what a read that waits gets when the cable is pulled; ENODEV",
     )
     one.add_argument("--control", metavar="SOCKET", help="DIR/control")
     one.add_argument(
@@ -167,7 +167,7 @@ def _run(args: argparse.Namespace) -> int:
         _say(args, setup, told)
 
     try:
-        _look_at_folders(args, setup)
+        look_at_folders(setup)
         _settle(args, setup)
         with sim.sole(setup.place):
             _own(args, setup)
@@ -205,6 +205,8 @@ def _setup(args: argparse.Namespace) -> sim.Setup:
             raise UsageProblem(f"--{option}", "is empty", "a path")
     if args.usb is not None and args.port is not None:
         raise UsageProblem("--usb", "a device has one cable", "--port or --usb")
+    if args.gone is not None and args.usb is None:
+        raise UsageProblem("--gone", "a serial port has no such reads", "--gone with --usb")
     place = Path(args.dir)
     return sim.Setup(
         device_class=CLASSES[args.device],
@@ -212,30 +214,12 @@ def _setup(args: argparse.Namespace) -> sim.Setup:
         control=Path(args.control or place / "control"),
         port=None if args.usb is not None else Path(args.port or place / "port"),
         usb=None if args.usb is None else Path(args.usb),
-        gone=_GONE[args.gone],
+        gone=_GONE[args.gone or "ENODEV"],
         breaks=_breaks(args),
         seats=_seats(args),
         seed=args.seed,
         sync=not args.no_sync,
     )
-
-
-def _look_at_folders(args: argparse.Namespace, setup: sim.Setup) -> None:
-    from hil.front import pty_port, unix_paths
-
-    for option, folder in (("--dir", setup.place), ("--usb", setup.usb)):
-        if folder is not None and folder.exists() and not folder.is_dir():
-            raise UsageProblem(option, f"{folder} is no folder", "a folder, or a name that is free")
-    for option, path in (("--port", setup.port), ("--control", setup.control)):
-        if path is None:
-            continue
-        if path.parent != setup.place and not path.parent.is_dir():
-            what = f"there is no folder {path.parent}"
-            raise UsageProblem(option, what, "a name in a folder that is there")
-    # What others have put there stays, and no device is made in vain.
-    unix_paths.look(setup.control)
-    if setup.port is not None:
-        pty_port.look(setup.port)
 
 
 def _breaks(args: argparse.Namespace) -> tuple[str, ...]:
@@ -266,6 +250,9 @@ def _settle(args: argparse.Namespace, setup: sim.Setup) -> None:
         return
     if not args.create:
         raise UsageProblem(f"--dir {place}", "no device lives there", "--create makes one")
+    for name in others(setup):
+        what = f"holds {shown(Path(name))}, which is nothing of a device's"
+        raise UsageProblem(f"--dir {place}", what, "an empty folder, or a name that is free")
     _key(args.paired_with)
     serial = _SERIALS[args.device] if args.serial is None else args.serial
     identity.create(place, setup.device_class, serial, rng=setup.random("maker"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shlex
@@ -18,6 +19,7 @@ import pytest
 from controller.cli import main
 from controller.rules.problem import UsageProblem
 from drivers.address import Transport, parse
+from drivers.key_store import KeyStore
 from firmware_protocol.enums import DeviceClass
 from hil.device import identity
 from hil.device.hands import Describe, Plug
@@ -25,6 +27,7 @@ from hil.device.place import PlaceProblem
 from hil.front import pty_port, sim_cli, unix_paths
 from hil.front.control import Control
 from hil.front.running import DidNotRun, running
+from hil.front.sim import Setup
 from tests.hil.test_front_sim import left_in, run
 
 PATIENCE = 30.0
@@ -45,6 +48,38 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("shoe", "--dir", "{}/n", "--create", "--control", "{}/a-link"), "is there and is no socket"),
     (("shoe", "--dir", "{}/n", "--create", "--control", "{}/gone"), "is there and is no socket"),
     (("shoe", "--dir", "{}/n", "--create", "--port", "{}/mine"), "--port: .* is no symlink"),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--port", "{}/p", "--control", "{}/p"),
+        "--control: [^:]*/p is what --port names; allowed: another path$",
+    ),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--port", "{}/here/../p", "--control", "{}/p"),
+        "--control: [^:]*/p is what --port names; allowed: another path$",
+    ),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--control", "{}/n/port"),
+        "--control: [^:]*/n/port is what --port names; allowed: another path$",
+    ),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--port", "{}/n/control"),
+        "--control: [^:]*/n/control is what --port names; allowed: another path$",
+    ),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--port", "{}/n"),
+        "--port: [^:]*/n is what --dir names; allowed: another path$",
+    ),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--usb", "{}/b", "--control", "{}/b"),
+        "--control: [^:]*/b is what --usb names; allowed: another path$",
+    ),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--gone", "EIO"),
+        "--gone: a serial port has no such reads; allowed: --gone with --usb$",
+    ),
+    (
+        ("shoe", "--dir", "{}/keys", "--create"),
+        "--dir [^:]*/keys: holds host.json, which is nothing of a device's; allowed: an empty ",
+    ),
     (
         ("shoe", "--dir", "{}/" + "x" * 300, "--create"),
         "xxx: File name too long; allowed: a folder",
@@ -72,6 +107,8 @@ def test_what_is_typed_wrong_is_told_and_nothing_is_made(
 ) -> None:
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")  # where what is empty would be taken for
+    (tmp_path / "here").mkdir()
+    KeyStore.create(tmp_path / "keys")
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "a-link").symlink_to(tmp_path / "mine")
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
@@ -96,6 +133,28 @@ def test_a_device_that_runs_is_not_paired_by_one_that_may_not(tmp_path: Path) ->
             pytest.fail("it runs")
         assert identity.paired_host(place) == bytes(range(32))
         assert sim.control.do(Describe())["host"] is not None
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        (),
+        ("in-use", "host", "ring", "ring.saved", "ring.new", "kept", "mechanism"),
+        ("identity.toml.4711.new", "control", ".control.12", "port", "port-2", ".port-2.12"),
+    ],
+)
+def test_a_device_is_made_in_an_empty_folder_and_where_one_was(
+    tmp_path: Path, left: tuple[str, ...]
+) -> None:
+    for name in left:
+        (tmp_path / name).touch()
+    parsed = argparse.Namespace(device="shoe", serial=None, create=True, paired_with=None)
+    setup = Setup(device_class=DeviceClass.SHOE, place=tmp_path, control=tmp_path / "control")
+    sim_cli._settle(parsed, setup)
+    assert identity.load(tmp_path).serial == "SH-0001"
+    # Whoever has made it there may keep other things beside it.
+    (tmp_path / "notes").touch()
+    sim_cli._settle(parsed, setup)
 
 
 def test_of_two_that_make_a_device_in_one_folder_one_does(
