@@ -9,7 +9,6 @@ from typing import Final
 
 from controller.audit import key_making, keys
 from controller.audit.keys import Role
-from controller.audit.keys_used import other_keys
 from controller.audit.opening import Opening
 from controller.audit.recorded_rounds import (
     SCRIPTS,
@@ -85,6 +84,7 @@ def _record(args: argparse.Namespace, place: Path) -> int:
 
     keyring = _Keyring(place, args.keys)
     recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE)
+    recorder.tell = _say
 
     def played(scripted: ScriptRound, watch: Watch | None, procedure: Procedure) -> RoundResult:
         return play_recorded(recorder, scripted, watch, procedure)
@@ -96,6 +96,10 @@ def _record(args: argparse.Namespace, place: Path) -> int:
         if recorder.seq:
             words = f"{printable(place)}: recorded, the last record is {recorder.seq}"
             print(f"holecard: {words}", file=sys.stderr)
+
+
+def _say(words: str) -> None:
+    print(f"holecard: {words}", file=sys.stderr)
 
 
 class _Keyring:
@@ -116,9 +120,6 @@ class _Keyring:
                     keys.load_hole_key(self._directory),
                     keys.load_surveillance_public(self._directory),
                 )
-            hole, surveillance = self._keys.hole, self._keys.surveillance
-            for words in other_keys(opening.opened(), hole, surveillance):
-                print(f"holecard: {words}", file=sys.stderr)
         return self._keys
 
     def _make_missing(self, *, begun: bool) -> None:

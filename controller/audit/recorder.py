@@ -28,7 +28,7 @@ from controller.audit.disk import Disk
 from controller.audit.entries import entry
 from controller.audit.folding import at_rest, fold
 from controller.audit.identity import identity_of, procedure_of
-from controller.audit.keys_used import with_keys
+from controller.audit.keys_used import other_keys, with_keys
 from controller.audit.log import Log
 from controller.audit.notes import SigningKey
 from controller.audit.opening import Opening
@@ -107,6 +107,8 @@ class Recorder:
         self._keyring = keyring
         self._size, self._disk, self._clock = size, disk, clock
         self._most_waiting = together
+        self.tell: Callable[[str], None] = lambda words: None
+        """Told of keys that are others than before."""
         self._waiting: list[Entry] = []
         self._bytes = 0
         self._sign = False
@@ -182,6 +184,8 @@ class Recorder:
             _check_key(opening, keys)
             folded = fold(opening, procedure)
             cursor = opening.cursor(SERIAL)
+            for words in other_keys(opening.opened(), keys.hole, keys.surveillance):
+                self.tell(words)
             identity = with_keys(identity, keys.hole, keys.surveillance)
             vault = RecordingVault(self._table, keys.hole, keys.surveillance, cursor)
         except BaseException:
