@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from drivers.address import Address, open_port
+from drivers.address import Address, Place, open_port
 from drivers.clock import monotonic_us
+from drivers.finding import ask
 from drivers.port import Port, PortLost, PortRefused
 from hil.device.parts import Peer
 
@@ -113,6 +116,8 @@ class PortWire:
 
     def __init__(self, address: Address) -> None:
         self._address = address
+        self._beside: set[Place] | None = None
+        """Where others with its number were at first, if it was told by its place."""
         self._port: Port | None = None
         self._pieces: deque[Piece] = deque()
         self._waiting = 0
@@ -122,6 +127,8 @@ class PortWire:
     async def open(self) -> None:
         """Open the port, or PortRefused."""
         self._lost = None
+        if self._address.place is not None and self._beside is None:
+            self._beside = await ask(_places, self._address) - {self._address.place}
         self._port = await open_port(self._address, self)
 
     def heard(self, data: bytes) -> None:
@@ -187,11 +194,21 @@ class PortWire:
                 await self.open()
             except PortRefused as refused:
                 self._lost = refused.reason
+                await self._find_again()
                 if self.now() >= until:
                     raise WireLost(f"the port did not come back: {refused.reason}") from None
                 await asyncio.sleep(_TRY_AGAIN_US / 1e6)
             else:
                 return
+
+    async def _find_again(self) -> None:
+        """A USB device that was told by its place has another one once it comes back."""
+        if self._beside is None:
+            return
+        with suppress(PortRefused):  # the next try says the same
+            came = await ask(_places, self._address) - self._beside
+            if len(came) == 1:
+                self._address = replace(self._address, place=came.pop())
 
     async def sleep(self, until: int) -> None:
         await asyncio.sleep(max(0, until - self.now()) / 1e6)
@@ -205,3 +222,11 @@ class PortWire:
 
     async def close(self) -> None:
         await self._drop()
+
+
+def _places(address: Address) -> set[Place]:
+    """Where USB devices with this number are now. Blocks; PortRefused."""
+    from drivers import usb_finding  # not every machine has a USB library
+
+    found = usb_finding.present(usb_finding.load_backend(address.backend))
+    return {one.place for one in found if one.serial == address.where}

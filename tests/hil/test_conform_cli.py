@@ -112,6 +112,21 @@ def test_one_of_two_devices_with_one_number_is_named_as_it_is_listed(
             run("--profile", "shoe", "--port", number, "--only", "HE-2")
 
 
+def test_one_that_is_told_by_its_place_is_found_again_after_its_power_was_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It comes back under another address, beside the other one."""
+    bus, place = tmp_path / "bus", tmp_path / "one"
+    bus.mkdir()
+    with running("shoe", place, usb=bus), running("shoe", tmp_path / "two", usb=bus):
+        first, second = (str(one.address) for one in finding.usb_devices(f"sim={bus}"))
+        given = ("--profile", "shoe", "--port", first, "--control", place / SOCKET)
+        assert run(*given, "--only", "FR-1", "EV-10") == 0, capsys.readouterr()
+        after = [str(one.address) for one in finding.usb_devices(f"sim={bus}")]
+        assert second in after
+        assert first not in after
+
+
 def test_keys_by_hand_and_the_cable_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

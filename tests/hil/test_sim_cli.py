@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shlex
@@ -27,7 +26,6 @@ from hil.device.place import PlaceProblem
 from hil.front import pty_port, sim_cli, unix_paths
 from hil.front.control import Control
 from hil.front.running import DidNotRun, running
-from hil.front.sim import Setup
 from tests.hil.test_front_sim import left_in, run
 
 PATIENCE = 30.0
@@ -133,28 +131,6 @@ def test_a_device_that_runs_is_not_paired_by_one_that_may_not(tmp_path: Path) ->
             pytest.fail("it runs")
         assert identity.paired_host(place) == bytes(range(32))
         assert sim.control.do(Describe())["host"] is not None
-
-
-@pytest.mark.parametrize(
-    "left",
-    [
-        (),
-        ("in-use", "host", "ring", "ring.saved", "ring.new", "kept", "mechanism"),
-        ("identity.toml.4711.new", "control", ".control.12", "port", "port-2", ".port-2.12"),
-    ],
-)
-def test_a_device_is_made_in_an_empty_folder_and_where_one_was(
-    tmp_path: Path, left: tuple[str, ...]
-) -> None:
-    for name in left:
-        (tmp_path / name).touch()
-    parsed = argparse.Namespace(device="shoe", serial=None, create=True, paired_with=None)
-    setup = Setup(device_class=DeviceClass.SHOE, place=tmp_path, control=tmp_path / "control")
-    sim_cli._settle(parsed, setup)
-    assert identity.load(tmp_path).serial == "SH-0001"
-    # Whoever has made it there may keep other things beside it.
-    (tmp_path / "notes").touch()
-    sim_cli._settle(parsed, setup)
 
 
 def test_of_two_that_make_a_device_in_one_folder_one_does(
