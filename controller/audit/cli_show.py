@@ -30,6 +30,7 @@ from controller.audit.index_terms import Wanted
 from controller.audit.looks import look
 from controller.audit.problems import RecordProblem
 from controller.audit.records import KINDS, Opened, Record
+from controller.audit.retired import gone
 from controller.audit.telling import clock_time, lines, money_of, when
 from controller.config.problems import printable
 from controller.procedure.terms import Speaks
@@ -148,7 +149,10 @@ def show(args: argparse.Namespace) -> int:
         found = of_rounds(record, *(rounds or (now, now + 1)))
     with to_its_end(record):
         count = _print_all(found, args)
-    if not count:
+    retired = gone(record, rounds=rounds or (0, 0), seqs=seqs or (0, 0))
+    if retired:
+        say(retired)
+    elif not count:
         say("there is nothing of it in the record")
     return 0 if count else 1
 

@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 
 from controller.audit.disk import MODE, RealDisk
 from controller.audit.frames import Frame
-from controller.audit.picking import NothingThere, Pick
+from controller.audit.picking import Pick, nothing_of
 from controller.audit.proving import untold
 from controller.audit.reading import closed, load, read_segment, record_of
 from controller.audit.records import Record
@@ -77,7 +77,7 @@ def rows(
         if number != there[-1]:
             closed(segment)
     if not found:
-        raise NothingThere(record, f"has nothing of {pick}", "name what the record has")
+        raise nothing_of(record, pick)
 
 
 def _json_line(frame: Frame, record: Record) -> bytes:

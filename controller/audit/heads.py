@@ -10,6 +10,7 @@ from controller.audit.frames import HEAD_SIZE, MOST_BYTES, unpack
 from controller.audit.problems import CannotWrite, Damaged, NoRecord
 from controller.audit.reading import ASK, record_of, snapshot_of
 from controller.audit.records import Record, Snapshot
+from controller.audit.retired import gone
 from controller.audit.segments import HEADER_SIZE, numbers, read_header, segment_file
 
 _MOST = HEADER_SIZE + HEAD_SIZE + MOST_BYTES
@@ -52,7 +53,8 @@ def segment_of(record: Path, seq: int) -> int:
     first = head(record, there[0])
     if seq < first.record.seq:
         what = f"record {seq} stands before segment {there[0]}, the first that is here"
-        raise Damaged(record, what, ASK)
+        retired = gone(record, seqs=(seq, seq))
+        raise Damaged(record, retired or what, "look into that case" if retired else ASK)
     low, high = 0, len(there)
     while high - low > 1:
         middle = (low + high) // 2
