@@ -263,7 +263,8 @@ def gone(
         found = _asked(said, rounds, seqs, day)
         if found:
             part = "" if _whole(said, rounds, seqs) else "a part of "
-            return f"{part}{found} was retired on {said.when}, case sha256 {said.case}"
+            were = "were" if "s " in found else "was"
+            return f"{part}{found} {were} retired on {said.when}, case sha256 {said.case}"
     return ""
 
 

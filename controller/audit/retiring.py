@@ -186,10 +186,10 @@ class _Work:
         keeps = open_.number
         if "opened" not in kinds or len(told) < _STARTS:
             keeps -= 1
-        if not _rests_at_end(open_):
+        if not _rests(open_)[-1]:  # the open round began where one was not open last
             segments = (read_segment(self._record, one) for one in reversed(self._there))
-            rests = (one.number for one in segments if _rests(one))
-            keeps = min(keeps, next(rests, self._there[0]))
+            begins = (one.number for one in segments if any(_rests(one)))
+            keeps = min(keeps, next(begins, self._there[0]))
         return keeps
 
     def look_at_all(self, jobs: int) -> None:
@@ -203,7 +203,7 @@ class _Work:
             raise OtherTable(self._record, what, "name the keys that it was begun with")
         if report.code != RIGHT:
             why = [str(one) for one in report.findings] or list(report.unchecked)
-            what = f"is not right, and stays as it is: {why[0]}"
+            what = f"is not right, and stays as it is: {'; '.join(why[:3])}"
             raise NotRight(self._record, what, "see `holecard audit verify`")
 
     # --- taking it ------------------------------------------------------------------------
@@ -278,18 +278,16 @@ class _Work:
                 self._disk.sync_directory(place)
 
 
-def _rests(segment: Segment) -> bool:
-    """Whether no round was open where it begins."""
-    return foreign.standing(bytes(segment.snapshot.state)).rests
-
-
-def _rests_at_end(segment: Segment) -> bool:
+def _rests(segment: Segment) -> list[bool]:
+    """Whether no round was open: where it begins, and after each decision."""
     standing = foreign.standing(bytes(segment.snapshot.state))
+    found = [standing.rests]
     for frame in segment.frames:
-        found = record_of(segment.file, frame)
-        if found.kind == "decision":
-            standing = foreign.after(standing, found)
-    return standing.rests
+        record = record_of(segment.file, frame)
+        if record.kind == "decision":
+            standing = foreign.after(standing, record)
+            found.append(standing.rests)
+    return found
 
 
 def _sha256(file: Path) -> str:
