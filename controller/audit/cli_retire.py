@@ -29,10 +29,14 @@ examples:
 Whole segments with nothing but older gaming days go, from the first on: into a sealed case, a zip,
 which is synced and checked; then a note of them, signed with the table's key, goes into
 RECORD/retired; then they are removed. Nothing brings them back but the case, so two different
-people say so. The open segment stays, and so do an open round and what a start reads. The table is
-off meanwhile. `verify` then says what was retired, and is as right as before.
+people say so. The open segment stays, with the one before it where a start needs that, and so does an open
+round. `verify` then says what was retired, and is as right as before.
 
-Where it was cut short, the same command with the same case ends it.
+The table is off meanwhile, and best closed: what a start reads further back, the cards seen of a
+shoe that is in play and wrong PINs of the last day, goes with its segments.
+
+Where nothing is so old, the record is not right or the case does not check, the exit code is 1, and
+nothing is removed. Where a removal was cut short, the same command with the same case ends it.
 """
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FORM: Final = "YYYY-MM-DD, today or before"

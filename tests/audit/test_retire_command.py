@@ -193,7 +193,7 @@ def test_an_open_round_stays_whole(dealt: Path, tmp_path: Path) -> None:
         first = 0 if replay.state is None or at_rest(replay.state) else first or found.seq
         began[found.seq] = first
     kept = took = 0
-    for seq in range(200, len(began), 61):
+    for seq in range(200, len(began), 97):
         record = shutil.copytree(dealt, tmp_path / f"{seq}")
         end_after(record, seq)
         try:
