@@ -29,8 +29,8 @@ examples:
 Whole segments with nothing but older gaming days go, from the first on: into a sealed case, a zip,
 which is synced and checked; then a note of them, signed with the table's key, goes into
 RECORD/retired; then they are removed. Nothing brings them back but the case, so two different
-people say so. The open segment stays, with the one before it where a start needs that, and so does an open
-round. `verify` then says what was retired, and is as right as before.
+people say so. The open segment stays, with the one before it where a start needs that, and so does
+an open round. `verify` then says what was retired, and is as right as before.
 
 The table is off meanwhile, and best closed: what a start reads further back, the cards seen of a
 shoe that is in play and wrong PINs of the last day, goes with its segments.

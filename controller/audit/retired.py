@@ -39,6 +39,8 @@ TITLE: Final = "holecard retired 1"
 NAME: Final = re.compile(r"([0-9]{8})\.note")
 _MOST: Final = 1 << 26
 """Bytes of a file that can still be one of ours."""
+_LATEST: Final = 253_402_300_800_000_000
+"""Microseconds at the end of the year 9999."""
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -90,7 +92,7 @@ class Retirement(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def when(self) -> str:
-        return f"{datetime.fromtimestamp(self.utc / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        return f"{datetime.fromtimestamp(self.utc // 10**6, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 class Kept(NamedTuple):
@@ -157,6 +159,9 @@ def _kept(file: Path) -> Kept:
         return Kept(name, number, None, "", "", f"cannot be read: {problem.strerror}")
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         return Kept(name, number, None, "", "", f"cannot be read: {problem}")
+    hashes = (said.root, said.chain, said.case, said.seal)
+    if not all(map(_HEX.fullmatch, hashes)) or not 0 <= said.utc < _LATEST:
+        return Kept(name, number, None, "", "", "has no right hashes, or time")
     return Kept(name, number, said, sha256(line).hexdigest(), note, "")
 
 
@@ -203,8 +208,6 @@ def _signed(one: Kept, origin: str, table: VerifierKey) -> Retirement:
     verified(note, (table,))
     if note.text != f"{TITLE}\n{origin}\n{one.digest}\n":
         raise Changed("is not what the table's key has signed")
-    if not all(map(_HEX.fullmatch, (one.said.chain, one.said.root, one.said.case))):
-        raise Changed("has no right hashes")
     return one.said
 
 

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from controller.audit import key_texts
 from controller.audit.case_manifest import check_export
@@ -18,14 +19,15 @@ from controller.audit.index import Index
 from controller.audit.index_query import find
 from controller.audit.index_terms import Wanted
 from controller.audit.looks import looks_file
-from controller.audit.notes import parse_checkpoint, parse_note
+from controller.audit.notes import SigningKey, parse_checkpoint, parse_note
 from controller.audit.picking import NothingThere, Pick
 from controller.audit.problems import Damaged
 from controller.audit.proving import CannotProve, last_signed, prove, seqs_of_round
 from controller.audit.reading import records
-from controller.audit.retired import kept_in
+from controller.audit.retired import Retirement, kept_in, written
 from controller.audit.retiring import NothingToRetire, NotRight
 from controller.audit.segments import numbers
+from controller.audit.signing import table_name
 from controller.audit.verify_witness import given
 from controller.audit.witness import WitnessProblem
 from controller.audit.writer_lock import LOCK
@@ -44,6 +46,7 @@ from tests.audit.retiring import (
     right,
     wrong,
 )
+from tests.audit.table import TABLE_KEY
 from tests.audit.witnessing import seen_by
 
 __all__ = ["dealt"]
@@ -161,6 +164,34 @@ def test_a_card_dealt_in_what_was_retired_is_held_when_it_is_turned_over(
         cut += said.hole is not None and said.hole.round == head.record.round == rounds[0]
         shutil.rmtree(record)
     assert cut
+
+
+def cut_in_a_round(
+    dealt: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, Retirement]:
+    """A record that begins with a card face down that is turned over later."""
+    for last in numbers(dealt)[:-1]:
+        record = shutil.copytree(dealt, folder / f"{last}")
+        monkeypatch.setattr("controller.audit.retiring._Work.last", lambda self, day, n=last: n)
+        said = retired(record, "2999-01-01", folder / f"{last}.zip").said
+        reveals = [one.round for _, one in records(record) if b"HoleRevealed" in bytes(one.data)]
+        if said.hole is not None and said.hole.round in reveals:
+            return record, said
+    raise AssertionError("no segment ends in a round")
+
+
+def test_another_card_than_was_dealt_is_found_behind_a_retirement(
+    dealt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where the note is signed anew by who holds the table's key."""
+    record, said = cut_in_a_round(dealt, tmp_path, monkeypatch)
+    assert said.hole is not None
+    other = replace(said, hole=replace(said.hole, commitment="ab" * 32))
+    origin = first_head(record).snapshot.origin
+    key = SigningKey(table_name(origin), TABLE_KEY)
+    (file,) = (record / "retired").iterdir()
+    file.write_bytes(written(other, origin, key))
+    assert "the hole card is not the one that was dealt" in wrong(record)
 
 
 # --- what a witness saw -----------------------------------------------------------------------
@@ -285,6 +316,9 @@ def test_more_than_was_retired_is_not_taken_for_it(old: Aged, tmp_path: Path) ->
     assert report.code == 3
     assert f"what stands before segment {there[0] + 1} is not here" in report.unchecked
     assert by_others(old.record)["exit"] == 3
+    (file,) = (old.record / "retired").iterdir()
+    file.write_bytes(file.read_bytes().replace(b'"Bo"', b'"Al"'))
+    assert "not what the table's key has signed" in wrong(old.record)
 
 
 def test_a_note_shows_that_a_record_was_cut_off(old: Aged, tmp_path: Path) -> None:
