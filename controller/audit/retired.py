@@ -39,6 +39,7 @@ TITLE: Final = "holecard retired 1"
 NAME: Final = re.compile(r"([0-9]{8})\.note")
 _MOST: Final = 1 << 26
 """Bytes of a file that can still be one of ours."""
+_PIECE: Final = 1 << 20
 _LATEST: Final = 253_402_300_800_000_000
 """Microseconds at the end of the year 9999."""
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
@@ -163,6 +164,15 @@ def _kept(file: Path) -> Kept:
     if not all(map(_HEX.fullmatch, hashes)) or not 0 <= said.utc < _LATEST:
         return Kept(name, number, None, "", "", "has no right hashes, or time")
     return Kept(name, number, said, sha256(line).hexdigest(), note, "")
+
+
+def sha256_of(file: Path) -> str:
+    """Of a case. OSError."""
+    digest = sha256()
+    with file.open("rb") as opened:
+        while piece := opened.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 # --- what they come to ------------------------------------------------------------------------

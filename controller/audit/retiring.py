@@ -13,7 +13,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +31,15 @@ from controller.audit.picking import Pick
 from controller.audit.problems import OtherTable, RecordProblem
 from controller.audit.proving import untold
 from controller.audit.reading import Segment, read_segment, record_of
-from controller.audit.retired import RETIRED, Kept, Retirement, kept_in, note_file, written
+from controller.audit.retired import (
+    RETIRED,
+    Kept,
+    Retirement,
+    kept_in,
+    note_file,
+    sha256_of,
+    written,
+)
 from controller.audit.retiring_sums import Sums, summed
 from controller.audit.segments import DIRECTORY, numbers, segment_file, segment_name
 from controller.audit.signing import table_name
@@ -142,7 +149,7 @@ class _Work:
         said = kept.said
         assert said is not None
         self.look_at_all(1)  # the note too
-        if not self._out.is_file() or _sha256(self._out) != said.case:
+        if not self._out.is_file() or sha256_of(self._out) != said.case:
             what = f"is not the case of {kept.name}, which was cut short: sha256 {said.case}"
             raise UsageProblem("--out", f"{str(self._out)!a} {what}", "that case")
         self._check(None)
@@ -239,7 +246,7 @@ class _Work:
             sums.hole,
             sums.drawn,
             sums.tails,
-            _sha256(self._out),
+            sha256_of(self._out),
             case.seal,
             utc,
             self._two,
@@ -254,7 +261,7 @@ class _Work:
         first, last = found.manifest.segments
         for number in [one for one in self._there if first <= one <= last]:
             path = f"record/{DIRECTORY}/{segment_name(number)}"
-            if in_it.get(path) != _sha256(segment_file(self._record, number)):
+            if in_it.get(path) != sha256_of(segment_file(self._record, number)):
                 wrong.append(f"{path}: is not the segment that lies here")
         if case is not None:
             wrong += case.manifest.remarks
@@ -288,11 +295,3 @@ def _rests(segment: Segment) -> list[bool]:
             standing = foreign.after(standing, record)
             found.append(standing.rests)
     return found
-
-
-def _sha256(file: Path) -> str:
-    digest = sha256()
-    with file.open("rb") as opened:
-        while piece := opened.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()

@@ -24,15 +24,19 @@ from controller.audit.picking import NothingThere, Pick
 from controller.audit.problems import Damaged
 from controller.audit.proving import CannotProve, last_signed, prove, seqs_of_round
 from controller.audit.reading import records
+from controller.audit.recorded_rounds import record_par
 from controller.audit.retired import Retirement, kept_in, written
 from controller.audit.retiring import NothingToRetire, NotRight
 from controller.audit.segments import numbers
 from controller.audit.signing import table_name
+from controller.audit.verify import Verification
 from controller.audit.verify_witness import given
 from controller.audit.witness import WitnessProblem
 from controller.audit.writer_lock import LOCK
+from controller.sim.games import unburned_game
 from tests.audit.audit_command import Runs
 from tests.audit.cases import dealt, unpack
+from tests.audit.dealing import keyring
 from tests.audit.outside import WITNESS, bytes_of, files_in, grow, root_of, table_key
 from tests.audit.retiring import (
     DAYS,
@@ -144,6 +148,19 @@ def test_the_record_goes_on(old: Aged, tmp_path: Path) -> None:
         grow(old.record, f"boot {at}", 40)
     assert len(right(old.record)) == 1
     assert (old.record / LOCK).read_text() == first_head(old.record).snapshot.origin
+
+
+def test_a_table_deals_on(dealt: Path, tmp_path: Path) -> None:
+    record = shutil.copytree(dealt, tmp_path / "par")
+    retired(record, "2999-01-01", tmp_path / "old.zip")
+    last = max(one.round for _, one in records(record))
+    record_par(record, unburned_game("classic", {}, "a test"), 4, keyring, seed=5)
+    assert max(one.round for _, one in records(record)) == last + 4
+    assert len(right(record)) == 1
+    report = Verification(record)
+    for _ in report:
+        continue
+    assert (report.report.code, report.report.again > 0) == (0, True)
 
 
 # --- cards that lie face down -----------------------------------------------------------------

@@ -84,6 +84,17 @@ def test_it_says_what_was_retired(runs: Runs) -> None:
     assert verified.out.endswith("\nRIGHT\n")
 
 
+def test_a_case_that_is_brought_back_is_known(runs: Runs) -> None:
+    assert tried(runs, *BY).code == 0
+    other = runs.folder / "other.zip"
+    assert runs("export", "--out", str(other)).code == 0
+    asked = ("check-case", "--retired-from", str(runs.record))
+    assert runs(*asked, record=runs.folder / "old.zip").code == 0
+    ran = runs(*asked, record=other)
+    assert (ran.code, "no case that was retired from this record" in ran.out) == (1, True)
+    assert runs(*asked[:2], str(runs.keys), record=other).code == 2
+
+
 def test_it_is_told_in_json(runs: Runs) -> None:
     found = tried(runs, *BY, "--json").json
     assert (found["segments"][0], found["days"]) == (1, [DAYS[0], DAYS[1]])
