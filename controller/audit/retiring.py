@@ -101,10 +101,11 @@ def retire(  # noqa: PLR0913 - all but the first five have a usual value
         if cut_short is not None and os.path.lexists(out):
             return work.end(cut_short)
         check_free(out)
-        if cut_short is not None:
-            work.forget(cut_short)
+        work.look_for_all_of(cut_short)
         last = work.last(before)
         work.look_at_all(jobs)
+        if cut_short is not None:
+            work.forget(cut_short)
         return work.retire(last, before, int(now() * 1e6))
 
 
@@ -156,13 +157,15 @@ class _Work:
         self._remove(said)
         return Retired(said, kept.name, True)
 
-    def forget(self, kept: Kept) -> None:
-        """It has removed nothing yet, and its case is not given: it never was. NotEnded."""
-        said = kept.said
-        assert said is not None
-        if self._there[0] != said.segments[0]:
-            what = f"the retirement of {kept.name} was cut short: sha256 of its case {said.case}"
+    def look_for_all_of(self, kept: Kept | None) -> None:
+        """NotEnded where some of its segments are gone already."""
+        if kept is not None and kept.said is not None and self._there[0] > kept.said.segments[0]:
+            case = kept.said.case
+            what = f"the retirement of {kept.name} was cut short: sha256 of its case {case}"
             raise NotEnded(self._record, what, "name that case with --out")
+
+    def forget(self, kept: Kept) -> None:
+        """It has removed nothing, and its case is not given: it never was."""
         with written_to(self._record / RETIRED, _WRITABLE):
             self._disk.remove(note_file(self._record, kept.number))
             self._disk.sync_directory(self._record / RETIRED)
