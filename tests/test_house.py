@@ -19,7 +19,7 @@ ROOMS = ("configs", "controller", "drivers", "firmware_protocol", "hil", "tests"
 MAX_LINES = 400
 # One file on purpose: whoever is handed a record is handed the whole verifier with it, and reads
 # it from top to bottom.
-LONGER = {"controller/audit/verify_record.py": 1000}
+LONGER = {"controller/audit/verify_record.py": 1150}
 
 PURE_ROOMS = ("controller/procedure", "controller/rules")
 # What a pure room may import besides itself. import-linter names what is forbidden and follows

@@ -27,7 +27,7 @@ _PIECE: Final = 1 << 20
 class Exported(Struct, frozen=True, forbid_unknown_fields=True):
     """What was asked for."""
 
-    what: Literal["rounds", "day", "all"]
+    what: Literal["rounds", "day", "all", "retired"]
     first: int
     last: int
     """Rounds; 0 where none were asked for."""

@@ -9,6 +9,7 @@ from controller.audit import cli_cases
 from controller.audit.cli_accept import add_accept
 from controller.audit.cli_index import add_rebuild, add_sql
 from controller.audit.cli_open import add_open
+from controller.audit.cli_retire import add_retire
 from controller.audit.cli_show import add_show, add_tail
 from controller.audit.cli_verify import add_verify
 
@@ -33,3 +34,4 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     for add in (add_verify, add_show, add_tail, add_open, add_accept, add_sql, add_rebuild):
         add(commands)
     cli_cases.add_all(commands)
+    add_retire(commands)

@@ -27,6 +27,7 @@ from controller.audit.ends import to_its_end
 from controller.audit.heads import first_head, gone_before
 from controller.audit.looks import look
 from controller.audit.picking import Pick
+from controller.audit.retired import kept_in, sha256_of
 from controller.config.problems import printable
 from controller.rules.problem import UsageProblem
 
@@ -47,6 +48,7 @@ CHECK_CASE_EXAMPLES: Final = """\
 examples:
   holecard audit check-case case-31.zip
   holecard audit check-case case-31 --seal 5f2b... --json
+  holecard audit check-case 2026.zip --retired-from run/mega-1
 """
 _SEAL: Final = re.compile(r"[0-9A-Fa-f]{64}")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -74,6 +76,9 @@ def add_check_case(subparsers: Subparsers) -> None:
     parser = command(subparsers, "check-case", does, check_case, CHECK_CASE_EXAMPLES)
     parser.add_argument("case", metavar="CASE", help="a zip or a directory")
     parser.add_argument("--seal", metavar="HEX", help="the seal that was told when it was made")
+    parser.add_argument(
+        "--retired-from", metavar="RECORD", help="whether it is what was retired from this record"
+    )
 
 
 def export_record(args: argparse.Namespace) -> int:
@@ -145,8 +150,11 @@ def _export_rows(args: argparse.Namespace, record: Path, pick: Pick, out: Path |
 def check_case(args: argparse.Namespace) -> int:
     if args.seal is not None and not _SEAL.fullmatch(args.seal):
         raise UsageProblem("--seal", f"{args.seal[:80]!a} is no seal", "64 hex digits")
-    found: CheckedCase = check_export(path_of("CASE", args.case))
+    case = path_of("CASE", args.case)
+    found: CheckedCase = check_export(case)
     wrong = list(found.wrong)
+    if args.retired_from is not None:
+        wrong += _other_case(case, path_of("--retired-from", args.retired_from))
     if args.seal is not None and args.seal.lower() != found.seal:
         wrong.append("manifest.json: is not the one that was sealed")
     if args.json:
@@ -159,6 +167,15 @@ def check_case(args: argparse.Namespace) -> int:
     if args.seal is None:
         say("hold the seal against the one that was told when the case was made")
     return 1 if wrong else 0
+
+
+def _other_case(case: Path, record: Path) -> list[str]:
+    """What is wrong where it is none that was retired from this record, whose notes `verify`
+    proves. NoRecord, Damaged."""
+    first_head(record)
+    cases = {one.said.case for one in kept_in(record) if one.said is not None}
+    same = case.is_file() and sha256_of(case) in cases
+    return [] if same else ["it is no case that was retired from this record"]
 
 
 def _pick(args: argparse.Namespace) -> Pick:

@@ -31,6 +31,7 @@ from controller.audit.index_terms import Wanted
 from controller.audit.looks import look
 from controller.audit.problems import RecordProblem
 from controller.audit.records import KINDS, Opened, Record
+from controller.audit.retired import gone
 from controller.audit.telling import clock_time, lines, money_of, when
 from controller.config.problems import printable
 from controller.procedure.terms import Speaks
@@ -159,14 +160,18 @@ def show(args: argparse.Namespace) -> int:
         found = of_rounds(record, *(rounds or (now, now + 1)))
     with to_its_end(record):
         count = _print_all(found, args)
-    _say_what_is_gone(record, count)
+    retired = gone(record, rounds=rounds or (0, 0), seqs=seqs or (0, 0))
+    if retired:
+        say(retired)
+    else:
+        _say_what_is_gone(record, count)
     return 0 if count else 1
 
 
 def _say_what_is_gone(record: Path, count: int) -> None:
-    gone = gone_before(record)
-    if gone:
-        say(gone if count else f"{gone}, and there is nothing of it in the others")
+    before = gone_before(record)
+    if before:
+        say(before if count else f"{before}, and there is nothing of it in the others")
     elif not count:
         say("there is nothing of it in the record")
 

@@ -189,6 +189,8 @@ def words(report: Report, *, replay: bool = True, witness: Sighting | None = Non
         at = when(report.witnessed_at * 1_000_000)
         who = "" if witness is None else witness.who
         yield f"  the first {report.witnessed:,} records are those that {who} saw on {at}"
+    for one in report.retired:
+        yield f"retired: {one}"
     for remark in report.remarks:
         yield f"remark: {remark}"
     for one in report.unchecked:

@@ -48,6 +48,7 @@ from controller.audit.proof_files import packed as packed_proof
 from controller.audit.proving import CannotProve, Hashes, last_signed, signed_as, untold
 from controller.audit.reading import Segment, closed, in_words, read_segment, record_of
 from controller.audit.records import Opened, Record, TailSet
+from controller.audit.retired import gone, kept_in, note_file
 from controller.audit.segments import DIRECTORY, LARGEST, numbers, segment_file, segment_name
 from controller.audit.signatures import Signatures, Signed
 from controller.audit.tails import Verdict
@@ -108,21 +109,24 @@ class _Making:
         self._signatures = Signatures(self._origin)
         self._notes: dict[str, str] = {}
         self._boots: dict[str, Boot] = {}
-        gone = gone_before(record)
-        self._remarks: list[str] = [gone] if gone else []
+        before = gone_before(record)
+        self._remarks: list[str] = [before] if before else []
         self._seqs = (0, 0)
         self._segments = (self._there[0], self._there[-1])
         self._against: Signed | None = None
         self._wanted: list[Match] = []
 
     def fill(self) -> None:
-        if not self._pick.everything:
+        if self._pick.until:
+            self._segments = (self._there[0], self._pick.until)
+        elif not self._pick.everything:
             self._find()
         first, last = self._segments
         for number in [one for one in self._there if first <= one <= last]:
             self._tell(number)
             self._segment(number)
         self._witnesses()
+        self._retired()
         self._prove()
         for path, text in self._notes.items():
             self._folder.put(path, text.encode())
@@ -135,8 +139,8 @@ class _Making:
         if signed is not None:
             said = signed.checkpoint
             against = Against(said.size, said.root.hex(), f"checkpoints/{said.size}.note")
-        what: Literal["rounds", "day", "all"] = (
-            "rounds" if pick.first else "day" if pick.day else "all"
+        what: Literal["rounds", "day", "all", "retired"] = (
+            "rounds" if pick.first else "day" if pick.day else "retired" if pick.until else "all"
         )
         return Manifest(
             FORMAT,
@@ -163,6 +167,9 @@ class _Making:
         if not self._wanted:
             todo = "name rounds or a day that the record has"
             raise nothing_of(self._record, self._pick, todo)
+        part = gone(self._record, rounds=(self._pick.first, self._pick.last), day=self._pick.day)
+        if part:
+            self._remarks.append(part)
         told = [one.seq for one in self._wanted if not one.signs]
         last = max(told, default=self._wanted[-1].seq)
         signed = self._witnessed_over(last) or last_signed(self._record)
@@ -297,6 +304,13 @@ class _Making:
                 place = "record/cosigned" if inside else "witnessed"
                 data = (self._record / COSIGNED / f"{size}.note").read_bytes()
                 self._folder.put(f"{place}/{size}.note", data)
+
+    def _retired(self) -> None:
+        """Where the case begins as the record does: what stands for the segments before it."""
+        for kept in kept_in(self._record) if self._segments[0] == self._there[0] else ():
+            if kept.number < self._segments[0]:
+                data = note_file(self._record, kept.number).read_bytes()
+                self._folder.put(f"record/{kept.name}", data)
 
     def _prove(self) -> None:
         """A proof file for each round, one after the other: of each no more than its own records

@@ -10,6 +10,7 @@ from controller.audit.frames import HEAD_SIZE, MOST_BYTES, unpack
 from controller.audit.problems import Damaged, NoRecord, unreadable
 from controller.audit.reading import ASK, record_of, snapshot_of
 from controller.audit.records import Record, Snapshot
+from controller.audit.retired import gone, kept_in
 from controller.audit.segments import HEADER_SIZE, numbers, open_segment, read_header, segment_file
 
 PUT_BACK: Final = "put them back from the archive"
@@ -47,10 +48,12 @@ def first_head(record: Path) -> FirstRecord:
 
 
 def gone_before(record: Path) -> str:
-    """Which segments the record begins without, in words; empty where it begins with the first.
-    NoRecord."""
+    """Which segments the record begins without, in words; empty where it begins with the first,
+    or where those before it were retired. NoRecord."""
     first = _there(record)[0]
-    return "" if first == 1 else f"segments before {first} are not here"
+    if first == 1 or any(one.number == first - 1 for one in kept_in(record)):
+        return ""
+    return f"segments before {first} are not here"
 
 
 def segment_of(record: Path, seq: int) -> int:
@@ -60,7 +63,8 @@ def segment_of(record: Path, seq: int) -> int:
     first = head(record, there[0])
     if seq < first.record.seq:
         what = f"record {seq} stands before segment {there[0]}, the first that is here"
-        raise Damaged(record, what, ASK)
+        retired = gone(record, seqs=(seq, seq))
+        raise Damaged(record, retired or what, "look into that case" if retired else ASK)
     low, high = 0, len(there)
     while high - low > 1:
         middle = (low + high) // 2

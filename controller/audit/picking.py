@@ -13,6 +13,7 @@ from controller.audit.heads import PUT_BACK, gone_before
 from controller.audit.problems import RecordProblem
 from controller.audit.reading import closed, load, read_segment, record_of
 from controller.audit.records import Record
+from controller.audit.retired import gone
 from controller.audit.segments import numbers, segment_file
 
 _ROUND: Final = re.compile(rb'"round":([0-9]{1,19}),')
@@ -23,11 +24,12 @@ class NothingThere(RecordProblem):
 
 
 class Pick(Struct, frozen=True):
-    """Rounds from one to another, a gaming day, or, without either, all."""
+    """Rounds from one to another, a gaming day, segments up to one, or, without any, all."""
 
     first: int = 0
     last: int = 0
     day: str = ""
+    until: int = 0
 
     @property
     def everything(self) -> bool:
@@ -50,15 +52,20 @@ class Pick(Struct, frozen=True):
         if self.first:
             rounds = f"round {self.first}"
             return rounds if self.first == self.last else f"rounds {self.first} to {self.last}"
+        if self.until:
+            return f"segments up to {self.until}"
         return f"gaming day {self.day}" if self.day else "all"
 
 
 def nothing_of(record: Path, pick: Pick, allowed: str) -> NothingThere:
-    """Why there is none: it may stand in segments that are gone. NoRecord."""
-    gone = gone_before(record)
-    if not gone:
+    """Why there is none: it may have been retired, or stand in segments that are gone. NoRecord."""
+    retired = gone(record, rounds=(pick.first, pick.last), day=pick.day)
+    if retired:
+        return NothingThere(record, retired, "look into that case")
+    before = gone_before(record)
+    if not before:
         return NothingThere(record, f"has nothing of {pick}", allowed)
-    return NothingThere(record, f"{gone}, and nothing of {pick} in the others", PUT_BACK)
+    return NothingThere(record, f"{before}, and nothing of {pick} in the others", PUT_BACK)
 
 
 class Match(NamedTuple):

@@ -21,6 +21,7 @@ from controller.audit.problems import Damaged, RecordProblem
 from controller.audit.proof_files import FORMAT, Grown, Proof, Proved
 from controller.audit.proofs import Range, consistency_ranges, inclusion_ranges
 from controller.audit.reading import ASK, Segment, read_segment, record_of, segments
+from controller.audit.retired import gone
 from controller.audit.segments import numbers
 from controller.audit.signatures import Signatures, Signed
 from controller.audit.tree import Block, Frontier, Hash, Span, blocks, leaf_hash, node_hash
@@ -128,12 +129,13 @@ def seqs_of_round(record: Path, number: int, signed: Signed) -> tuple[list[int],
     found = list(matching(record, Pick(first=number, last=number)))
     seqs = [one.seq for one in found if one.seq <= signed.checkpoint.size]
     if not seqs:
-        gone = gone_before(record)
-        if gone and not found:
-            what = f"{gone}, and nothing of round {number} in the others"
+        retired = gone(record, rounds=(number, number))
+        before = "" if retired or found else gone_before(record)
+        if before:
+            what = f"{before}, and nothing of round {number} in the others"
             raise CannotProve(record, what, PUT_BACK)
         what = f"nothing of round {number} is signed" if found else f"there is no round {number}"
-        raise CannotProve(record, what, "name a round that was played")
+        raise CannotProve(record, retired or what, "name a round that was played, and is here")
     return seqs, sum(not one.signs for one in found[len(seqs) :])
 
 

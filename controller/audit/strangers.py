@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from controller.audit.aside import TAILS
+from controller.audit.retired import NAME as NOTE
+from controller.audit.retired import RETIRED
 from controller.audit.segments import DIRECTORY, NAME, SPARE
 from controller.audit.witnessed import COSIGNED
 from controller.audit.writer_lock import LOCK
@@ -17,11 +19,14 @@ KEYS: Final = "keys"
 """Demo keys, where a record of scripts has them beside it."""
 MOST: Final = 20
 """That are told one by one."""
-_HERE: Final = re.compile(rf"{DIRECTORY}|{TAILS}|{COSIGNED}|{LOCK}|{KEYS}|index\.db(-wal|-shm)?")
+_HERE: Final = re.compile(
+    rf"{DIRECTORY}|{TAILS}|{COSIGNED}|{RETIRED}|{LOCK}|{KEYS}|index\.db(-wal|-shm)?"
+)
 _WITHIN: Final = {
     DIRECTORY: re.compile(rf"{NAME.pattern}|{re.escape(SPARE)}"),
     TAILS: re.compile(r".+\.json(\.new)?"),
     COSIGNED: re.compile(r"(0|[1-9][0-9]{0,17})\.note(\.new)?"),
+    RETIRED: re.compile(rf"{NOTE.pattern}(\.new)?"),
 }
 """With .new those that are being written, or were when the power went."""
 

@@ -28,11 +28,12 @@ from controller.audit.records import Opened
 from controller.audit.segments import DIRECTORY, HEADER_SIZE, NAME
 from controller.audit.strangers import strangers
 from controller.audit.tree import Hash
-from controller.audit.verify_facts import Code, Held, Verified, Wanted
+from controller.audit.verify_facts import Code, Edge, Held, Verified, Wanted
 from controller.audit.verify_hidden import Holes
 from controller.audit.verify_jobs import verified
 from controller.audit.verify_joins import Joins
 from controller.audit.verify_reading import roots_of
+from controller.audit.verify_retired import Retirements
 from controller.audit.verify_witness import Sighting, beside, held_against
 
 RIGHT, WRONG, PARTLY = 0, 1, 3
@@ -78,6 +79,8 @@ class Report(Struct, frozen=True):
     unchecked: tuple[str, ...]
     """What could not be checked."""
     remarks: tuple[str, ...]
+    retired: tuple[str, ...] = ()
+    """What of it was retired, in words."""
 
     @property
     def code(self) -> int:
@@ -107,12 +110,13 @@ class Verification:
     ) -> None:
         """NoRecord."""
         self._record = record
-        self._numbers = _there(record)
+        self._retired = Retirements(record, _there(record))
+        self._numbers = self._retired.left
         self._given = witness
         beside_it, bad = beside(record)
         self._seen = [*beside_it, *((witness,) if witness else ())]
         self._table_key = table_key
-        sizes = {seen.checkpoint.size for seen in self._seen}
+        sizes = {seen.checkpoint.size for seen in self._seen} | self._retired.sizes
         self._wanted = Wanted(replay, tuple(sorted(sizes)))
         self._jobs = max(1, jobs)
         self._findings: list[Finding] = []
@@ -123,7 +127,8 @@ class Verification:
         self._sums: Counter[str] = Counter()
         self._taken: Counter[Code] = Counter()
         self._joins = Joins()
-        self._holes = Holes(self._numbers[0] == 1)
+        self._holes = Holes(self._numbers[0] == 1 or self._retired.joins)
+        self._holes.goes_on(*self._retired.down)
         self._roots: dict[int, Hash] = {}
         self._spans: list[tuple[int, int, int]] = []
         """Of each segment: its number, its tree before and after it."""
@@ -134,6 +139,8 @@ class Verification:
         self._signed = 0
         self._origin = self._opened_key = ""
         self._began = self._number = 0
+        self._begins: Edge | None = None
+        """How its first segment does."""
         self._last: Verified | None = None
         """The last segment that could be read."""
         for one in bad:
@@ -166,6 +173,8 @@ class Verification:
             self._holes.gap()
             return
         self._last = segment
+        if segment.number == self._numbers[0]:
+            self._begins = segment.before
         self._kinds.update(segment.kinds)
         self._taken.update(segment.taken)
         for name in ("records", "checkpoints", "again", "unread", "late"):
@@ -216,6 +225,7 @@ class Verification:
 
     def _end(self) -> None:
         self._joins.end()
+        self._hold_retired()
         self._hold()
         for seen in self._seen:
             wrong = held_against(
@@ -232,6 +242,17 @@ class Verification:
         self._find_unchecked()
         self._find_remarks()
         self._findings.sort(key=lambda found: (found.segment, found.offset))
+
+    def _hold_retired(self) -> None:
+        """What was retired, against how the record begins: then it stands for it."""
+        key, begins = self._opened_key, self._begins
+        for one in self._retired.hold(self._origin, key, begins, self._roots, self._last_seq):
+            self._found(one)
+        before = self._retired.before
+        if before is not None:
+            self._roots = {**before.roots, **self._roots}
+            self._keys |= {key.boot: key for key in before.boots}
+            self._told |= self._retired.tails
 
     @property
     def _last_seq(self) -> int:
@@ -265,7 +286,7 @@ class Verification:
 
     def _find_unchecked(self) -> None:
         first = self._numbers[0]
-        if first > 1:
+        if first > 1 and not self._retired.joins:
             self._unchecked.append(f"what stands before segment {first} is not here")
         for (software, code), count in sorted(self._taken.items()):
             self._unchecked.append(
@@ -296,6 +317,8 @@ class Verification:
         for file in sorted(aside(self._record) - self._told):
             say(f"{file}: was set aside, and no record tells of it")
         for words in strangers(self._record, self._told):
+            say(words)
+        for words in self._retired.remarks:
             say(words)
 
     # --- what it came to ------------------------------------------------------------------
@@ -328,6 +351,7 @@ class Verification:
             self._more,
             tuple(self._unchecked),
             tuple(self._remarks),
+            self._retired.words if self._retired.before is not None else (),
         )
 
 

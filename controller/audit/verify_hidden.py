@@ -6,6 +6,7 @@ Events about them are read as FORMAT.md has them, so that those of other code ar
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 
 from controller.audit.findings import Finding
 from controller.audit.records import DeviceCursor
+from controller.audit.retired import Card
 from controller.audit.sealing import COMMITMENT_SIZE, SEALED_TEXT, Opening, SealProblem, check
 from controller.audit.strict import UNREADABLE
 
@@ -83,6 +85,19 @@ class Holes:
         """Something of the record is not here: cards may have been dealt in it."""
         self._whole = self._begun = False
         self._hole = None
+
+    def goes_on(self, hole: Card | None, drawn: Iterable[Card]) -> None:
+        """With the cards that lie face down where the record begins."""
+        if hole is not None:
+            self._hole = _Down(hole.round, hole.commitment, hole.cursor)
+        self._drawn = {one.commitment: one.cursor for one in drawn if one.cursor is not None}
+
+    @property
+    def down(self) -> tuple[Card | None, tuple[Card, ...]]:
+        """The hole card dealt last, and the cards drawn in error that may still become one."""
+        hole = self._hole
+        last = None if hole is None else Card(hole.round, hole.commitment, hole.cursor)
+        return last, tuple(Card(0, name, cursor) for name, cursor in self._drawn.items())
 
     def take(self, hidden: Hidden) -> list[Finding]:
         try:

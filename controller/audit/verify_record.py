@@ -34,11 +34,12 @@ HEADER, SMALLEST, LARGEST = 24, 4096, 1 << 30
 HEAD = struct.Struct("<IIQQ32s")
 LONGEST, SECTOR, PIECE, SEARCHED = 262144, 512, 1 << 20, 64 << 20
 LONGEST_WRITE, WRITTEN_ZEROS, MOST_READ = 4 << 20, 20, 1 << 20  # the last: of another file
+MOST_RETIRED = 64 << 20  # of the note of a retirement
 KEPT = 16384  # how many trees and unsigned records are remembered, so that memory stays flat
 KEPT_CARDS, MOST_TOLD = 64, 20  # the latter of files that are no part of the record
 OURS = re.compile(  # what lies in a record's directory
     r"segments(/([0-9]{8}|spare)\.seg)?|tails(/.+\.json(\.new)?)?|lock|keys|index\.db(-wal|-shm)?|"
-    r"cosigned(/(0|[1-9][0-9]{0,17})\.note(\.new)?)?"
+    r"cosigned(/(0|[1-9][0-9]{0,17})\.note(\.new)?)?|retired(/[0-9]{8}\.note(\.new)?)?"
 )
 TABLE_PUB = re.compile(
     r"# public key of a table \(Ed25519\); fingerprint ([0-9A-F-]{39})\n([^\n]{1,100})\n?"
@@ -94,6 +95,12 @@ DATA = {
     "note": "text:string",
     "closed": "",
 }
+RETIRED = (
+    "segments:integer[] records:integer[] rounds:integer[] days:date[] root:hex64 chain:hex64 "
+    "tree:object[] checkpoint:string certificates:string[] hole:object|null drawn:object[] "
+    "tails:string[] case:hex64 seal:hex64 utc:integer two:two"
+)
+STEP, DOWN = "size:integer hashes:hex64[]", "round:integer commitment:hex64 cursor:object|null"
 HIDDEN, HASHES = ("HoleDealt", "ErrorCardDrawn"), ("sw", "conf", "proc")
 
 
@@ -227,6 +234,19 @@ def _grown(tree: tuple[bytes, ...], size: int, leaf: bytes) -> tuple[bytes, ...]
     return (*tree, leaf)
 
 
+def _stepped(tree: tuple[bytes, ...], size: int, step: Json) -> tuple[bytes, ...]:
+    """The same, grown to the step's size by the largest whole subtrees between the two."""
+    hashes = deque(step["hashes"])
+    while size < step["size"] and hashes:
+        leaves = 1 << (step["size"] - size).bit_length() - 1
+        leaves = min(leaves, size & -size) if size else leaves
+        tree = _grown(tree, size // leaves, bytes.fromhex(hashes.popleft()))
+        size += leaves
+    if size != step["size"] or hashes:
+        raise Wrong("the steps of its tree do not go on")
+    return tree
+
+
 def _root(tree: tuple[bytes, ...]) -> bytes:
     root = tree[-1] if tree else _hash()
     for left in reversed(tree[:-1]):
@@ -353,6 +373,12 @@ def _checkpoint(text: str, what: str) -> tuple[Note, str, int, bytes]:
     if len(_unbase64(root)) != 32:
         raise Wrong(f"{what}: the root is not base64 of 32 bytes")
     return note, origin, _number(size, f"{what}: the size"), _unbase64(root)
+
+
+def _bound(table: str, cursor: Json) -> bytes:
+    """What is hashed before the opening of a card."""
+    numbers = struct.pack("<II", cursor["epoch"], cursor["seq"])
+    return b"\0".join((b"holecard-v1", table.encode(), cursor["device"].encode(), numbers))
 
 
 # --- segments, frames and tails -------------------------------------------------------------------
@@ -535,6 +561,11 @@ class Reading:
         self.hole: tuple[int, str, bytes] = (-1, "", b"")
         self.drawn: dict[str, bytes] = {}
         self.told: set[str] = set()  # files of what was set aside
+        self.retired: list[tuple[str, Json, Note]] = []  # of each retirement: name, what it says
+        self.ends = self.kept = 0  # the last segment and record that were retired
+        self.grown_to = 0  # how many records were there when they were
+        self.old: dict[int, bytes] = {}  # roots of the tree that were kept of it, by size
+        self.words: list[str] = []
         self.remarks: Counter[str] = Counter()
         self.unchecked: Counter[str] = Counter()
 
@@ -545,6 +576,12 @@ class Reading:
         """All there is, in order; the first thing that is wrong ends it."""
         names = sorted(path.name for path in (self.root / "segments").glob("*.seg"))
         numbers = [int(name[:8]) for name in names if re.fullmatch(r"[0-9]{8}\.seg", name)]
+        self.read_retired()
+        over = [number for number in numbers if number <= self.ends]
+        if over:
+            self.remark(f"segments {over[0]} to {over[-1]} are left of what was retired")
+        if over and over != list(range(1, self.ends + 1)) and over != numbers:
+            numbers = numbers[len(over) :]
         for path in (self.root / "cosigned").glob("*.note"):
             if re.fullmatch("0|[1-9][0-9]{0,17}", path.stem):
                 self.seen.append((int(path.stem), f"cosigned/{path.name}", path))
@@ -566,9 +603,91 @@ class Reading:
             size, what, _ = self.seen[0]
             raise Wrong(f"cut off: {what} is of {size} records, {self.seq} are here")
         self.prove_met()
+        if self.retired and not self.words:  # it begins further on, or ends before that
+            self.prove_retired(joined=False)
+        if self.seq < self.grown_to:
+            raise Wrong(f"cut off: {self.grown_to} records are told of, {self.seq} are here")
         self.look_for_strangers()
         if self.boot and self.boot.kind != "closed":
             self.remark("it does not end with closed: it runs, lost its power, or more follows")
+
+    def read_retired(self) -> None:
+        """What stands for segments that were taken out; proven once the table's key is known."""
+        for path in sorted((self.root / "retired").glob("*.note")):
+            if not re.fullmatch(r"[0-9]{8}\.note", path.name):
+                continue
+            name = f"retired/{path.name}"
+            line, _, rest = _text(path, MOST_RETIRED).partition("\n")
+            try:
+                said = json.loads(line, object_pairs_hook=_members, parse_float=_no_integer)
+            except ValueError as problem:
+                raise Wrong(f"{name}: JSON: {problem}") from None
+            _shaped(said, name, RETIRED)
+            for shape, parts in ((STEP, said["tree"]), (DOWN, [*said["drawn"], said["hole"]])):
+                for part in parts:
+                    if part is not None:
+                        _shaped(part, name, shape)
+                        if part.get("cursor"):
+                            _shaped(part["cursor"], name, CURSOR)
+            pairs = (said["segments"], said["records"], said["rounds"], said["days"])
+            if any(len(pair) != 2 for pair in pairs) or not said["tree"]:
+                raise Wrong(f"{name}: a first and a last are two, and its tree has a step")
+            note = _note(rest, name, 3)
+            title, _, digest = note.text[:-1].split("\n")
+            if title != "holecard retired 1" or digest != _hash(line.encode()).hex():
+                raise Wrong(f"{name} is not what was signed")
+            segment, seq = self.ends + 1, self.kept + 1
+            if said["segments"][0] != segment or said["records"][0] != seq:
+                raise Wrong(f"{name} does not go on from segment {segment - 1}, record {seq - 1}")
+            if int(path.stem) != said["segments"][1]:
+                raise Wrong(f"{name} is of other segments than its name says")
+            self.ends, self.kept = said["segments"][1], said["records"][1]
+            self.grown_to = said["tree"][-1]["size"]
+            self.retired.append((name, said, note))
+
+    def prove_retired(self, joined: bool = True) -> None:
+        """Holds all that was retired against the table's key and what the record has come to,
+        where the last of it ends."""
+        tree: tuple[bytes, ...] = ()
+        size = 0
+        for name, said, note in self.retired:
+            if note.text.split("\n")[1] != self.origin or not self.table_key:
+                raise Wrong(f"{name} is of another record")
+            note.prove(self.table_key)
+            last = said["records"][1]
+            if last not in [step["size"] for step in said["tree"]]:
+                raise Wrong(f"{name}: its tree has no step at record {last}")
+            grown = tree
+            for step in said["tree"]:
+                grown, size = _stepped(grown, size, step), step["size"]
+                if size <= last:
+                    self.old[size], tree = _root(grown), grown
+            if self.old[last].hex() != said["root"]:
+                raise Wrong(f"{name}: its tree has another root at record {last}")
+            for text in said["certificates"]:
+                self.certified(text)
+            self.sign_over(name, said["checkpoint"], size, _root(grown))
+            size = last
+            (first, last), who = said["records"], " and ".join(said["two"])
+            what = (
+                f"records {first} to {last} were retired on {_utc(said['utc'])[:19]} UTC by {who}"
+            )
+            self.words.append(f"{what}, root {said['root']}; case sha256 {said['case']}")
+            self.told.update(said["tails"])
+        if joined and (self.trees[-1], self.chain.hex()) != (tree, said["chain"]):
+            raise Wrong("the record does not go on from what was retired")
+
+    def sign_over(self, name: str, text: str, size: int, root: bytes) -> None:
+        """Refuses a checkpoint over another tree, or that no boot has signed whose key is known."""
+        note, origin, its_size, its_root = _checkpoint(text, f"{name}: its checkpoint")
+        if (origin, its_size, its_root) != (self.origin, size, root):
+            raise Wrong(f"{note.what} is over another tree")
+        ours = [data[:4] for who, data in note.signatures if who == origin]
+        keys = [key for key in map(self.keys.get, ours) if key]
+        if not keys:
+            raise Wrong(f"{note.what} is signed by no boot of the record")
+        for key in keys:
+            note.prove(key)
 
     def look_for_strangers(self) -> None:
         """What lies in the record's directory and is named neither by the page nor by a tail."""
@@ -626,7 +745,9 @@ class Reading:
         self.origin = data["origin"]
         self.chain = _hash(b"holecard-record/1\n", self.origin.encode())
         if self.number > 1:
-            self.remark(f"from segment {self.number}: what came before is not here", True)
+            joins = self.ends == self.number - 1
+            if not joins:
+                self.remark(f"from segment {self.number}: what came before is not here", True)
             self.base = self.seq = frame.seq - 1
             self.trees[0] = tuple(bytes.fromhex(root) for root in data["frontier"])
             if self.base < 1 or f"{self.base:b}".count("1") != len(self.trees[0]):
@@ -637,6 +758,19 @@ class Reading:
             self.cursors, self.opened = data["cursors"], data["opened"]
             self.certificate, self.hole = data["certificate"], (record["round"], "", b"")
             self.trust(data["opened"]["table_key"])
+            if joins:
+                self.prove_retired()
+                self.lay_down(record["table"], self.retired[-1][1])
+
+    def lay_down(self, table: str, said: Json) -> None:
+        """The cards that lie face down where the record begins."""
+        for card in (*said["drawn"], said["hole"]):
+            cursor = card and card["cursor"]
+            to_hash = _bound(table, cursor) if cursor else b""
+            if card is said["hole"] and card:
+                self.hole = (card["round"], card["commitment"], to_hash)
+            elif card:
+                self.drawn[card["commitment"]] = to_hash
 
     def take(self, frame: Frame) -> None:
         """A record in its place: holds it against what was before, and goes on."""
@@ -714,14 +848,17 @@ class Reading:
             raise Wrong(f"{what} is of another record, {origin}")
         if back < 0:
             raise Wrong(f"{what} is of {size} records, {self.seq} stand before it")
-        if back >= len(self.trees):
+        known = _root(self.trees[-1 - back]) if back < len(self.trees) else self.old.get(size)
+        if known is None:
             self.remark("a checkpoint is of records too far back", True)
-        elif _root(self.trees[-1 - back]) != root:
+        elif known != root:
             raise Wrong(f"{what}: the first {size} records have another root: rewritten")
-        return back < len(self.trees)
+        return known is not None
 
     def meet(self) -> None:
-        """Holds the record against what witnesses saw of it when it had this size."""
+        """Holds the record against what was seen or kept of it when it had this size."""
+        if self.retired and self.seq == self.kept and not self.words:
+            self.prove_retired()
         while self.seen and self.seen[0][0] <= self.seq:
             size, what, path = self.seen.popleft()
             note, origin, its_size, root = _checkpoint(_text(path), what)
@@ -814,9 +951,7 @@ class Reading:
     def deal(self, record: Json, event: Json, sealed: str | None) -> None:
         digest, cursor, to_hash = event["commitment"], record.get("cursor"), b""
         if sealed and cursor:
-            names = record["table"].encode(), cursor["device"].encode()
-            numbers = struct.pack("<II", cursor["epoch"], cursor["seq"])
-            to_hash = b"\0".join((b"holecard-v1", *names, numbers))
+            to_hash = _bound(record["table"], cursor)
         elif event["type"] == "HoleDealt" and (digest in self.drawn or self.base):
             to_hash = self.drawn.pop(digest, b"")
         else:
@@ -937,6 +1072,7 @@ def verify(reading: Reading, witness: Key | None, tell: Callable[[str], None]) -
         "table_key": _plain(f"{key.name}+{key.id(SIGNED).hex()}") if key else None,
         "table_key_proven": reading.proven,
         "held_by_witness_at": _utc(seen_at * 1_000_000) if reading.held else None,
+        "retired": [_plain(words) for words in reading.words],
         "remarks": {_plain(words): count for words, count in reading.remarks.items()},
         "not_checked": {_plain(words): count for words, count in reading.unchecked.items()},
         "wrong": bad,
@@ -948,8 +1084,10 @@ def verify(reading: Reading, witness: Key | None, tell: Callable[[str], None]) -
 def _show(found: Json) -> None:
     lists, bad = ("remarks", "not_checked"), found["wrong"]
     for name, value in found.items():
-        if name not in (*lists, "wrong", "verdict", "exit"):
+        if name not in (*lists, "retired", "wrong", "verdict", "exit"):
             print(f"{name.replace('_', ' ')}: {'none' if value in (None, '') else value}")
+    for words in found["retired"]:
+        print(f"retired: {words}")
     if not found["table_key_proven"]:
         print("THE TABLE'S KEY IS NOT PROVEN: it is the record's own word (--table-key)")
     for name in lists:

@@ -20,6 +20,8 @@ from controller.audit.heads import first_head
 from controller.audit.notes import SigningKey, VerifierKey, parse_note, signed
 from controller.audit.problems import Damaged
 from controller.audit.reading import ASK, Segment, record_of, segments
+from controller.audit.retired import Changed, kept_in
+from controller.audit.retired import before as retired_before
 from controller.audit.signatures import OtherKey, Signatures, Signed, check_table_key
 from controller.audit.tree import Frontier, leaf_hash
 from controller.audit.witness_archive import ArchiveProblem, Kept, Seen, WitnessProblem, kept_of
@@ -290,8 +292,8 @@ class _Walk:
         if said.origin != self._origin:
             raise Damaged(segment.file, f"is of {said.origin}, not of {self._origin}", ASK)
         if self._tree is None:
-            self._tree = self._begun(segment, hashes)
             self._signatures.begin(segment)
+            self._tree = self._begun(segment, hashes)
         elif self._tree.hashes != hashes:
             what = "its snapshot has another tree than that of the records before it"
             raise Rewritten(segment.file, what, _ASK)
@@ -310,16 +312,38 @@ class _Walk:
         """The tree before the first segment that is read: nothing the first time; later as it says
         itself, which shows when the tree that was seen is met, or not."""
         wanted = 1 if self._seen is None else self._seen.segment
-        if segment.number != wanted:
-            what = f"segment {wanted} is needed, the first that is here is {segment.number}"
-            raise WitnessProblem(self._record, what, "put the segments back from the archive")
         begins = segment.before.seq
-        if self._seen is not None and begins >= self._seen.size:
+        if segment.number != wanted:
+            self._retired(segment, wanted, hashes)
+        elif self._seen is not None and begins >= self._seen.size:
             what = f"begins with record {begins + 1}; record {self._seen.size} stood in it"
             raise Rewritten(segment.file, what, _ASK)
         if begins:
             self._lately.append((begins, hashes, segment.number - 1))
         return Frontier.of(begins, hashes)
+
+    def _retired(self, segment: Segment, wanted: int, hashes: tuple[bytes, ...]) -> None:
+        """The record begins behind what was retired, of which the table's key has signed the tree;
+        what was seen last is held against the root that was kept of it."""
+        what = f"segment {wanted} is needed, the first that is here is {segment.number}"
+        todo = "put the segments back from the archive"
+        kept, table = kept_in(self._record), self._signatures.table
+        if not kept or kept[-1].number != segment.number - 1 or table is None:
+            raise WitnessProblem(self._record, what, todo)
+        try:
+            before = retired_before(kept, self._origin, table)
+        except (Changed, NoteProblem) as problem:
+            raise Damaged(self._record, f"{problem}", ASK) from None
+        if (before.where, before.frontier) != (segment.before, hashes):
+            raise Rewritten(segment.file, "it does not begin where what was retired ends", _ASK)
+        if self._seen is None:
+            return
+        root = before.roots.get(self._seen.size)
+        if root is None:
+            what = f"{what}; what it saw was retired, and no root of {self._seen.size} records kept"
+            raise WitnessProblem(self._record, what, todo)
+        self.met = root == self._seen.tree().root()
+        self.other = not self.met
 
     def _checkpoint(self, segment: Segment, signed: Signed) -> None:
         said = signed.checkpoint

@@ -35,6 +35,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "check-proof": ("proof.json", "--table-key", "keys/table.pub"),
     "cosign": ("record", "--keys", "keys", "--archive", "archive"),
     "witnessed": ("record", "a.note", "--witness-key", "keys/witness.pub"),
+    "retire": (
+        *("record", "--before", "2026-01-01", "--out", "old.zip", "--keys", "keys"),
+        *("--by", "Ann", "--and", "Bo"),
+    ),
 }
 ALONE = ("check-case", "check-proof")
 """They are about no record that is here."""
@@ -119,6 +123,9 @@ def test_what_its_help_says_of_exit_codes_is_what_a_command_does(
     if name == "accept-tail":
         assert called(name, *words) == 0
         assert called(name, *words) == 1  # nothing is left to be accepted
+        return
+    if name == "retire":
+        assert called(name, *words) == 1  # nothing is so old
         return
     assert no_room(name, *words) == 74
     assert nobody_reads(name, *words) == 141

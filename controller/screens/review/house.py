@@ -15,6 +15,7 @@ from starlette.responses import Response
 from controller.audit.identity import procedure_of
 from controller.audit.notes import VerifierKey
 from controller.audit.records import Opened, Place
+from controller.audit.retired import gone
 from controller.audit.telling import money_of
 from controller.procedure.terms import Speaks
 from controller.screens.common.doors import NotHere, Visit, see_other
@@ -126,5 +127,6 @@ def looking(visit: Visit[House], what: str, of: str) -> Iterator[apsw.Connection
         yield db
 
 
-def no_round(number: int) -> NotHere:
-    return NotHere("round", f"there is no round {number}", "a round of this record")
+def no_round(house: House, number: int) -> NotHere:
+    retired = gone(house.source.record, rounds=(number, number))
+    return NotHere("round", retired or f"there is no round {number}", "a round of this record")

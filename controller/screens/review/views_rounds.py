@@ -119,7 +119,7 @@ def _read(house: House, db: apsw.Connection, number: int, since: int, most: int)
     """A round from record `since` on. NotHere, RecordProblem."""
     found = facts.round_of(db, number)
     if found is None:
-        raise no_round(number)
+        raise no_round(house, number)
     first = max(since, found.first_seq)
     if first > found.last_seq:
         what = f"record {since} comes after round {number}"
@@ -200,7 +200,7 @@ def verify_round(visit: Visit[House]) -> Response:
     with looking(visit, "verify" if wants == "page" else "proof", f"round {number}") as db:
         found = facts.round_of(db, number)
         if found is None:
-            raise no_round(number)
+            raise no_round(house, number)
         table = house.table_at(db, found.first_seq)
     verdict = verified(house.source.record, found, house.table_key)
     if wants == "proof":
