@@ -201,11 +201,6 @@ class Log:
         """How far the record goes."""
         return Where(self._last.seq, self._last.chain)
 
-    @property
-    def no_room(self) -> OSError | None:
-        """Why the next segment cannot be made, told before it is needed."""
-        return self._spares.problem
-
     def sign_in(self) -> float | None:
         """Seconds until a checkpoint is due, 0 when it is; None while all is signed."""
         if not self._unsigned_since:

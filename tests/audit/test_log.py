@@ -300,7 +300,7 @@ def test_the_table_hears_early_that_there_is_no_room(place: Path) -> None:
     disk.fail_at, disk.number = "create", errno.ENOSPC
     log._spares.prepare()
     log._spares._thread.submit(int).result()  # what it was given before is done
-    found = log.no_room
+    found = log._spares.problem
     assert found is not None
     assert found.errno == errno.ENOSPC
     log.close()
