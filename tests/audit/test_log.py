@@ -293,7 +293,7 @@ def test_a_full_disk_is_told_and_waited_for(place: Path) -> None:
     assert list(segments(place))[-1].number == 2
 
 
-def test_the_table_hears_early_that_there_is_no_room(place: Path) -> None:
+def test_that_there_is_no_room_is_known_early(place: Path) -> None:
     disk = Failing()
     log = begun(place, disk=disk)
     log._spares.take()
