@@ -14,6 +14,7 @@ from controller.procedure.events import (
     DeviceBack,
     FeltConfirmed,
     Go,
+    RoundVoided,
     ShoeLoaded,
     ShuffleDone,
     ShuffleStarted,
@@ -41,9 +42,11 @@ from controller.procedure.rows_shoe import (
     more_to_burn,
     no_shuffler,
 )
+from controller.procedure.rows_stop import may_void, void_fact
 from controller.procedure.rows_table import BETWEEN, shut
 from controller.procedure.rows_ways import with_top
 from controller.procedure.states import WAITING, Hold, State, Step
+from controller.procedure.voids import void_round
 from controller.rules.rulings import Irregularity
 
 
@@ -261,6 +264,20 @@ ROWS = (
         Step.REFILL,
         "The discards are shuffled, none is missing or too many: cut and load them.",
         complete,
+    ),
+    Row(
+        "void_round_at_refill",
+        (Step.REFILL,),
+        RoundVoided,
+        Step.RESUMING,
+        "The floor voids the round with a second person in place of finishing it with the discards, as where the shoe "
+        "was not empty: every unresolved wager goes back, and all cards are shuffled before the "
+        "next round.",
+        may_void,
+        void_round,
+        void_fact,
+        why="the floor voids a round with a reason and a second person",
+        rule=("classic.rule8",),
     ),
     Row(
         "relief_burn_more",

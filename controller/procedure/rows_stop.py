@@ -38,16 +38,16 @@ from controller.procedure.states import WAITING, State, Step
 from controller.rules.rulings import Irregularity
 
 
-def _void_now(g: Game, s: State, e: RoundVoided) -> bool:
+def may_void(g: Game, s: State, e: RoundVoided) -> bool:
     return bool(e.reason) and second_person(e, e.second)
 
 
 def _void_due(g: Game, s: State, e: RoundVoided) -> bool:
-    return _void_now(g, s, e) and bool(refunds(g, s, "void"))
+    return may_void(g, s, e) and bool(refunds(g, s, "void"))
 
 
 def _void_nothing_due(g: Game, s: State, e: RoundVoided) -> bool:
-    return _void_now(g, s, e) and not refunds(g, s, "void")
+    return may_void(g, s, e) and not refunds(g, s, "void")
 
 
 def _voided(g: Game, s: State, e: RoundVoided) -> State:
@@ -55,7 +55,7 @@ def _voided(g: Game, s: State, e: RoundVoided) -> State:
     return replace(bare, due=refunds(g, s, "void"), after=Step.CLEARING)
 
 
-def _void_fact(g: Game, s: State, e: RoundVoided, after: State) -> tuple[Effect, ...]:
+def void_fact(g: Game, s: State, e: RoundVoided, after: State) -> tuple[Effect, ...]:
     second = e.second.name if e.second else ""
     return (RoundVoid(s.round, e.reason, e.actor.name, second),)
 
@@ -214,7 +214,7 @@ ROWS = (
         "The floor voids the round with a second person: every unresolved wager goes back.",
         _void_due,
         _voided,
-        _void_fact,
+        void_fact,
         why="the floor voids a round with a reason and a second person",
         rule=("classic.rule8",),
     ),
@@ -226,7 +226,7 @@ ROWS = (
         "The floor voids the round with a second person; no wager is unresolved.",
         _void_nothing_due,
         _voided,
-        _void_fact,
+        void_fact,
         why="the floor voids a round with a reason and a second person",
     ),
     *(
@@ -264,7 +264,9 @@ REFUSALS = (
             Refusal("no_round", elsewhere(*at, *HOLDING), event, "no round is under way"),
         )
     ),
-    Refusal("no_round_to_void", elsewhere(*IN_ROUND), RoundVoided, "no round to void now"),
+    Refusal(
+        "no_round_to_void", elsewhere(*IN_ROUND, Step.REFILL), RoundVoided, "no round to void now"
+    ),
     *(
         Refusal("table_is_closed", (Step.CLOSED,), event, "the table is closed")
         for event in (DeckSuspect, FloorCalled, ControllerRestarted, DealerRelieved)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from controller.procedure.dues import refunds
-from controller.procedure.events import Go
+from controller.procedure.events import Event, Go
 from controller.procedure.felt import top
 from controller.procedure.game import Game
 from controller.procedure.holds import beside
@@ -25,7 +25,7 @@ def _ended(s: State, back: Step, outlive: frozenset[Irregularity]) -> tuple[Hold
     return (replace(first, back=back), *rest)
 
 
-def void_round(g: Game, s: State, e: Go) -> State:
+def void_round(g: Game, s: State, e: Event) -> State:
     """Unresolved wagers go back, without a device and whatever the felt shows.
 
     A shoe that is gone stops the next round instead, and one that ran out is shuffled before it.

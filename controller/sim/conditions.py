@@ -196,6 +196,7 @@ CONDITIONS: Final[dict[str, str]] = {
     ),
     "dealer_relieved_at_*": "with wagers open only when no card is to be burned",
     "void_round": f"{_SAYS_WHY}; a wager is unresolved",
+    "void_round_at_refill": _SAYS_WHY,
     "void_round_nothing_due": f"{_SAYS_WHY}; no wager is unresolved",
     "correct_payment_at_*": f"{_SECOND}; the round was dealt, and the two amounts differ",
     "hole_exposed": _NOT_TWICE,

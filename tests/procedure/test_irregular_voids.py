@@ -13,6 +13,7 @@ from controller.procedure.events import (
     Actor,
     Confirmed,
     ControllerRestarted,
+    DeckSuspect,
     Double,
     EvenMoney,
     FloorCalled,
@@ -246,3 +247,18 @@ def test_no_list_of_a_house_lets_one_person_void(house: str) -> None:
     game.jurisdiction = replace(game.jurisdiction, two_people=())
     assert not isinstance(Procedure(game).step(t.state, RoundVoided(FLOOR, "misdeal")), Decision)
     assert isinstance(Procedure(game).step(t.state, VOID), Decision)
+
+
+def test_a_shoe_that_was_not_empty_is_a_round_that_the_floor_voids(house: str) -> None:
+    """Said in error: the decks are in doubt, for cards are left; the floor plays on, and stands
+    before discards that nobody can load."""
+    t = dealt(house).hit(1).do(ShoeRanOut(SHOE)).ruled(Odd.SHOE_RAN_OUT, Way.RESHUFFLE)
+    t.do(DeckSuspect(SHOE, "short")).ruled(Odd.DECK_SUSPECT, Way.RESUME).at(Step.REFILL)
+    assert t.refuses(RoundVoided(DEALER, "misdeal", SECOND)) == "not_theirs"
+    for void in (RoundVoided(FLOOR, "", SECOND), RoundVoided(FLOOR, "misdeal")):
+        assert t.refuses(void) == "void_round_at_refill"
+    t.do(VOID).at(Step.PAYING).asks(Tell.GIVE_BACK, why="void")
+    assert t.heard(RoundVoid) == [RoundVoid(1, "misdeal", "floor", "floor-2")]
+    assert not t.state.holds
+    assert t.finish() == {1: 0, 2: 0}
+    t.at(Step.SHUFFLE_NEEDED)
