@@ -14,6 +14,7 @@ from controller.api.errors import Problem
 from controller.api.screens import Screen
 from controller.procedure.events import TableOpened
 from controller.procedure.states import Step
+from controller.screens.common.texts import load
 from tests.api.at_api import ANN, run
 from tests.api.deeds import events
 from tests.screens.at_pages import BANK, ONE, TWO, AtPages, Tab, at_pages, came, opened
@@ -56,6 +57,22 @@ def test_a_press_on_an_older_prompt_is_refused_and_a_repeated_one_does_nothing_t
             assert again.json()["code"] == "moved_on"
             assert len(events(pages.at)) == count
             assert len(pages.at.room.records("refusal")) == 0
+
+    run(main())
+
+
+def test_an_act_after_which_the_same_is_asked_says_that_it_was_recorded(tmp_path: Path) -> None:
+    """Else it would look as if nothing had been pressed, and be pressed again."""
+
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = await opened(pages)
+            moved = (await tab.act("ShuffleStarted")).json()
+            assert (moved["done"], moved["stays"]) == (True, False)
+            await tab.open()
+            again = (await tab.act("ShuffleAgain", ONE)).json()
+            assert (again["done"], again["stays"]) == (True, True)
+            assert again["said"] == load()("doors.recorded")
 
     run(main())
 

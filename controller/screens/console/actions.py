@@ -219,9 +219,10 @@ def _wagers(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
     return (*(lay if o.state.seats else ()), *shuffle)
 
 
-def _card(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
-    """A card comes out of the shoe, which says so. What is done here is that none comes."""
-    return o.offer("ShoeRanOut", _does(t, "ShoeRanOut"), look="quiet", wish="e")
+def _by_shoe(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    """A card comes out of the shoe, which says so: no button answers it, and none is hit by a stray
+    finger. That none comes is said in the sheet."""
+    return ()
 
 
 # --- when things go wrong ---------------------------------------------------------------------
@@ -265,9 +266,9 @@ _ANSWERS: Final[dict[Tell, Makes]] = {
     Tell.AWAIT_SHUFFLE: _shuffled,
     Tell.CHANGE_DECKS: _decks,
     Tell.LOAD_SHOE: _load,
-    Tell.BURN: _card,
+    Tell.BURN: _by_shoe,
     Tell.TAKE_WAGERS: _wagers,
-    Tell.DEAL: _card,
+    Tell.DEAL: _by_shoe,
     Tell.LAY_SPARE: _vault("LaySpare", "l"),
     Tell.ASK_NATURAL: _chosen,
     Tell.ASK_INSURANCE: _chosen,

@@ -69,6 +69,8 @@ class Action(Struct, frozen=True):
     """The letter or digit that does the same."""
     wish: str = ""
     """The key that it would like."""
+    sure: str = ""
+    """What comes of it, for which it is confirmed before it is sent; empty: it is sent at once."""
 
     @property
     def asked(self) -> str:
@@ -85,6 +87,7 @@ class Trim(TypedDict, total=False):
     hint: str
     asks: tuple[Ask, ...]
     wish: str
+    sure: str
 
 
 class Offers:
@@ -152,6 +155,7 @@ class Offers:
             people,
             trim.get("asks", ()),
             wish=trim.get("wish", ""),
+            sure=trim.get("sure", ""),
         )
 
 

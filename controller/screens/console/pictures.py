@@ -126,6 +126,12 @@ def still_asked(kind: type[Event] | None, then: Was, now: Was) -> bool:
     return kind in ANY_TIME or _asks(then.shown) == _asks(now.shown)
 
 
+def same_asked(then: Was, now: Was) -> bool:
+    """An act was done and nothing is to be seen of it. A wager is seen where it lies."""
+    seen = Step.WAGERING in (then.shown.state.step, now.shown.state.step)
+    return not seen and _asks(then.shown) == _asks(now.shown)
+
+
 def same_case(
     kind: type[Event] | None, sent: Mapping[str, Any], then: Was, now: Was, game: Game
 ) -> bool:

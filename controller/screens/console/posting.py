@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller.api import acting, signing
 from controller.api.answers import Acted, AdoptDevice, Authorise, SignIn
@@ -18,7 +19,7 @@ from controller.api.errors import Problem
 from controller.api.floor_acts import ADOPT, AGAIN, BESIDE, floor_act, kind_of_sent
 from controller.screens.common.sessions import Looks
 from controller.screens.common.texts import Texts
-from controller.screens.console.pictures import Lately, Was, same_case, still_asked
+from controller.screens.console.pictures import Lately, Was, same_asked, same_case, still_asked
 from controller.screens.console.sessions import TRY_EVERY, Browser, Browsers
 from controller.table.acts import Act
 from controller.table.sent_acts import MovedOn
@@ -31,6 +32,8 @@ class Answered(Struct, frozen=True):
 
     done: bool
     said: str
+    stays: bool = False
+    """The same is asked as before: without a word it would look as if nothing had been pressed."""
 
 
 class Sent:
@@ -91,11 +94,19 @@ class Posting:
                 if not still_asked(kind, pressed_on, self._lately.now()):
                     raise MovedOn
 
-            return await self._do(browser, act, asked)
+            return self._seen(await self._do(browser, act, asked), then)
         game = self._api.served.table.parts.game
         if then is None or not same_case(kind, act, then, now, game):
             raise self._moved_on()
-        return await self._signed(browser, act, form)
+        return self._seen(await self._signed(browser, act, form), then)
+
+    def _seen(self, answered: Answered, then: Was) -> Answered:
+        """With a word for who pressed it, where the page will not show that it was done."""
+        if not answered.done or not same_asked(then, self._lately.now()):
+            return answered
+        plain = answered.said == self._texts("doors.done")
+        said = self._texts("doors.recorded") if plain else answered.said
+        return replace(answered, said=said, stays=True)
 
     async def _signed(
         self, browser: Browser, act: dict[str, Any], form: Mapping[str, str]

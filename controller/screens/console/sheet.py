@@ -61,6 +61,8 @@ def _cards(o: Offers, t: Tongue) -> tuple[Action, ...]:
     card = (card_ask(t),)
     first = {"card": _free(o)}
     made = o.offer("CardMisread", _does(t, "CardMisread"))
+    empty = t.texts("console.sure.shoe_empty")
+    made += o.offer("ShoeRanOut", _does(t, "ShoeRanOut"), look="care", sure=empty)
     made += o.offer("FaceUpCardFound", _does(t, "FaceUpCardFound"), sample=first, asks=card)
     made += o.offer("ErrorCardExposed", _does(t, "ErrorCardExposed"), sample=first, asks=card)
     made += _which(o, t)

@@ -73,6 +73,8 @@ class Designed(NamedTuple):
     """The stream: 0: nothing new comes; 1: it does not come through; else: this status."""
     refuses: str = ""
     """An act is pressed, and refused in these words."""
+    notes: str = ""
+    """The same, of an act that is done and changes nothing on the page."""
 
     def html(self, looks: Looks) -> str:
         return PAGES.text(
@@ -196,10 +198,12 @@ def designed() -> tuple[Designed, ...]:
         Designed("connection lost", turn, lost=1),
         Designed("session over", turn, lost=401),
         Designed("refused", states["clear"], refuses="Seat 2 is still to be paid."),
+        Designed("recorded", states["shoe ran out"], notes=TEXTS("doors.recorded")),
         Designed("sign in", closed, nobody, WATCHES, (), open="sign-in"),
         Designed("looks", turn, open="open-looks"),
         Designed("keys", turn, open="open-keys"),
         Designed("something is wrong", turn, open="open-sheet"),
+        Designed("the shoe is empty", states["deal"], open="act-shoeranout"),
         Designed("something is wrong, wagers", wagers, open="open-sheet"),
         Designed("amount of a wager", wagers, open="act-wagerplaced-1"),
         Designed("a card from the felt", states["enter_card"], open="act-cardentered"),
@@ -247,7 +251,8 @@ class _Desk:
         elif path == "/stream":
             await self._stream(state, route)
         elif path == "/act":
-            await route.fulfill(json={"done": False, "said": state.refuses})
+            said = {"said": state.refuses or state.notes, "stays": bool(state.notes)}
+            await route.fulfill(json={"done": not state.refuses, **said})
         else:
             await route.fulfill(
                 body=state.html(self.looks), content_type="text/html", headers=dict(HEADERS)
@@ -284,9 +289,12 @@ async def drawn(
         desk.state = state
         await page.goto(f"{ADDRESS}/")
         if state.open:
-            await page.locator(f'[id="{state.open}"], [id="sheet-{state.open}"]').first.click()
+            button = page.locator(f'[id="{state.open}"], [id="sheet-{state.open}"]').first
+            if not await button.is_visible():
+                await page.locator("#open-sheet").click()
+            await button.click()
             await page.wait_for_selector("dialog[open]")
-        if state.refuses:
+        if state.refuses or state.notes:
             await page.locator("#answers button").first.click()
             await page.wait_for_selector("#refused:not([hidden])")
         if state.lost:

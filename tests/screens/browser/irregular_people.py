@@ -196,6 +196,7 @@ async def a_shoe_that_runs_out(t: AtTable) -> None:
     await t.to(lambda s: s.step is Step.REFILL)
     await t.shows("load the discards", "shoe out of cards")
     await t.says("ShuffleStarted")
+    await t.page.get_by_text("Recorded. What is asked is the same as before.").wait_for()
 
 
 @tells(

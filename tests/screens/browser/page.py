@@ -154,12 +154,13 @@ class Offered(NamedTuple):
     in_sheet: bool
     asks: list[dict[str, Any]]
     people: int
+    sure: bool
 
 
 _BUTTONS: Final = """() => [...document.querySelectorAll("#console button.act[data-act]")].map(
   one => ({id: one.id, act: one.dataset.act, asks: one.dataset.asks,
            people: Number(one.dataset.people), sheet: one.closest("dialog") !== null,
-           disabled: one.disabled}))"""
+           sure: one.dataset.sure !== undefined, disabled: one.disabled}))"""
 
 
 class NotOffered(AssertionError):
@@ -218,7 +219,7 @@ class PageDealer:
         self.pressed.append(found.id)
         async with self.page.expect_response(_acts) as waiting:
             await self.hand.press(found.id)
-            if found.asks or found.people:
+            if found.asks or found.people or found.sure:
                 await self._answer(found, wanted)
         response = await waiting.value
         said = await response.json()
@@ -243,7 +244,7 @@ class PageDealer:
             fits = act.pop("type") == name and not one["disabled"]
             same = all(wanted.get(field, value) == value for field, value in act.items())
             if fits and same and set(wanted) <= act.keys() | open_to:
-                return Offered(one["id"], one["sheet"], asks, one["people"])
+                return Offered(one["id"], one["sheet"], asks, one["people"], one["sure"])
         raise NotOffered(f"{name} {dict(wanted)} is none of {[one['act'] for one in buttons]}")
 
     async def _answer(self, found: Offered, wanted: Mapping[str, Any]) -> None:

@@ -15,25 +15,28 @@ from hypothesis import strategies as st
 from controller.api.floor_acts import BESIDE, takes_two
 from controller.api.view import DeviceShown
 from controller.procedure.effects import Tell
-from controller.procedure.events import Actor, Event
+from controller.procedure.events import Actor, Event, ShoeRanOut
 from controller.procedure.holds import CARD_STEPS
-from controller.procedure.row import Refused
+from controller.procedure.row import Decision, Refused
 from controller.procedure.states import State, Step
 from controller.procedure.terms import Currency
 from controller.rules.cards import DECK
 from controller.screens.console.keys import RESERVED
 from controller.screens.console.offers import Action, Ask
 from controller.screens.console.shown import Console
+from controller.sim.games import SHOE
 from controller.table.acts import act_of
 from controller.table.sent_acts import BY_PEOPLE, BY_VAULT, kind_of
 from tests.screens.console.shown_at import (
     DEVICES,
     LONG,
+    TEXTS,
     WATCHES,
     Around,
     At,
     console_at,
     everywhere,
+    fragment,
     played,
     view_at,
 )
@@ -42,6 +45,8 @@ _VAULT: Final = {kind.__name__ for kind in BY_VAULT}
 _KINDS: Final = {kind.__name__: kind for kind in BY_PEOPLE}
 _BY_THE_SHOE: Final = (Tell.LOAD_SHOE, Tell.AWAIT_SHUFFLE)
 """What devices answer, where the table has them."""
+_BY_A_CARD: Final = (Tell.BURN, Tell.DEAL)
+"""What a card that leaves the shoe answers, and no button."""
 
 
 def every(console: Console) -> tuple[Action, ...]:
@@ -130,12 +135,47 @@ def test_whatever_is_asked_can_be_answered() -> None:
         seen.add(tell)
         if tell is Tell.TAKE_WAGERS:
             assert console.wagers is not None
+        elif tell in _BY_A_CARD:
+            assert console.actions == ()
         elif tell in _BY_THE_SHOE:
             bare = console_at(at, around=Around(devices=()))
             assert bare.actions, tell
         else:
             assert console.actions, tell
     assert len(seen) > 25
+
+
+def test_that_the_shoe_is_empty_is_said_in_two_steps_among_other_things() -> None:
+    """Where Hit was a moment ago no button holds the table."""
+    seen = 0
+    for at in everywhere("empty", 80, LONG):
+        console = console_at(at)
+        view = view_at(at)
+        assert not [one for one in console.actions if "ShoeRanOut" in one.act]
+        if view.prompt is None or view.prompt.tell not in _BY_A_CARD:
+            continue
+        (said,) = [one for one in every(console) if "ShoeRanOut" in one.act]
+        (cards,) = [one for one in console.groups if one.id == "cards"]
+        assert said in cards.actions
+        assert said.sure == TEXTS("console.sure.shoe_empty")
+        assert (said.look, said.key) == ("care", "")
+        assert f'data-sure="{said.sure}"' in fragment(console)
+        seen += 1
+    assert seen > 40
+
+
+def test_the_floor_is_offered_a_void_where_discards_are_to_be_loaded() -> None:
+    """The way out where the shoe was not empty."""
+    some = played("mega", "default", "x", 200)
+    draws = next(at for at in some if at.state.step is Step.HAND_CARD)
+    answer = draws.procedure.step(draws.state, ShoeRanOut(SHOE))
+    assert isinstance(answer, Decision)
+    at = draws._replace(state=answer.state)
+    assert at.state.step is Step.REFILL
+    (void,) = [one for one in every(console_at(at)) if "RoundVoided" in one.act]
+    assert void.people == 2
+    other = console_at(at, WATCHES)
+    assert not [one for one in every(other) if "RoundVoided" in one.act]
 
 
 def test_acts_of_the_vault_are_offered_at_their_time_only() -> None:

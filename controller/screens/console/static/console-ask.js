@@ -240,14 +240,15 @@ export const ask = (button, done) => {
   if (count > 0) people.push(person("", sign.floor));
   if (count > 1) people.push(person("2", sign.second));
   parts.title.textContent = button.querySelector(".label").firstChild.textContent.trim();
-  parts.hint.textContent = count > 1 ? sign.two_people : "";
+  parts.hint.textContent = [button.dataset.sure, count > 1 ? sign.two_people : ""].filter(Boolean).join(" ");
   parts.fields.replaceChildren(...fields.map(({ place }) => place), ...people.map(({ place }) => place));
   parts.wrong.textContent = "";
   const numbers = [...fields.flatMap(({ number }) => (number ? [number] : [])), ...people.flatMap((one) => one.fields)];
   padFor(parts.pad, numbers);
   asked = { id: button.id, seq: picture(), act: button.dataset.act, fields, people, done };
   parts.ask.showModal();
-  (numbers[0] ?? parts.fields.querySelector("input:checked") ?? parts.fields.querySelector("input") ?? parts.send).focus();
+  // Where there is nothing to enter, whoever presses twice goes back.
+  (numbers[0] ?? parts.fields.querySelector("input:checked") ?? parts.fields.querySelector("input") ?? parts.cancel).focus();
 };
 
 parts.form.addEventListener("submit", async (event) => {

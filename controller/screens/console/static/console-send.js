@@ -15,9 +15,10 @@ export const hush = () => {
   refused.hidden = true;
 };
 
-export const refuse = (what, more = "") => {
+export const refuse = (what, more = "", kind = "refused") => {
   const small = document.createElement("small");
   small.textContent = more;
+  refused.className = kind;
   refused.replaceChildren(what, ...(more ? [small] : []));
   refused.hidden = false;
   clearTimeout(fading);
@@ -41,14 +42,17 @@ const post = async (path, fields) => {
   return { ok: answer.ok, ...(await answer.json()) };
 };
 
-// What came of it: "" where it was done, else why not.
+// What was done and is not to be seen on the page.
+export const note = (what) => refuse(what, "", "refused noted");
+
+// What came of it: "" where it was done, else why not; and what there is to be said of it.
 export const send = async (path, fields) => {
   if (sending) return null;
   sending = true;
   document.documentElement.classList.add("sending");
   try {
     const answer = await post(path, fields);
-    if (answer.ok && answer.done) return { what: "", more: "", said: answer.said };
+    if (answer.ok && answer.done) return { what: "", more: "", said: answer.stays ? answer.said : "" };
     if (answer.ok) return { what: answer.said || faults.refused, more: "" };
     return { what: answer.what || faults.refused, more: because(answer) };
   } catch (problem) {

@@ -2,7 +2,7 @@
 
 import { ask, leave, openFor, padFor } from "./console-ask.js";
 import { morph } from "./console-morph.js";
-import { hush, refuse, send } from "./console-send.js";
+import { hush, note, refuse, send } from "./console-send.js";
 import { follow } from "./console-stream.js";
 
 const byId = (id) => document.getElementById(id);
@@ -25,6 +25,8 @@ const lock = () => {
   const all = 'button.act[data-act], #open-sheet, #sign-in, #sign-out';
   for (const button of document.querySelectorAll(all)) button.disabled = away;
 };
+
+const noted = () => byId("refused").matches(".noted");
 
 const settle = () => {
   const answers = () => document.querySelectorAll("#answers button.act");
@@ -50,9 +52,10 @@ const shown = ({ seq, html, say }) => {
   document.documentElement.dataset.live = ""; // from here on presses are taken
   morph(main, html);
   lock();
-  if (seq !== newest) hush();
+  if (seq !== newest && !noted()) hush();
   newest = seq;
   if (say !== said) {
+    hush();
     settle();
     said = say;
     live.textContent = say;
@@ -86,13 +89,14 @@ const ended = () => {
 const act = async (what, people, seq) => {
   const answer = await send("/act", { act: JSON.stringify(what), seq, ...people });
   if (answer === null) return null;
+  if (answer.said) note(answer.said);
   return answer.more ? `${answer.what} - ${answer.more}` : answer.what;
 };
 
 const press = async (button) => {
   hush();
   const asks = JSON.parse(button.dataset.asks);
-  if (asks.length > 0 || Number(button.dataset.people) > 0) {
+  if (asks.length > 0 || Number(button.dataset.people) > 0 || button.dataset.sure) {
     byId("sheet")?.close();
     ask(button, act);
     return;
