@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
@@ -13,7 +14,7 @@ from controller.procedure.shows import is_last_round
 from controller.procedure.states import Step
 from controller.screens.console.here import Here
 from controller.screens.console.offers import state_of
-from controller.screens.console.tongue import Tongue
+from controller.screens.console.tongue import READY, Tongue
 
 Mark: TypeAlias = Literal["good", "care", "alarm"]
 
@@ -49,11 +50,18 @@ def status_of(view: View, game: Game, here: Here, tongue: Tongue) -> Status:
             _record(view, tongue),
             _clock(view, tongue),
         ),
-        texts("console.status.deals", name=view.dealer.name, screen=view.dealer.screen)
-        if view.dealer
-        else texts("console.status.nobody"),
+        _dealer(view, here, tongue),
         _watching(view, here, tongue),
     )
+
+
+def _dealer(view: View, here: Here, t: Tongue) -> str:
+    dealer = view.dealer
+    if dealer is None:
+        return t.texts("console.status.nobody")
+    if here.controls:
+        return t.texts("console.status.deals_here", name=dealer.name)
+    return t.texts("console.status.deals", name=dealer.name, screen=dealer.screen)
 
 
 def _watching(view: View, here: Here, t: Tongue) -> str:
@@ -65,21 +73,37 @@ def _watching(view: View, here: Here, t: Tongue) -> str:
 
 
 def map_links(view: View, t: Tongue) -> tuple[Line, ...]:
-    """Each device by what it is; several of a kind by their serial numbers too."""
-    kinds = [one.device for one in view.devices]
-    return tuple(_link(one, t, several=kinds.count(one.device) > 1) for one in view.devices)
+    """Each device by what it is; several of a kind counted, and the bad ones named."""
+    kinds = dict.fromkeys(one.device for one in view.devices)
+    by_kind = ([one for one in view.devices if one.device == kind] for kind in kinds)
+    return tuple(line for these in by_kind for line in _links(these, t))
 
 
-def _link(one: DeviceShown, t: Tongue, *, several: bool) -> Line:
-    name = t.texts(f"console.device.{one.device}")
-    named = f"{name} {one.serial}" if several else name
-    state = "held" if one.held else one.state
-    known = t.texts.has(f"console.link.{state}")
-    said = t.texts(f"console.link.{state}") if known else state
-    mark: Mark = "good" if state == "ready" else "alarm"
+def _links(these: Sequence[DeviceShown], t: Tongue) -> tuple[Line, ...]:
+    kind = these[0].device
+    name = t.texts(f"console.device.{kind}")
+    if len(these) == 1:
+        return (_link(these[0], name, t),)
+    wrong = tuple(_link(one, one.serial, t) for one in these if _state(one) != READY)
+    ready = len(these) - len(wrong)
+    said = t.texts("console.status.of", ready=ready, count=len(these))
+    mark: Mark = "alarm" if any(one.mark == "alarm" for one in wrong) else "care"
+    return (Line(f"links-{kind}", name, said, mark if wrong else "good"), *wrong)
+
+
+def _state(one: DeviceShown) -> str:
+    return "held" if one.held else one.state
+
+
+def _link(one: DeviceShown, name: str, t: Tongue) -> Line:
+    state = _state(one)
+    mark: Mark = "good" if state == READY else "alarm"
     if state in ("opening", "identifying", "handshaking", "resuming", "held"):
         mark = "care"
-    return Line(f"link-{one.serial.lower()}", named, said, mark, one.held or one.why)
+    said, more = t.linked(state, state), one.why
+    if one.held:
+        more = t.linked(f"held_{one.held}", one.held)
+    return Line(f"link-{one.serial.lower()}", name, said, mark, more)
 
 
 def _record(view: View, t: Tongue) -> Line:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from controller.api.view import DeviceShown
 from controller.procedure.effects import Tell
 from controller.procedure.terms import DETAILS, Speaks
 from controller.rules.cards import RANK, RANKS, SUIT, SUITS, Card
@@ -11,6 +12,8 @@ from controller.rules.hands import total_of
 from controller.rules.money import Amount, Odds
 from controller.screens.common.texts import Texts
 
+READY: Final = "ready"
+"""How a device is linked that is there."""
 _AGAINST: Final = {Tell.PAY: "beats", Tell.COLLECT: "loses", Tell.GIVE_BACK: "pushes"}
 _MOST_NAMED: Final = 7
 """Numbers up to this one have a word."""
@@ -39,6 +42,15 @@ class Tongue:
         if hand >= 0 and (hand > 0 or several):  # of a split; a bet beside hands has none
             return self.texts("console.term.hand", seat=seat, hand=hand + 1)
         return self.texts("console.term.seat", seat=seat)
+
+    def device(self, device: DeviceShown) -> str:
+        """One of them: of a kind that a table has several of, by its serial number too."""
+        return self.texts(f"console.device.one_{device.device}", serial=device.serial)
+
+    def linked(self, state: str, other: str) -> str:
+        """How a device is linked; `other`: where there are no words for it."""
+        known = self.texts.has(f"console.link.{state}")
+        return self.texts(f"console.link.{state}") if known else other
 
     def ordinal(self, count: int) -> str:
         if 1 <= count <= _MOST_ORDINAL:

@@ -48,7 +48,7 @@ TEN: Final = 9
 """The ten of clubs."""
 SCREEN: Final = "console-2"
 LOST: Final = DeviceShown("shoe", "SH-0001", "lost", "its port is gone")
-HELD: Final = DeviceShown("shoe", "SH-0001", "resuming", "", held="its log is not the one known")
+HELD: Final = DeviceShown("shoe", "SH-0001", "resuming", "", held="new_epoch")
 AWAY: Final = DeviceShown("shuffler", "SF-0001", "lost", "no power")
 DISK: Final = "the disk is full: nothing was written"
 NOON: Final = 1_800_014_400_000_000
@@ -185,7 +185,7 @@ def designed() -> tuple[Designed, ...]:
         Designed("stopped record", turn, Around(stopped=DISK)),
         Designed("clock in doubt", turn, Around(quality="unsynced")),
         Designed("shoe lost", turn, Around(devices=(LOST, *DEVICES[1:]))),
-        Designed("shuffler lost", turn, Around(devices=(DEVICES[0], AWAY, DEVICES[2]))),
+        Designed("shuffler lost", turn, Around(devices=(DEVICES[0], AWAY, *DEVICES[2:]))),
         Designed("device held", wagers, Around(devices=(HELD, *DEVICES[1:]))),
         Designed(
             "device held, nobody deals",

@@ -57,8 +57,9 @@ DANA: Final = DealerShown("D1", "Dana", "console")
 DEVICES: Final = (
     DeviceShown("shoe", "SH-0001", "ready", ""),
     DeviceShown("shuffler", "SF-0001", "ready", ""),
-    DeviceShown("station", "ST-0001", "ready", ""),
+    *(DeviceShown("station", f"ST-000{seat}", "ready", "") for seat in range(1, 8)),
 )
+"""Of a usual table."""
 STATIC: Final = StaticFiles("controller.screens.common", "controller.screens.console")
 
 

@@ -7,13 +7,22 @@ from msgspec.structs import replace
 
 from controller.api.view import DeviceShown
 from controller.procedure.engine import Procedure
-from controller.procedure.states import Shoe, State, Step
+from controller.procedure.states import Hold, Shoe, State, Step
+from controller.rules.rulings import Irregularity
 from controller.screens.console.shown import Console
 from controller.screens.console.status import Line
 from controller.table.shown import Witness
 from drivers.states import State as Link
 from tests.procedure.random_games import game_as_it_is
-from tests.screens.console.shown_at import TEXTS, WATCHES, Around, At, console_at, fragment
+from tests.screens.console.shown_at import (
+    DEVICES,
+    TEXTS,
+    WATCHES,
+    Around,
+    At,
+    console_at,
+    fragment,
+)
 
 GAME = game_as_it_is("mega")
 PROCEDURE = Procedure(GAME)
@@ -58,9 +67,27 @@ def test_each_device_says_how_it_is_linked() -> None:
     shoe, shuffler = line(console, "link-sh-1"), line(console, "link-sf-1")
     assert (shoe.said, shoe.mark, shoe.more) == ("lost", "alarm", "the cable is out")
     assert (shuffler.said, shuffler.mark) == (TEXTS("console.link.held"), "care")
-    first, second = line(console, "link-st-1"), line(console, "link-st-2")
-    assert first.name != second.name
-    assert (first.mark, second.said, second.mark) == ("good", "new_state", "alarm")
+    second = line(console, "link-st-2")
+    assert (second.name, second.said, second.mark) == ("ST-2", "new_state", "alarm")
+
+
+def test_stations_are_counted_and_the_bad_ones_named() -> None:
+    """Nine devices are a usual table: each in a line of its own would push the felt away."""
+    usual = console_at(at(WAGERING))
+    stations = line(usual, "links-station")
+    assert (stations.said, stations.mark) == ("7 of 7", "good")
+    assert len(usual.status.lines) == 6
+    gone = DeviceShown("station", "ST-0003", "lost", "it was unplugged")
+    held = DeviceShown("station", "ST-0005", "resuming", "", held="new_epoch")
+    devices = tuple({"ST-0003": gone, "ST-0005": held}.get(one.serial, one) for one in DEVICES)
+    some = console_at(at(WAGERING), around=Around(devices=devices))
+    assert (line(some, "links-station").said, line(some, "links-station").mark) == (
+        "5 of 7",
+        "alarm",
+    )
+    named = [one.name for one in some.status.lines if one.id.startswith("link-st-")]
+    assert named == ["ST-0003", "ST-0005"]
+    assert line(some, "link-st-0005").more == TEXTS("console.link.held_new_epoch")
 
 
 def test_every_way_to_be_linked_has_words() -> None:
@@ -98,8 +125,11 @@ def test_a_record_that_no_witness_has_seen_lately_says_since_when() -> None:
 
 
 def test_who_deals_and_where_is_told() -> None:
-    assert console_at(at(WAGERING)).status.dealer == "Dana deals at console"
+    assert console_at(at(WAGERING)).status.dealer == "Dana deals here"
     assert console_at(at(WAGERING)).status.watching == ""
+    watched = console_at(at(WAGERING), WATCHES).status
+    assert watched.dealer == 'Dana deals, at screen "console"'
+    assert watched.watching.endswith(f"{watched.dealer}.")
     nobody = console_at(at(WAGERING), WATCHES, around=Around(dealer=None))
     assert nobody.status.dealer == TEXTS("console.status.nobody")
     assert nobody.status.watching == TEXTS("console.status.sign_in_first")
@@ -109,6 +139,24 @@ def test_a_device_that_is_gone_aside_is_a_trouble_with_its_way_on() -> None:
     devices = (DeviceShown("shuffler", "SF-1", "lost", "no answer"),)
     state = replace(WAGERING, lost=("shuffler",))
     (trouble,) = console_at(at(state), around=Around(devices=devices)).troubles
-    assert "shuffler" in trouble.what
-    assert trouble.about == "no answer"
+    assert trouble.what == "No link: shuffler SF-1"
+    assert trouble.about == "lost: no answer"
     assert trouble.way == TEXTS("console.trouble.aside_way")
+
+
+def test_one_station_that_is_gone_is_one_trouble() -> None:
+    """The procedure knows stations as one thing; the other six are there."""
+    gone = DeviceShown("station", "ST-0003", "lost", "it was unplugged")
+    devices = tuple(gone if one.serial == gone.serial else one for one in DEVICES)
+    state = replace(WAGERING, lost=("station",))
+    (trouble,) = console_at(at(state), around=Around(devices=devices)).troubles
+    assert trouble.what == "No link: station ST-0003"
+    assert trouble.about == "lost: it was unplugged"
+    held = replace(
+        WAGERING,
+        step=Step.DEVICE,
+        lost=("station",),
+        holds=(Hold(Irregularity.DEVICE_LOST, Step.TURN, device="station"),),
+    )
+    (stopped,) = console_at(at(held), around=Around(devices=devices)).troubles
+    assert stopped.about == "station ST-0003"
