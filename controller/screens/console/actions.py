@@ -215,7 +215,7 @@ def _has(o: Offers, device: str) -> bool:
 def _wagers(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
     lay = (o.button("LaySpare", _does(t, "LaySpare"), wish="l"),) if p.place == "spare" else ()
     called = _does(t, "ShuffleCalled")
-    shuffle = o.offer("ShuffleCalled", called, look="quiet", wish="s")
+    shuffle = o.offer("ShuffleCalled", called, look="quiet", wish="b")
     return (*(lay if o.state.seats else ()), *shuffle)
 
 

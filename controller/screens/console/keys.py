@@ -22,16 +22,14 @@ def with_keys(
     """Each with its own, the first ones first."""
     seats = () if wagers is None else wagers.seats
     enter = [action for seat in seats for action in seat.enter]
-    back = [action for seat in seats for action in seat.back]
-    named = dict(_named((*aside, *main, *enter, *back)))
+    named = dict(_named((*aside, *main, *enter)))
 
     def keyed(actions: tuple[Action, ...]) -> tuple[Action, ...]:
         return tuple(replace(one, key=named[one.id]) for one in actions)
 
     if wagers is not None:
-        changed = (
-            replace(seat, enter=keyed(seat.enter), back=keyed(seat.back)) for seat in wagers.seats
-        )
+        # What is taken back seat by seat has none: no letter would say which seat.
+        changed = (replace(seat, enter=keyed(seat.enter)) for seat in wagers.seats)
         wagers = replace(wagers, seats=tuple(changed))
     return keyed(main), keyed(aside), wagers
 

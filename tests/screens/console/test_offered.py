@@ -289,10 +289,30 @@ def test_every_button_has_a_name_and_a_key_of_its_own() -> None:
         ids = [one.id for one in every(console)]
         assert len(ids) == len(set(ids))
         groups = {one.id for group in console.groups for one in group.actions}
-        keys = [one.key for one in every(console) if one.id not in groups]
+        back = () if console.wagers is None else console.wagers.seats
+        bare = groups | {one.id for seat in back for one in seat.back}
+        assert not [one for one in every(console) if one.id in bare and one.key]
+        keys = [one.key for one in every(console) if one.id not in bare]
         assert all(len(key) == 1 for key in keys)
         assert len({*keys, *RESERVED.values()}) == len(keys) + len(RESERVED)
         assert all(one.label.strip() for one in every(console))
+
+
+def test_what_is_done_with_care_shares_its_key_with_nothing_that_is_sent_at_once() -> None:
+    """Who has a key in the fingers does nothing else with it one step later."""
+    sends: dict[str, set[str]] = {}
+    careful: set[str] = set()
+    for at in everywhere("fingers", 80, LONG):
+        console = console_at(at)
+        for one in (*console.actions, *console.aside):
+            if one.asks or one.people or one.sure:
+                continue
+            name = json.loads(one.act)["type"]
+            sends.setdefault(one.key, set()).add(name)
+            if one.look in ("quiet", "care"):
+                careful.add(one.key)
+    assert len(careful) > 4
+    assert {key: sends[key] for key in careful if len(sends[key]) > 1} == {}
 
 
 def test_every_hold_is_listed_with_its_way_on() -> None:
