@@ -31,7 +31,7 @@ from controller.screens.common.pages import Pages
 from controller.screens.common.serving import Place, names_of
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.texts import Texts
-from controller.screens.console.app import COOKIE, Console, told
+from controller.screens.console.app import COOKIE, Console, telling
 from controller.screens.console.face import Draws, Face
 from controller.screens.console.sessions import Browsers
 from controller.screens.review.app import application, pages_of
@@ -86,7 +86,7 @@ class Screens:
                 Mount(REVIEW, self._review.app),
             ],
             exception_handlers={
-                Problem: told,
+                Problem: telling(texts),
                 HTTPException: self._no_page,
                 Exception: told_of_fault,
             },

@@ -14,7 +14,8 @@ from controller.api.errors import Problem
 from controller.api.screens import Screen
 from controller.procedure.events import TableOpened
 from controller.procedure.states import Step
-from controller.screens.common.texts import load
+from controller.screens.common.texts import Texts, load
+from controller.screens.console.app import Refusal, refusal_of
 from tests.api.at_api import ANN, run
 from tests.api.deeds import events
 from tests.screens.at_pages import BANK, ONE, TWO, AtPages, Tab, at_pages, came, opened
@@ -40,6 +41,24 @@ def test_two_people_do_together_what_takes_two(tmp_path: Path) -> None:
             assert isinstance(event, TableOpened)
             assert event.second is not None
             assert (event.actor.name, event.second.name) == ("Bo Chan", "Gil Ode")
+
+    run(main())
+
+
+def test_what_is_wrong_is_said_in_the_words_of_the_house(tmp_path: Path) -> None:
+    """By its code; what was written for programs is left out."""
+
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = await pages.dealing()
+            wrong = (await tab.act("TableOpened", {**ONE, "pin": "000000"}, bank=BANK)).json()
+            assert (wrong["what"], wrong["code"]) == (load()("refused.not_right"), "not_right")
+            assert wrong["allowed"] == ""
+            texts = Texts({"refused.same_person": "Derselbe Mensch"})
+            same = Problem(403, "same_person", "that is the same person", "another one", wait=3)
+            assert refusal_of(same, texts) == Refusal("Derselbe Mensch", "", "same_person", 3)
+            other = Problem(400, "bad_field", "seq cannot be this", "a seq")
+            assert refusal_of(other, texts).what == "seq cannot be this"
 
     run(main())
 

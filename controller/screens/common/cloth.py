@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal, TypeAlias
+
+Side: TypeAlias = Literal["players", "dealer"]
+"""From where it is seen: by a camera before the players, or by whoever deals."""
 
 WIDTH, HEIGHT = 1120, 600
 CARD_WIDTH, CARD_HEIGHT = 46, 64
@@ -14,20 +17,26 @@ CLOTH: Final = (
 )
 _SEAT_Y: Final = (232, 292, 328, 340, 328, 292, 232)
 """Where the seats of a table with seven of them begin, from one end to the other."""
-_SIDE: Final = 140
+_TURNED: Final = 420
+"""What the two heights add up to at which a seat begins, seen from either side."""
+_MARGIN: Final = 140
 _GLYPHS: Final = {"C": "\u2663", "D": "\u2666", "H": "\u2665", "S": "\u2660"}
 _PLAIN: Final = "\ufe0e"
 """After a suit: no picture of it, a letter."""
 _RANKS: Final = {"T": "10"}
 
 
-def where(number: int, seats: int) -> tuple[int, int]:
-    """Seat 1 lies to the right of a picture with the dealer above."""
+def where(number: int, seats: int, side: Side = "players") -> tuple[int, int]:
+    """Seat 1 lies to the right of a picture with the dealer above, and to the left of one that is
+    turned round, with the dealer below."""
     share = 0.5 if seats == 1 else (seats - number) / (seats - 1)
     at = share * (len(_SEAT_Y) - 1)
     low = min(int(at), len(_SEAT_Y) - 2)
     y = _SEAT_Y[low] + (at - low) * (_SEAT_Y[low + 1] - _SEAT_Y[low])
-    return round(_SIDE + share * (WIDTH - 2 * _SIDE)), round(y)
+    x = _MARGIN + share * (WIDTH - 2 * _MARGIN)
+    if side == "dealer":
+        x, y = WIDTH - x, _TURNED - y
+    return round(x), round(y)
 
 
 def card(name: str, x: int, y: int) -> str:

@@ -168,10 +168,21 @@ class Console:
         return answer
 
 
-async def told(request: Request, problem: Exception) -> Response:
-    """What is wrong, as the page reads it."""
-    assert isinstance(problem, Problem)
+def telling(texts: Texts) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """Answers of what is wrong, as the page reads it: in the house's words where it has some."""
+
+    async def told(request: Request, problem: Exception) -> Response:
+        assert isinstance(problem, Problem)
+        content = msgspec.json.encode(refusal_of(problem, texts))
+        return Response(content, problem.status, problem.headers, JSON)
+
+    return told
+
+
+def refusal_of(problem: Problem, texts: Texts) -> Refusal:
     body = problem.body
-    refusal = Refusal(body.what, body.allowed, body.code, body.wait)
-    content = msgspec.json.encode(refusal)
-    return Response(content, problem.status, problem.headers, JSON)
+    what, allowed = body.what, body.allowed
+    if texts.has(f"refused.{body.code}"):
+        # It says what is to be done as well: what else there is was written for programs.
+        what, allowed = texts(f"refused.{body.code}"), ""
+    return Refusal(what, allowed, body.code, body.wait)

@@ -1,4 +1,5 @@
-"""The felt drawn large, as SVG: the dealer above, seat 1 at the dealer's left hand."""
+"""The felt drawn large, as SVG, as it lies before whoever deals: the dealer below, seat 1 at the
+left hand. Cards and words are upright."""
 
 from __future__ import annotations
 
@@ -18,7 +19,10 @@ from controller.screens.common.cloth import (
 )
 from controller.screens.console.felt import Felt, FeltHand, FeltSeat
 
-_DEALER_X, _DEALER_Y = WIDTH // 2, 46
+_DEALER_X, _DEALER_Y = WIDTH // 2, 462
+_BESIDE_X, _BESIDE_Y = 160, 490
+"""The shoe stands at the dealer's left."""
+_TURNED: Final = f'transform="rotate(180 {WIDTH // 2} {HEIGHT // 2})"'
 _LARGE: Final = 1.5
 """The dealer's cards, which everybody looks at."""
 _USUAL: Final = 1.22
@@ -42,13 +46,13 @@ def picture(felt: Felt) -> str:
 
 
 def _cloth() -> Iterator[str]:
-    yield f'<path class="cloth" d="{CLOTH}"/>'
-    inner = f"M 60 214 C 250 168 {WIDTH - 250} 168 {WIDTH - 60} 214"
-    yield f'<path class="seam" d="{inner}"/>'
+    yield f'<path class="cloth" d="{CLOTH}" {_TURNED}/>'
+    inner = f"M 60 172 C 250 126 {WIDTH - 250} 126 {WIDTH - 60} 172"
+    yield f'<path class="seam" d="{inner}" {_TURNED}/>'
 
 
 def _dealer(felt: Felt) -> Iterator[str]:
-    yield _text(_DEALER_X, 34, felt.name, "place")
+    yield _text(_DEALER_X, _DEALER_Y - 12, felt.name, "place")
     yield from _cards(felt.dealer, _DEALER_X, _DEALER_Y, _LARGE, comes=felt.dealer_next)
     if felt.dealer_total:
         width, _ = _size(felt.dealer, _LARGE, comes=felt.dealer_next)
@@ -59,13 +63,13 @@ def _dealer(felt: Felt) -> Iterator[str]:
 
 def _beside(felt: Felt) -> Iterator[str]:
     if felt.spare:
-        yield _text(WIDTH - 160, 50, felt.beside, "place")
-        yield from _cards((felt.spare,), WIDTH - 160, 60, _USUAL, comes=False)
+        yield _text(_BESIDE_X, _BESIDE_Y, felt.beside, "place")
+        yield from _cards((felt.spare,), _BESIDE_X, _BESIDE_Y + 10, _USUAL, comes=False)
 
 
 def _seats(felt: Felt) -> Iterator[str]:
     for seat in felt.seats:
-        x, y = where(seat.number, len(felt.seats))
+        x, y = where(seat.number, len(felt.seats), "dealer")
         if not seat.plays:
             yield f'<circle class="spot" cx="{x}" cy="{y + 38}" r="38"/>'
             yield _text(x, y + 43, seat.name, "place idle")

@@ -61,8 +61,6 @@ def _cards(o: Offers, t: Tongue) -> tuple[Action, ...]:
     card = (card_ask(t),)
     first = {"card": _free(o)}
     made = o.offer("CardMisread", _does(t, "CardMisread"))
-    empty = t.texts("console.sure.shoe_empty")
-    made += o.offer("ShoeRanOut", _does(t, "ShoeRanOut"), look="care", sure=empty)
     made += o.offer("FaceUpCardFound", _does(t, "FaceUpCardFound"), sample=first, asks=card)
     made += o.offer("ErrorCardExposed", _does(t, "ErrorCardExposed"), sample=first, asks=card)
     made += _which(o, t)
@@ -71,9 +69,9 @@ def _cards(o: Offers, t: Tongue) -> tuple[Action, ...]:
     made += o.offer("UnknownCardDrawn", _does(t, "UnknownCardDrawn"))
     decks = tuple(Option(why, t.detail(why)) for why in _DECKS)
     asks = (_choose(t, "why", "why", decks),)
-    return made + o.offer(
-        "DeckSuspect", _does(t, "DeckSuspect"), sample={"why": _DECKS[0]}, asks=asks
-    )
+    made += o.offer("DeckSuspect", _does(t, "DeckSuspect"), sample={"why": _DECKS[0]}, asks=asks)
+    empty = t.texts("console.sure.shoe_empty")
+    return made + o.offer("ShoeRanOut", _does(t, "ShoeRanOut"), look="care", sure=empty)
 
 
 def _free(o: Offers) -> int:

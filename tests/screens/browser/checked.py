@@ -37,7 +37,7 @@ _WIDE: Final = """() => {
 }"""
 
 _SEEN: Final = (
-    "#instruction, #answers .act, #wagers .act.look-choice, #payment, #interrupt, #again, "
+    "#instruction, #felt, #answers .act, #wagers .act.look-choice, #payment, #interrupt, #again, "
     "#banner:not([hidden]), #status .mark-alarm, #status .mark-care"
 )
 _HIDDEN: Final = """wanted => [...document.querySelectorAll(wanted)].filter((one) => {

@@ -13,11 +13,13 @@ from functools import cache
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
 from playwright.async_api import Browser, Page, Route
 
 from controller.api.view import DealerShown, DeviceShown
 from controller.procedure import events as e
 from controller.procedure.effects import Tell
+from controller.procedure.events import Device
 from controller.procedure.row import Decision
 from controller.procedure.states import State, Step
 from controller.screens.common.headers import HEADERS
@@ -30,6 +32,7 @@ from tests.screens.browser.page import PATIENCE, SIZES
 from tests.screens.console.shown_at import (
     DEVICES,
     HERE,
+    HOUSE,
     LONG,
     PAGES,
     STATIC,
@@ -130,7 +133,7 @@ def _tells(at: At) -> tuple[str, ...]:
 def by_name() -> dict[str, At]:
     """Of each name the state in which most is to be seen."""
     found: dict[str, tuple[int, At]] = {}
-    for at in everywhere(SEED, EVENTS, LONG):
+    for at in everywhere(SEED, EVENTS, LONG, HOUSE):
         rich = _richness(at.state)
         for name in _tells(at):
             if name not in found or found[name][0] < rich:
@@ -140,10 +143,11 @@ def by_name() -> dict[str, At]:
 
 def _seldom() -> dict[str, At]:
     """What chance did not bring, one event after what it did."""
-    draw, *_ = (at for at in everywhere(SEED, EVENTS) if at.state.step is Step.HAND_CARD)
+    every = list(everywhere(SEED, EVENTS, money=HOUSE))
+    draw = next(at for at in every if at.state.step is Step.HAND_CARD)
     reveal, *_ = (
         at
-        for at in everywhere(SEED, EVENTS)
+        for at in every
         if at.state.step is Step.REVEAL and at.state.checked is False and at.state.up == 1
     )
     return {
@@ -156,6 +160,18 @@ def _then(at: At, event: e.Event) -> At:
     answer = at.procedure.step(at.state, event)
     assert isinstance(answer, Decision), answer
     return at._replace(state=answer.state)
+
+
+def _lost(at: At, *kinds: Device) -> At:
+    """The same, with these gone that have no part in what happens now."""
+    return at._replace(state=replace(at.state, lost=kinds))
+
+
+def _without(*serials: str) -> tuple[DeviceShown, ...]:
+    gone = "it was unplugged or hung up"
+    return tuple(
+        replace(one, state="lost", why=gone) if one.serial in serials else one for one in DEVICES
+    )
 
 
 @cache
@@ -186,6 +202,14 @@ def designed() -> tuple[Designed, ...]:
         Designed("clock in doubt", turn, Around(quality="unsynced")),
         Designed("shoe lost", turn, Around(devices=(LOST, *DEVICES[1:]))),
         Designed("shuffler lost", turn, Around(devices=(DEVICES[0], AWAY, *DEVICES[2:]))),
+        Designed("a station lost", _lost(turn, "station"), Around(devices=_without("ST-0003"))),
+        Designed(
+            "only watching, many troubles",
+            _lost(max(states.values(), key=lambda at: len(at.state.holds)), "shuffler", "station"),
+            Around(devices=_without(*(one.serial for one in DEVICES[1:]))),
+            WATCHES,
+            (),
+        ),
         Designed("device held", wagers, Around(devices=(HELD, *DEVICES[1:]))),
         Designed(
             "device held, nobody deals",

@@ -115,7 +115,7 @@ async def presses(table: AtTable, button: ButtonName) -> None:
 
 async def is_turned_away(other: Page) -> None:
     """While somebody deals, and for a PIN that is not right; then for whatever PIN, for a while."""
-    assert "another dealer is signed in" in await tries(other, GUEST, GUEST.pin)
+    assert "Another dealer is signed in" in await tries(other, GUEST, GUEST.pin)
     said = [await tries(other, GUEST, "000000") for _ in range(4)]
     assert "right" in said[0]
     assert re.search(r"in \d+ seconds", said[-1]), said

@@ -29,6 +29,8 @@ from tests.screens.console.shown_at import TEXTS, view_at
 
 THEMES: Final = (Looks(theme="dark"), Looks(theme="light", suits="four"))
 WINDOWS: Final = tuple(product(SIZES, THEMES))
+_LEAST_FELT: Final = 140
+"""Pixels that it is high at least."""
 AT_ONCE: Final = (
     Irregularity.DEALER_OVERDREW,
     Irregularity.DEALER_CARD_MISSED,
@@ -99,6 +101,68 @@ def test_each_irregularity_that_holds_a_table_is_among_them() -> None:
     """The others go on at once, in each house; or are in the rows themselves."""
     held = {hold.what for one in designed() for hold in one.at.state.holds}
     assert set(Irregularity) - held <= {*FIXED, *AT_ONCE, Irregularity.FACE_UP_CARD}
+
+
+_OF_THE_FELT: Final = (
+    ("confirm_felt restarted", "#felt-picture"),
+    ("deal at hand_card", ".felt .next"),
+    ("deal at dealing", ".felt .next"),
+    ("pay", ".felt .due-now"),
+    ("take_wagers", "#felt-picture"),
+)
+"""What a dealer looks for on the picture."""
+_ON_PICTURE: Final = """wanted => {
+  const felt = document.getElementById("felt-picture").getBoundingClientRect();
+  const box = document.querySelector(wanted).getBoundingClientRect();
+  return box.top >= 0 && box.bottom <= innerHeight && box.right <= innerWidth ? felt.height : 0;
+}"""
+_ALWAYS: Final = ("#status-shoe .said", "#status-dealer .said", ".tools .signed", ".tools .screen")
+"""What is told at every size."""
+_UNSEEN: Final = """wanted => wanted.filter((one) => {
+  const found = document.querySelector(one);
+  const box = found.getBoundingClientRect();
+  return !found.checkVisibility() || box.width < 8 || box.right > innerWidth || box.bottom > 66;
+})"""
+
+
+def test_the_felt_is_in_sight_on_the_smallest_screen() -> None:
+    """Beside what answers: it is compared, dealt to and paid on."""
+
+    async def looked() -> None:
+        async with chromium() as browser, drawn(browser, "small", THEMES[0]) as show:
+            for name, wanted in _OF_THE_FELT:
+                page = await show(named(name))
+                assert await page.evaluate(_ON_PICTURE, wanted) >= _LEAST_FELT, name
+
+    asyncio.run(looked())
+
+
+def test_who_deals_and_how_the_shoe_stands_is_told_at_every_size() -> None:
+    async def looked() -> None:
+        async with chromium() as browser:
+            for size in SIZES:
+                async with drawn(browser, size, THEMES[0]) as show:
+                    page = await show(named("decide"))
+                    assert await page.evaluate(_UNSEEN, list(_ALWAYS)) == [], size
+                    assert "2 dealt" in await page.inner_text("#status-shoe")
+
+    asyncio.run(looked())
+
+
+def test_a_long_list_of_troubles_is_reached_by_keyboard() -> None:
+    async def looked() -> None:
+        async with (
+            chromium() as browser,
+            drawn(browser, "small", THEMES[0], bypass_csp=True) as show,
+        ):
+            page = await show(named("only watching, many troubles"))
+            assert await page.evaluate(
+                "() => { const s = document.getElementById('side');"
+                " return s.scrollHeight > s.clientHeight; }"
+            )
+            assert await barred(page) == []
+
+    asyncio.run(looked())
 
 
 def test_what_is_wrong_is_found() -> None:

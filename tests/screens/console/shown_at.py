@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -48,6 +48,14 @@ ASKED: Final[tuple[tuple[str, dict[str, object]], ...]] = (
     ),
 )
 """Games that ask what the sheets as they are do not: of a blackjack, of the floor."""
+BARE: Final[Mapping[str, object]] = {}
+CHIPS: Final = (("half", 50), ("white", 100), ("red", 500), ("green", 2500), ("black", 10000))
+HOUSE: Final[Mapping[str, object]] = {
+    "money.unit": 50,
+    "limits.main": {"min": 1000, "max": 50000, "step": 500},
+    "chips": [{"name": name, "value": value} for name, value in CHIPS],
+}
+"""Limits and chips as tables have them: every amount can be laid down in chips."""
 LONG: Final = 900
 """Events of such a game until it has asked all of it."""
 TEXTS: Final = load()
@@ -93,13 +101,16 @@ def played_in(game: Game, seed: str, events: int, wrong: float = 0.12) -> Iterat
         yield At(game, procedure, table.state, dict(table.vault))
 
 
-def everywhere(seed: str, events: int = 250, asked: int = 40) -> Iterator[At]:
-    """In each game, in each house; `asked`: in those that ask more."""
+def everywhere(
+    seed: str, events: int = 250, asked: int = 40, money: Mapping[str, object] = BARE
+) -> Iterator[At]:
+    """In each game, in each house; `asked`: in those that ask more. `money`: the tables' own."""
     for name in GAMES:
         for house in HOUSES:
-            yield from played(name, house, seed, events)
+            game = game_with(name, money, house)
+            yield from played_in(game, f"{seed} {name} {house}", events)
     for name, options in ASKED:
-        yield from played_in(game_with(name, options), "x", asked)
+        yield from played_in(game_with(name, {**money, **options}), "x", asked)
 
 
 class Around(NamedTuple):

@@ -14,6 +14,7 @@ from controller.screens.console.shown import Console
 from controller.table.shown import Witness
 from tests.screens.browser.page import SIZES, chromium
 from tests.screens.console.shown_at import (
+    HOUSE,
     LONG,
     STATIC,
     WATCHES,
@@ -42,7 +43,7 @@ _MEASURED: Final = """() => {
 def busiest() -> Iterator[tuple[str, Console]]:
     """Of each prompt the state with the most on the felt, and screens that are no prompt's."""
     found: dict[Tell, At] = {}
-    for at in everywhere("fits", 120, LONG):
+    for at in everywhere("fits", 120, LONG, HOUSE):
         prompt = view_at(at).prompt
         assert prompt is not None
         if prompt.tell not in found or _on_felt(at) > _on_felt(found[prompt.tell]):

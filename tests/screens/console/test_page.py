@@ -13,7 +13,10 @@ from msgspec.structs import replace
 from controller.procedure.states import Step
 from controller.procedure.terms import Currency
 from controller.rules.cards import NAMES
+from controller.screens.common.cloth import where
+from controller.screens.common.sessions import Looks
 from controller.screens.common.static_files import StaticFiles
+from controller.screens.common.texts import Texts
 from controller.screens.console.felt import felt_of
 from controller.screens.console.tongue import Tongue
 from tests.screens.console.shown_at import (
@@ -25,6 +28,7 @@ from tests.screens.console.shown_at import (
     everywhere,
     fragment,
     page,
+    pages,
     played,
 )
 from tests.screens.test_look import BASE, ENOUGH, Structure, contrast
@@ -214,6 +218,36 @@ def test_everything_is_within_the_picture() -> None:
             assert 0 <= int(y) <= height - 64 * float(scale)
         most = max(most, svg.count('class="rank'))
     assert most > 12
+
+
+def test_the_felt_lies_as_whoever_deals_sees_it() -> None:
+    """Seat 1 at the left hand, the dealer's own cards below all seats; a camera sees it turned."""
+    at = next(at for at in everywhere("drawn", 60) if at.state.hands and at.state.dealer)
+    svg = console_at(at).felt
+    named = {
+        words: (int(x), int(y))
+        for x, y, words in re.findall(r'<text class="place[^"]*" x="(\d+)" y="(\d+)">(.*?)<', svg)
+    }
+    across = [named[f"Seat {seat}"][0] for seat in range(1, 8)]
+    assert across == sorted(across)
+    assert all(named["Dealer"][1] > named[f"Seat {seat}"][1] for seat in range(1, 8))
+    assert where(1, 7, "dealer")[0] == where(7, 7)[0] < where(1, 7)[0]
+    assert "rotate" not in re.sub(r"<path.*?/>", "", svg)  # cards and words stay upright
+
+
+def test_a_page_says_in_which_language_it_is() -> None:
+    (at,) = played("mega", "default", "lang", 1)
+    words = {**{name: TEXTS(name) for name in TEXTS.names}, "site.lang": "de"}
+    html = pages(Texts(words)).text(
+        "console/page.html",
+        c=console_at(at),
+        secret="",
+        looks=Looks(),
+        screen="console",
+        signed=(("dealer", "Dana"),),
+    )
+    assert '<html lang="de"' in html
+    assert TEXTS("console.sign.signed", name="Dana", role="dealer") in html
 
 
 def test_who_watches_is_shown_the_same_picture_of_the_felt() -> None:
