@@ -47,7 +47,7 @@ def picture(felt: Felt) -> str:
 
 def _cloth() -> Iterator[str]:
     yield f'<path class="cloth" d="{CLOTH}" {_TURNED}/>'
-    inner = f"M 60 172 C 250 126 {WIDTH - 250} 126 {WIDTH - 60} 172"
+    inner = f"M 60 208 C 250 162 {WIDTH - 250} 162 {WIDTH - 60} 208"
     yield f'<path class="seam" d="{inner}" {_TURNED}/>'
 
 

@@ -88,7 +88,8 @@ def _links(these: Sequence[DeviceShown], t: Tongue) -> tuple[Line, ...]:
     ready = len(these) - len(wrong)
     said = t.texts("console.status.of", ready=ready, count=len(these))
     mark: Mark = "alarm" if any(one.mark == "alarm" for one in wrong) else "care"
-    return (Line(f"links-{kind}", name, said, mark if wrong else "good"), *wrong)
+    # Where none is there, each by its name would say no more.
+    return (Line(f"links-{kind}", name, said, mark if wrong else "good"), *(wrong if ready else ()))
 
 
 def _state(one: DeviceShown) -> str:

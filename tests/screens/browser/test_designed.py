@@ -109,12 +109,14 @@ _OF_THE_FELT: Final = (
     ("deal at dealing", ".felt .next"),
     ("pay", ".felt .due-now"),
     ("take_wagers", "#felt-picture"),
+    ("only watching", ".felt .total.big"),
 )
 """What a dealer looks for on the picture."""
 _ON_PICTURE: Final = """wanted => {
   const felt = document.getElementById("felt-picture").getBoundingClientRect();
   const box = document.querySelector(wanted).getBoundingClientRect();
-  return box.top >= 0 && box.bottom <= innerHeight && box.right <= innerWidth ? felt.height : 0;
+  return box.top >= 0 && box.bottom <= innerHeight && box.right <= innerWidth && box.width > 0
+    ? felt.height : 0;
 }"""
 _ALWAYS: Final = ("#status-shoe .said", "#status-dealer .said", ".tools .signed", ".tools .screen")
 """What is told at every size."""
