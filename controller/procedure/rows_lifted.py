@@ -270,9 +270,9 @@ ROWS = (
         (Step.REFILL,),
         RoundVoided,
         Step.RESUMING,
-        "The floor voids the round with a second person in place of finishing it with the discards, as where the shoe "
-        "was not empty: every unresolved wager goes back, and all cards are shuffled before the "
-        "next round.",
+        "The floor voids the round with a second person in place of finishing it with the "
+        "discards, as where the shoe was not empty: every unresolved wager goes back, and all "
+        "cards are shuffled before the next round.",
         may_void,
         void_round,
         void_fact,
