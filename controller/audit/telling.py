@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from controller.audit.entries import read_made, read_turned_down
+from controller.audit.happening_words import sentence
 from controller.audit.notes import NoteProblem, parse_checkpoint, parse_note
 from controller.audit.records import SHORT, ClockSet, NoteData, Opened, Record, Snapshot, TailSet
 from controller.config.problems import printable
@@ -28,6 +29,10 @@ _AMOUNTS: Final = frozenset(("amount", "bank", "counted_again", "paid", "due"))
 _UNTOLD: Final = frozenset(("actor", "commitment", "opening"))
 _NOT_TOLD: Final = frozenset(("opening", "commitment", "sealed"))
 """Of records of other code: what is for the record, not for people."""
+_EMPTY: Final[tuple[object, ...]] = ("", None, [], {})
+"""Fields that say nothing."""
+_NOT_ITS_NAME: Final = (LookupError, TypeError, ValueError, ArithmeticError)
+"""What comes of a record that has not what its name says."""
 _MOST: Final = 400
 """Characters of what is told as it stands."""
 
@@ -73,7 +78,7 @@ def lines(record: Record, money: Speaks) -> Iterator[str]:
     tell = _KINDS.get(record.kind, _fields)
     try:
         found = list(tell(record, money))
-    except (msgspec.DecodeError, NoteProblem, LookupError, ValueError):
+    except (msgspec.DecodeError, NoteProblem, *_NOT_ITS_NAME):
         found = list(_fields(record, money))
     for line in found:
         yield printable(line)
@@ -205,6 +210,15 @@ def _closed(record: Record, money: Speaks) -> Iterator[str]:
     yield "the controller ends in good order"
 
 
+def _happening(record: Record, money: Speaks) -> Iterator[str]:
+    """Of devices, links and people."""
+    said = sentence(record, msgspec.json.decode(record.data, type=dict[str, Any]))
+    if said is None:
+        yield from _fields(record, money)
+    else:
+        yield _cut(said)
+
+
 def _fields(record: Record, money: Speaks) -> Iterator[str]:
     """What it is, then its fields as they stand."""
     try:
@@ -221,7 +235,9 @@ def _fields(record: Record, money: Speaks) -> Iterator[str]:
         yield from (f"  {_short(_plain(effect))}" for effect in found.get("effects", ()))
         return
     what = found.pop("what", "")
-    said = ", ".join(f"{name} {_short(_plain(value))}" for name, value in found.items())
+    said = ", ".join(
+        f"{name} {_short(_plain(value))}" for name, value in found.items() if value not in _EMPTY
+    )
     yield f"{record.kind}: {what}{': ' if what and said else ''}{said}"
 
 
@@ -233,7 +249,10 @@ def _plain(value: object) -> object:
 
 
 def _short(value: object) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return _cut(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _MOST else f"{text[:_MOST]}..."
 
 
@@ -245,6 +264,9 @@ _KINDS: Final[dict[str, _Telling]] = {
     "checkpoint": _checkpoint,
     "decision": _decision,
     "refusal": _refusal,
+    "device": _happening,
+    "link": _happening,
+    "person": _happening,
     "witnessed": _witnessed,
     "unwitnessed": _unwitnessed,
     "clock": _clock,

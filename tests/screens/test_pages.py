@@ -15,6 +15,7 @@ import pytest
 
 from controller.audit.case_manifest import check_export
 from controller.audit.finding_records import of_rounds
+from controller.audit.happening_words import KEEPING
 from controller.audit.index import Index
 from controller.audit.index_query import Round, find_rounds
 from controller.audit.index_terms import Wanted
@@ -24,7 +25,6 @@ from controller.audit.records import Record
 from controller.procedure.terms import card_words
 from controller.screens.common.sessions import Person
 from controller.screens.review.filters import HAPPENINGS
-from controller.screens.review.timeline import QUIET
 from tests.screens.looked_at import Browser, Looking
 
 
@@ -117,7 +117,7 @@ def test_a_round_has_all_its_records(browser: Browser, place: Path, rounds: list
         shown = set(lines(browser.get(f"/rounds/{one.round}").text))
         hidden = {record.seq for record in mine} - shown
         kinds = {record.kind for record in mine if record.seq in hidden}
-        assert kinds <= {*QUIET, "device"}
+        assert kinds <= {*KEEPING, "device"}
         same = [told.record.seq for told in of_rounds(place, one.round, one.round)]
         assert same == [record.seq for record in mine if record.kind != "snapshot"]
 

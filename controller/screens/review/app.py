@@ -96,7 +96,7 @@ PAGES: Final[tuple[Page[House], ...]] = (
     ),
     Page("/export/{id}", views_export.made, EXPORTERS),
     Page("/export/{id}/case.zip", views_export.fetch, EXPORTERS),
-    Page("/live", live.page, READERS),
+    Page("/live", live.page, READERS, ("all",)),
     Page("/about", views_record.about, READERS),
     Page("/looks", _looks, READERS, ("theme", "suits"), "POST"),
 )

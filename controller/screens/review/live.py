@@ -27,6 +27,8 @@ from controller.screens.review.source import Source
 from controller.screens.review.timeline import line_of, timeline
 
 ROWS: Final = 60
+READ: Final = 300
+"""Records among which those are found that tell of the table."""
 MOST_BEHIND: Final = 1_000
 """Records that a page may have missed; with more it is to be loaded again."""
 TOGETHER: Final = 100
@@ -59,11 +61,13 @@ def page(visit: Visit[House]) -> Response:
     house = visit.house
     with looking(visit, "live", "the last records") as db:
         last = facts.last_seq(db)
-        since = max(facts.first_seq(db), last - ROWS + 1)
-        lying = facts.lying(db, since, last, ROWS)
+        since = max(facts.first_seq(db), last - READ + 1)
+        lying = facts.lying(db, since, last, READ)
         table = house.table_at(db, last)
+    quiet = visit.query.get("all") != "yes"
     lines = timeline(read_back(house.source.record, lying), table.money)
-    return house.pages.page("review/live.html", visit.session, lines=lines, last=last)
+    shown = [line for line in lines if not (quiet and line.quiet)][-ROWS:]
+    return house.pages.page("review/live.html", visit.session, lines=shown, last=last, quiet=quiet)
 
 
 async def stream(visit: Visit[House], request: Request) -> Response:

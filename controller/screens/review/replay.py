@@ -52,7 +52,7 @@ def replay_of(
     began = lines[0].utc if lines else 0
     at = 0
     for line, state in zip(lines, states, strict=True):
-        if line.quiet:
+        if line.quiet or line.look:
             continue
         at = max(at, (line.utc - began) // 1000)  # a clock that was set back stands still
         which = -1

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.entries import Made, read_made, read_turned_down
+from controller.audit.happening_words import is_look, is_quiet
 from controller.audit.records import DeviceCursor, Record
 from controller.audit.telling import clock_time, lines, when
 from controller.config.problems import printable
 from controller.procedure.effects import Stations
 from controller.procedure.events import (
+    CardBurned,
     CardDrawn,
     CardEntered,
     ErrorCardDrawn,
@@ -29,14 +31,14 @@ from controller.procedure.events import (
     HoleDealt,
     HoleRevealed,
 )
-from controller.procedure.terms import CHOICES, Speaks, card_words
+from controller.procedure.terms import CHOICES, Speaks
 from controller.rules.cards import DECK, Card
 from controller.screens.review.facts import Face
 
-QUIET: Final = frozenset({"snapshot", "certificate", "checkpoint", "witnessed"})
-"""Kinds that tell how the record was kept, not what happened at the table."""
 DOWN: Final = -1
 """A card that lies face down."""
+_UNSEEN: Final = (HoleDealt, ErrorCardDrawn, CardBurned)
+"""What the table makes of a card that nobody sees."""
 _SHOWS: Final = (CardDrawn, HoleRevealed, CardEntered, FaceUpCardFound, ErrorCardExposed)
 _HIDES: Final = (HoleDealt, ErrorCardDrawn)
 _PROMPT: Final = "  > "
@@ -90,6 +92,8 @@ class Line(Struct, frozen=True):
     cause: int = 0
     quiet: bool = False
     """It tells how the record was kept, or what stands on another line."""
+    look: bool = False
+    """Somebody looked at the record: nothing of the felt."""
 
 
 def timeline(
@@ -104,6 +108,7 @@ def timeline(
     readers, told = _readers(records)
     for record in records:
         line = line_of(record, money, before or record.utc)
+        problem = (problems or {}).get(record.seq, "")
         there = (faces or {}).get(record.seq, ())
         seats = [face.seat for face in there if face.card == line.card]
         to = seats[0] if seats and line.card is not None else -1
@@ -112,8 +117,8 @@ def timeline(
                 line,
                 to=to,
                 reader=readers.get(record.seq),
-                problem=(problems or {}).get(record.seq, ""),
-                quiet=line.quiet or record.seq in told,
+                problem=problem,
+                quiet=not problem and (line.quiet or record.seq in told),
             )
         )
         before = record.utc
@@ -128,9 +133,7 @@ def line_of(record: Record, money: Speaks, before: int) -> Line:
     refused = "" if said is None else said[2]
     if refused:
         what = what.removesuffix(f" - refused: {printable(refused)}")
-    seen = _seen(record)
-    if seen is not None:
-        what, rest = f"the shoe reads: {card_words(seen.card)}, {seen.confidence} %", []
+    fields = _fields(record)
     cursor = record.cursor
     return Line(
         record.seq,
@@ -152,7 +155,8 @@ def line_of(record: Record, money: Speaks, before: int) -> Line:
         card=None if event is None or refused else _card(event),
         cursor="" if cursor is None else _place(cursor),
         cause=record.cause,
-        quiet=record.kind in QUIET,
+        quiet=is_quiet(record, fields),
+        look=is_look(record, fields),
     )
 
 
@@ -198,6 +202,16 @@ def _card(event: Event) -> Card | None:
     return None
 
 
+def _fields(record: Record) -> dict[str, Any]:
+    """Of what devices, links and people do; of all else nothing is asked by its name."""
+    if record.kind not in ("device", "link", "person"):
+        return {}
+    try:
+        return msgspec.json.decode(record.data, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+
+
 def _lit(made: Made | None) -> tuple[tuple[int, tuple[str, ...]], ...]:
     armed = [one.armed for one in made.effects if isinstance(one, Stations)] if made else []
     return tuple(
@@ -223,6 +237,8 @@ def _readers(records: Sequence[Record]) -> tuple[dict[int, Reader], set[int]]:
     found: dict[int, Reader] = {}
     told: set[int] = set()
     for index, record in enumerate(records):
+        if _left_unseen(record) and any(map(_is_unseen, records[index + 1 : index + 1 + _NEAR])):
+            told.add(record.seq)
         seen = _seen(record)
         if seen is None:
             continue
@@ -241,6 +257,17 @@ def _readers(records: Sequence[Record]) -> tuple[dict[int, Reader], set[int]]:
 def _shows(record: Record, card: Card) -> bool:
     said = _said(record)
     return said is not None and not said[2] and _card(said[0]) == card
+
+
+def _left_unseen(record: Record) -> bool:
+    """A card left the shoe, and nobody saw it."""
+    fields = _fields(record) if record.kind == "device" else {}
+    return fields.get("what") == "ShoeCardRead" and not fields.get("discarded")
+
+
+def _is_unseen(record: Record) -> bool:
+    said = _said(record)
+    return said is not None and isinstance(said[0], _UNSEEN)
 
 
 def _seen(record: Record) -> _Seen | None:

@@ -85,6 +85,7 @@ const source = new EventSource(words.source);
 source.addEventListener("here", () => say(paused ? words.paused : words.following));
 source.addEventListener("record", (event) => {
   const told = JSON.parse(event.data);
+  if (told.quiet && words.quiet) return; // how the record was kept is not asked for
   if (paused) waiting = [...waiting, told].slice(-MOST);
   else put(told);
 });
