@@ -11,10 +11,13 @@ import pytest
 
 from controller.audit.index_schema import ROUNDS, SCHEMA
 from controller.audit.telling import when
+from controller.procedure.states import Step
+from controller.rules.rulings import Irregularity
 from controller.screens.review.facts import ask
 from controller.screens.review.plots import bars, columns
 from controller.screens.review.report import PAUSE, Dealt, Report, last_day, report
-from tests.screens.looked_at import Browser
+from controller.screens.review.source import Beside
+from tests.screens.looked_at import Browser, dealt, written
 
 SECOND: Final = 1_000_000
 NOON: Final = 1_800_014_400 * SECOND  # 2027-01-15 12:00
@@ -59,6 +62,12 @@ class Rounds:
             "corrected": 1 - void if dealer == "Bob" else 0,
         }
         self._db.execute(ROUNDS.insert, tuple(row[name] for name in ROUNDS.names))
+
+    def goes_on(self) -> None:
+        """The last round has all that was recorded since."""
+        self._db.execute(
+            "UPDATE raw_rounds SET last_seq = ? WHERE round = ?", (self.seq, self.number)
+        )
 
     def wait(self, seconds: int) -> None:
         self.utc += seconds * SECOND
@@ -163,6 +172,37 @@ def test_what_went_wrong_is_counted(db: apsw.Connection) -> None:
     found = made(db)
     assert found.problems == (("not_due", 3), ("misdeal", 1))
     assert found.caught == 2
+
+
+def test_what_went_wrong_in_a_round_that_is_not_over_is_counted(db: apsw.Connection) -> None:
+    rounds = Rounds(db)
+    rounds.dealt(60)
+    rounds.dealt(30, over=False)
+    rounds.record("Paid", "refusal")
+    rounds.problem("not_due")
+    rounds.record("ShuffleStarted")
+    rounds.record("")
+    rounds.problem("misdeal")
+    rounds.goes_on()
+    found = made(db)
+    assert found.problems == (("misdeal", 1), ("not_due", 1))
+    assert (found.caught, found.shuffles) == (1, 1)
+
+
+def test_tiles_and_what_went_wrong_agree_while_a_round_is_open(tmp_path: Path) -> None:
+    table = dealt("agree", 2)
+    while not table.state.holds or table.state.step is Step.CLOSED:
+        table.once()
+    written(tmp_path / "mega", table)
+    source = Beside(tmp_path / "mega")
+    source.begin(lambda words: None)
+    with source.index() as db:
+        found = made(db)
+        rows = ask(db, "SELECT irregularities, over_seq FROM raw_rounds ORDER BY round")
+        kinds = {what.value for what in Irregularity}
+    assert rows[-1][0]
+    assert not rows[-1][1]
+    assert found.whole.irregular == sum(count for what, count in found.problems if what in kinds)
 
 
 def test_nothing_is_made_of_nothing(db: apsw.Connection) -> None:

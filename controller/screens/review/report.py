@@ -31,8 +31,8 @@ _DAY: Final = 24 * _HOUR
 _FEW_DAYS: Final = 4 * _DAY
 _BREAKS: Final = (ShuffleStarted, TableClosed, TableOpened)
 _ROUNDS: Final = (
-    "SELECT first_seq, first_utc, over_seq, over_utc, dealer, void, irregularities, corrected "
-    "FROM raw_rounds WHERE first_utc BETWEEN ? AND ? ORDER BY round LIMIT ?"
+    "SELECT first_seq, first_utc, over_seq, over_utc, dealer, void, irregularities, corrected, "
+    "last_seq FROM raw_rounds WHERE first_utc BETWEEN ? AND ? ORDER BY round LIMIT ?"
 )
 _EVENT: Final = (
     "SELECT seq FROM raw_records INDEXED BY raw_records_event "
@@ -113,7 +113,8 @@ def report(
     rows = ask(db, _ROUNDS, since, until, MOST + 1)
     cut, rows = len(rows) > MOST, rows[:MOST]
     first = rows[0][0] if rows else 0
-    last = max((row[2] or row[0] for row in rows), default=0)
+    # All that is counted for a round, also of one that is not over, lies before the next one's.
+    last = max((row[8] for row in rows), default=0)
     breaks = sorted(
         row[0] for event in _BREAKS for row in ask(db, _EVENT, event.__name__, first, last)
     )
@@ -158,7 +159,7 @@ def _summed(
     begins = [one.seq for one in games]
     found: dict[_Key, list[int]] = {}
     for row, micros in zip(rows, times, strict=True):
-        first_seq, first_utc, _, _, dealer, void, irregular, corrected = row
+        first_seq, first_utc, _, _, dealer, void, irregular, corrected, _ = row
         game = bisect_right(begins, first_seq) - 1
         key = _Key(first_utc // _HOUR * _HOUR, dealer, game)
         sums = found.get(key)
