@@ -35,6 +35,7 @@ looks at what is written beside the record, in RECORD.looks.jsonl, before anythi
 that lie face down are shown nowhere. Nothing of the record is changed.
 
 It listens on this machine alone; elsewhere only with a certificate.
+Where it listens at all addresses, 0.0.0.0 or ::, the link has this machine's name.
 
 Exit codes: 130 interrupted, which is how it ends; 1 the record is damaged; 2 wrong arguments, or a
 place without a record.

@@ -85,6 +85,12 @@ def test_nobody_listens_elsewhere_without_a_certificate(host: str, pair: tuple[s
     assert place.address(1).startswith("https://")
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_a_link_names_what_a_browser_can_open(host: str, pair: tuple[str, str]) -> None:
+    assert place_of(host, 1, *pair).address(1) == f"https://{socket.gethostname()}:1"
+    assert place_of("10.0.0.7", 1, *pair).address(1) == "https://10.0.0.7:1"
+
+
 @pytest.mark.parametrize("host", ["localhost", "", "x", "10.0.0", "10.0.0.7:80", "\n"])
 def test_what_is_no_address_is_refused(host: str) -> None:
     with pytest.raises(UsageProblem, match="is no address"):

@@ -38,8 +38,11 @@ class Place(Struct, frozen=True):
         return self.certificate is not None
 
     def address(self, port: int) -> str:
-        """As a browser has it, without a path."""
+        """As a browser has it, without a path. All of this machine's addresses are none that opens:
+        then it is the machine's name."""
         host = f"[{self.host}]" if ":" in self.host else self.host
+        if ipaddress.ip_address(self.host).is_unspecified:
+            host = socket.gethostname()
         return f"{'https' if self.secure else 'http'}://{host}:{port}"
 
 
