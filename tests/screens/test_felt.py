@@ -205,6 +205,11 @@ def test_what_the_rules_would_not_do_is_not_made_up(place: Path) -> None:
     assert begins.state is None
 
 
+def test_what_holds_a_table_is_said_to_who_does_not_see_it() -> None:
+    felt = Felt("held", 1, (), "", (), "", ("misdeal", "card not read"), "")
+    assert str(felt) == "Held: misdeal, card not read"
+
+
 def test_a_replay_without_a_script_goes_step_by_step(browser: Browser) -> None:
     first = browser.get("/rounds/3/replay")
     path, steps = "/rounds/3/replay", 0
@@ -221,3 +226,9 @@ def test_a_replay_without_a_script_goes_step_by_step(browser: Browser) -> None:
     count = len(re.findall(r'data-index="\d+"', first.text))
     assert steps == count - 1
     assert '<svg class="felt"' in first.text
+    problems = re.findall(r'data-index="(\d+)"[^>]*class="problem"', first.text)
+    assert problems
+    jump = re.search(r'id="later_problem" href="(\?at=\d+)"', first.text)
+    assert jump is not None
+    there = browser.get(f"/rounds/3/replay{jump[1]}").text
+    assert f'data-index="{problems[0]}" aria-current="step"' in there

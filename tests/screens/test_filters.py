@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import given
@@ -194,6 +196,35 @@ def test_a_wrong_address_is_told_what_is_wrong(browser: Browser, path: str) -> N
     assert answer.status in (400, 404, 413), answer.words
     assert 'role="alert"' in answer.text
     assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "reason"),
+    [
+        ("seat", "x", "is no number"),
+        ("from", "noon", "is no time"),
+        ("card", "ZZ", "is not a card"),
+        ("irregularity", "x", "is not known"),
+        ("problems", "no", "is not known"),
+        ("to", "2000-01-01", "is before"),
+        ("most", "0", "is less than"),
+    ],
+)
+def test_a_wrong_field_is_marked_and_the_others_stay(
+    browser: Browser, field: str, text: str, reason: str
+) -> None:
+    others = {"dealer": "Ann", "round": "2-9", "from": "2027-01-15", "least": "5"}
+    fields = {**others, field: text}
+    answer = browser.get(f"/rounds?{urlencode(fields)}")
+    assert answer.status == 400
+    (marked,) = re.findall(r"<(?:input|select)[^>]*aria-invalid[^>]*>", answer.text)
+    assert f'name="{field}"' in marked
+    (said,) = re.findall(r'<span class="wrong" id="wrong" role="alert">(.*?)</span>', answer.text)
+    assert reason in said
+    for name, typed in fields.items():
+        if name not in ("irregularity", "problems"):
+            assert f'name="{name}" value="{typed}"' in answer.text
+    assert "<table" not in answer.text  # nothing of the record, so nobody has looked
 
 
 def test_what_was_typed_comes_back_as_text(browser: Browser) -> None:

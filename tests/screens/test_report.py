@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -238,4 +239,7 @@ def test_the_page_has_the_figures(browser: Browser) -> None:
     assert page.status == 200
     assert "dealer-2" in page.words
     assert page.text.count('<svg class="plot"') == 4
+    assert re.findall("<summary>(.*?)</summary>", page.text) == [
+        "The figures of this plot, as a table"
+    ]
     assert browser.get("/report?from=1999-01-01&to=1999-01-02").words.count("No round began") == 1

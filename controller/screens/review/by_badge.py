@@ -18,6 +18,7 @@ from controller.api.bodies import read_as
 from controller.api.calls import Api
 from controller.api.errors import Problem
 from controller.screens.common.doors import TOLD, Page, Visit, message, told
+from controller.screens.common.pages import Pages
 from controller.screens.common.sessions import Person, Session
 from controller.screens.console.app import Console
 from controller.screens.console.posting import Answered, Sent
@@ -90,8 +91,7 @@ class ByBadge:
                 browser = self._console.browser(request)
             except Problem as problem:
                 return _told(review, problem)
-            page = review.pages.page("review/enter.html", browser=browser)
-            return self._console.remembered(page, browser)
+            return self._console.remembered(form_page(review.pages, browser), browser)
 
         async def enter(request: Request) -> Response:
             return await self._enter(review, request)
@@ -111,12 +111,20 @@ class ByBadge:
             sent = await self._console.sent(request, ("badge", "pin"))
             done = await self._api.doing.through(self._sign_in(sent))
         except Problem as problem:
-            return _told(review, problem)
+            return self._again(review, request, problem)
         try:
             await run_in_threadpool(review.house.source.look, done.said, "review", "comes in")
         except TOLD as problem:
             return told(review.pages, problem, None)
         return self._console.remembered(review.house.to("/rounds"), sent.browser)
+
+    def _again(self, review: Review, request: Request, problem: Problem) -> Response:
+        """The form once more, with the reason."""
+        try:
+            browser = self._console.browser(request)
+        except Problem as full:
+            return _told(review, full)
+        return self._console.remembered(form_page(review.pages, browser, problem), browser)
 
     async def _sign_in(self, sent: Sent) -> Answered:
         """Who it is. Problem."""
@@ -132,7 +140,19 @@ class ByBadge:
         return Answered(True, done.name)
 
 
+def form_page(pages: Pages, browser: Browser, problem: Problem | None = None) -> Response:
+    """Where somebody says who they are; `problem`: why it was not done before."""
+    status, why, todo = 200, "", ""
+    if problem is not None:
+        status, why, todo = problem.status, problem.body.what, _todo(pages, problem)
+    return pages.page("review/enter.html", status=status, browser=browser, why=why, todo=todo)
+
+
 def _told(review: Review, problem: Problem) -> Response:
-    body = problem.body
-    todo = review.pages.texts("common.seconds", seconds=body.wait) if body.wait else body.allowed
-    return message(review.pages, problem.status, body.what, todo)
+    what, todo = problem.body.what, _todo(review.pages, problem)
+    return message(review.pages, problem.status, what, todo)
+
+
+def _todo(pages: Pages, problem: Problem) -> str:
+    wait = problem.body.wait
+    return pages.texts("doors.again_in", seconds=wait) if wait else problem.body.allowed

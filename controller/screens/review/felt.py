@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller.procedure.states import Seat, State, Step
-from controller.procedure.terms import BETS, Speaks, card_words, counted, irregularity
+from controller.procedure.terms import BETS, Speaks, card_words, irregularity
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import Hand, is_blackjack
 from controller.screens.common.cloth import DOWN
@@ -135,7 +135,7 @@ def _words(felt: Felt) -> list[str]:
     if felt.spare:
         said.append(f"Beside the shoe: {_CARDS[felt.spare]}")
     if felt.held:
-        said.append(f"Held, {counted(len(felt.held), 'irregularity')}: {', '.join(felt.held)}")
+        said.append(f"Held: {', '.join(felt.held)}")
     return said or ["Nothing lies on the felt"]
 
 

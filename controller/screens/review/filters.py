@@ -71,9 +71,19 @@ def filters_of(fields: Mapping[str, str], money: Speaks) -> Filters:
             found[name] = amount_of(name, text, money)
         else:
             found[name] = text
+    for low, high, words in _ENDS:
+        first, last = (found.get(_NAMES.get(name, name)) for name in (low, high))
+        if first is not None and last is not None and last < first:
+            what = f"{shown(given[high])} is {words} {shown(given[low])}"
+            raise UsageProblem(high, what, f"{given[low]} or more")
     wanted = Wanted(**found)
     check(wanted)
     return Filters(wanted, given)
+
+
+def typed(fields: Mapping[str, str]) -> Filters:
+    """Nothing that is looked for: what was typed, to be put right."""
+    return Filters(Wanted(), {name: fields[name] for name in FIELDS if name in fields})
 
 
 def number_of(name: str, text: str, most: int = 10**18 - 1) -> int:
@@ -121,5 +131,7 @@ _READS: Final[dict[str, Callable[[str, str], Any]]] = {
     "kind": lambda name, text: one_of(name, text, KINDS),
     "problems": _yes,
 }
+_ENDS: Final = (("from", "to", "before"), ("least", "most", "less than"))
+"""Two ends of what is looked for, and what the second must not be."""
 _NAMES: Final = {"from": "since", "to": "until", "round": "rounds", "problems": "problem"}
 """Fields whose name here is another one there."""

@@ -9,7 +9,9 @@ from typing import Final
 
 _WIDTH: Final = 720
 _ROW: Final = 26
-_NAME: Final = 190
+_NAME: Final = 300
+_LETTERS: Final = 36
+"""Of a name: so many have room, also where they are wide."""
 _FIGURE: Final = 80
 _WIDE: Final = 1200
 _HEIGHT: Final = 220
@@ -28,7 +30,8 @@ def bars(title: str, rows: Sequence[tuple[str, float]], digits: int = 0) -> str:
         y = at * _ROW
         width = max(1, round(room * value / most)) if value else 0
         drawn.append(
-            f'<text class="name" x="{_NAME - 8}" y="{y + 17}">{escape(_short(name))}</text>'
+            f'<text class="name" x="{_NAME - 8}" y="{y + 17}">{escape(_short(name))}'
+            f"<title>{escape(name)}</title></text>"
             f'<rect class="bar" x="{_NAME}" y="{y + 4}" width="{width}" height="{_ROW - 8}" '
             f'rx="2"/><text class="figure" x="{_NAME + width + 6}" y="{y + 17}">'
             f"{value:,.{digits}f}</text>"
@@ -73,7 +76,7 @@ def _svg(title: str, height: int, body: str, width: int = _WIDTH) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 26 else f"{name[:25]}\u2026"
+    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}\u2026"
 
 
 def _round_up(most: float) -> float:

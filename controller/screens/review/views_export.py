@@ -37,6 +37,7 @@ def form(visit: Visit[House]) -> Response:
         visit.session,
         round=visit.query.get("round", ""),
         whole=house.source.whole,
+        served=house.source.served,
     )
 
 

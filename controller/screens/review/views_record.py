@@ -135,7 +135,7 @@ def pace(visit: Visit[House]) -> Response:
         report=made,
         since=stamp(since)[:19],
         until=stamp(until)[:19],
-        period=(when(since), when(until)),
+        period=(f"{when(since)[:19]} UTC", f"{when(until)[:19]} UTC"),
         problems=[(name, problem_words(name), count) for name, count in made.problems],
         plots={
             "spans": plots.columns(t("report.by_time"), _paces(made.spans)),
@@ -198,4 +198,5 @@ def about(visit: Visit[House]) -> Response:
         witnessed=witnessed,
         given="" if house.table_key is None else str(house.table_key),
         whole=house.source.whole,
+        served=house.source.served,
     )

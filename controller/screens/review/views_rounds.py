@@ -19,9 +19,12 @@ from controller.screens.review import facts, standing
 from controller.screens.review.facts import Lying
 from controller.screens.review.filters import (
     BEFORE,
+    FIELDS,
     HAPPENINGS,
+    Filters,
     filters_of,
     number_of,
+    typed,
 )
 from controller.screens.review.house import House, Table, looking, no_round
 from controller.screens.review.newest import ends, newest
@@ -51,17 +54,22 @@ def rounds(visit: Visit[House]) -> Response:
     house = visit.house
     with house.source.index() as db:
         table = house.table_at(db, facts.last_seq(db))
-    filters = filters_of(query, table.money)
+    try:
+        filters = filters_of(query, table.money)
+    except UsageProblem as problem:
+        if problem.where not in FIELDS:
+            raise
+        return _list(house, visit, typed(query), wrong=problem)
     with looking(visit, "list", str(filters)) as db:
         found = newest(db, filters.wanted, before, ROWS)
         dealers, people = facts.names(db)
         problems = facts.problems_of(db, found.rounds)
         first, last = ends(db)
-    return house.pages.page(
-        "review/rounds.html",
-        visit.session,
+    return _list(
+        house,
+        visit,
+        filters,
         rows=[round_line(one, table.money, problems[one.round]) for one in found.rounds],
-        filters=filters,
         before=before,
         older=found.before,
         full=len(found.rounds) >= ROWS,
@@ -69,6 +77,25 @@ def rounds(visit: Visit[House]) -> Response:
         last=last,
         dealers=dealers,
         people=people,
+    )
+
+
+def _list(
+    house: House,
+    visit: Visit[House],
+    filters: Filters,
+    *,
+    wrong: UsageProblem | None = None,
+    **shown: Any,
+) -> Response:
+    """With what was `wrong` it is the form alone: nothing of the record is looked at."""
+    return house.pages.page(
+        "review/rounds.html",
+        visit.session,
+        status=200 if wrong is None else 400,
+        filters=filters,
+        wrong=wrong,
+        **{"dealers": (), "people": (), **shown},
         irregularities=[(what.value, words) for what, words in WHAT.items()],
         happenings=[(name, HAPPENING_WORDS.get(name, name)) for name in HAPPENINGS],
     )
@@ -156,6 +183,8 @@ def replay_page(visit: Visit[House]) -> Response:
         frame=frames[index],
         former=frames[index - 1].seq if index else 0,
         later=frames[index + 1].seq if index + 1 < len(frames) else 0,
+        former_problem=max((one.seq for one in frames[:index] if one.problem), default=0),
+        later_problem=min((one.seq for one in frames[index + 1 :] if one.problem), default=0),
         picture=made.pictures[frames[index].picture] if frames[index].picture >= 0 else "",
         older=older,
         newer=newer,
@@ -212,6 +241,7 @@ def verify_round(visit: Visit[House]) -> Response:
         visit.session,
         round=round_line(found, table.money),
         verdict=verdict,
+        served=house.source.served,
     )
 
 

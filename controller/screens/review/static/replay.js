@@ -3,9 +3,10 @@
 const place = document.getElementById("replay");
 const words = place.dataset;
 const parts = Object.fromEntries(
-  ["felt", "now", "former", "later", "play", "speed", "position", "long", "count", "frames"].map(
-    (id) => [id, document.getElementById(id)],
-  ),
+  [
+    "felt", "now", "former", "later", "former_problem", "later_problem", "play", "speed",
+    "position", "long", "count", "frames",
+  ].map((id) => [id, document.getElementById(id)]),
 );
 const LONGEST = 3000; // milliseconds of a wait that is shortened
 const SHORTEST = 60;
@@ -24,8 +25,14 @@ const drawn = (text) => {
 
 const begin = ({ pictures, frames }) => {
   const items = [...parts.frames.querySelectorAll("a")];
-  const former = parts.former;
-  const later = parts.later;
+  // Where each of the links leads from a step; a step beyond the ends: nowhere.
+  const ways = [
+    [parts.former, (at) => at - 1],
+    [parts.later, (at) => at + 1],
+    [parts.former_problem, (at) => frames.findLastIndex((one, here) => one.problem && here < at)],
+    [parts.later_problem, (at) => frames.findIndex((one, here) => one.problem && here > at)],
+  ];
+  const leads = (to) => to >= 0 && to < frames.length;
   let index = Math.max(0, frames.findLastIndex((frame) => frame.seq <= Number(words.seq)));
   let shown = null;
   let timer = null;
@@ -46,12 +53,16 @@ const begin = ({ pictures, frames }) => {
       ...frame.prompts.map((text) => say(`${words.asked}: ${text}`, "prompt")),
     );
     parts.position.value = String(index);
-    parts.count.textContent = `${index + 1} / ${frames.length}`;
+    parts.count.textContent = words.count
+      .replace("#at", String(index + 1))
+      .replace("#count", String(frames.length));
     for (const item of items) item.removeAttribute("aria-current");
     items[index].setAttribute("aria-current", "step");
     items[index].scrollIntoView({ block: "nearest" });
-    former.classList.toggle("off", index === 0);
-    later.classList.toggle("off", index === frames.length - 1);
+    for (const [link, way] of ways) {
+      link.classList.toggle("off", !leads(way(index)));
+      link.setAttribute("aria-disabled", String(!leads(way(index))));
+    }
     history.replaceState(null, "", `?at=${frame.seq}`);
   };
 
@@ -88,10 +99,10 @@ const begin = ({ pictures, frames }) => {
     wait();
   };
 
-  const step = (by) => {
+  const go = (to) => {
     pause();
     parts.now.setAttribute("aria-live", "polite");
-    show(index + by);
+    if (leads(to)) show(to);
   };
 
   const faster = (by) => {
@@ -105,26 +116,25 @@ const begin = ({ pictures, frames }) => {
 
   const keys = {
     " ": play,
-    ArrowLeft: () => step(-1),
-    ArrowRight: () => step(1),
-    Home: () => step(-frames.length),
-    End: () => step(frames.length),
+    ArrowLeft: () => go(index - 1),
+    ArrowRight: () => go(index + 1),
+    Home: () => go(0),
+    End: () => go(frames.length - 1),
     "+": () => faster(1),
     "-": () => faster(-1),
   };
 
-  for (const [link, by] of [[former, -1], [later, 1]]) {
+  for (const [link, way] of ways) {
     link.setAttribute("role", "button");
     link.setAttribute("tabindex", "0");
-    link.removeAttribute("aria-disabled");
     link.addEventListener("click", (event) => {
       event.preventDefault();
-      step(by);
+      go(way(index));
     });
     link.addEventListener("keydown", (event) => {
       if (event.key !== " ") return;
       event.preventDefault();
-      step(by);
+      go(way(index));
     });
   }
   parts.play.addEventListener("click", play);
