@@ -66,6 +66,21 @@ _CUT: Final = """() => [...document.querySelectorAll(
   .map((one) => one.id || one.textContent.trim().slice(0, 60))"""
 
 
+_OUT: Final = """() => [...document.querySelectorAll("svg.plot text")]
+  .filter((one) => {
+    const plot = one.ownerSVGElement.getBoundingClientRect();
+    const box = one.getBoundingClientRect();
+    return box.left < plot.left - 1 || box.right > plot.right + 1;
+  })
+  .map((one) => one.textContent)"""
+
+
+async def cut_names(page: Page) -> list[str]:
+    """Words of plots that do not fit into them."""
+    found: list[str] = await page.evaluate(_OUT)
+    return found
+
+
 async def barred(page: Page) -> list[str]:
     """What axe says bars somebody from it, at the strictest contrast. The page's context must let
     scripts of ours in: bypass_csp."""

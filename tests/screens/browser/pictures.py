@@ -12,15 +12,22 @@ import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
-from urllib.parse import urlsplit
+from types import SimpleNamespace
+from typing import Final, cast
 
 import httpx
-from playwright.async_api import Browser, FloatRect, Page, Route
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import FloatRect, Page, Route
 
+from controller.api.errors import Problem, denied
 from controller.procedure.engine import Procedure
 from controller.procedure.states import State, Step
 from controller.screens.common.sessions import Looks
+from controller.screens.common.texts import load
+from controller.screens.console.sessions import Browser
+from controller.screens.review.app import pages_of
+from controller.screens.review.by_badge import form_page
+from controller.table.people_answers import Denied
 from tests.screens.browser.designed import Designed, drawn
 from tests.screens.browser.page import SIZES, chromium
 from tests.screens.console.shown_at import At
@@ -37,6 +44,17 @@ REVIEWED: Final = 7
 """The round that the review shows."""
 EVENTS: Final = 6000
 """Of a table that is looked at for the best of its rounds."""
+RUNNING: Final = "/review"
+"""Where the review of a running table is."""
+SIGNS_IN: Final = f"{RUNNING}/enter"
+ENTERING: Final[dict[str, tuple[Problem, ...]]] = {
+    SIGNS_IN: (),
+    f"{SIGNS_IN}?again": (denied(Denied("not right")),),
+    f"{SIGNS_IN}?wait": (denied(Denied("wait", 30)),),
+}
+"""Where surveillance signs in at a running table, and what was wrong before."""
+SENT: Final[tuple[str, ...]] = ("content-type", "origin", "sec-fetch-site")
+"""What goes along with a form."""
 MOST: Final = 150 * 1024
 """Bytes of a picture."""
 
@@ -79,7 +97,7 @@ FITS: Final[dict[str, Callable[[State], bool]]] = {
 
 @asynccontextmanager
 async def reviewed(
-    browser: Browser, size: str = SIZE, looks: Looks = BRIGHT, *, bypass_csp: bool = False
+    browser: Chromium, size: str = SIZE, looks: Looks = BRIGHT, *, bypass_csp: bool = False
 ) -> AsyncIterator[Page]:
     """A page in the review of a record that was made for this."""
     width, height = SIZES[size]
@@ -95,14 +113,35 @@ async def reviewed(
                 bypass_csp=bypass_csp,
                 color_scheme="dark" if looks.theme == "dark" else "light",
             )
-            cookies = "; ".join(f"{a}={b}" for a, b in looking.browser.cookies.items())
             transport = httpx.ASGITransport(app=looking.app)
 
             async def answer(route: Route) -> None:
-                path = urlsplit(route.request.url).path
-                async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
-                    found = await client.get(path, headers={"cookie": cookies})
-                kept = {"content-type", "content-security-policy", "location"}
+                asked = route.request
+                path = asked.url.removeprefix(HERE).partition("#")[0]
+                if (shown := ENTERING.get(path)) is not None:
+                    form = form_page(ENTERS, cast(Browser, SimpleNamespace(secret="")), *shown)
+                    kinds = {"content-type": form.headers["content-type"]}
+                    await route.fulfill(
+                        status=form.status_code, headers=kinds, body=bytes(form.body)
+                    )
+                    return
+                sent: dict[str, str] = {
+                    name: asked.headers[name] for name in SENT if name in asked.headers
+                }
+                # Chromium asks for a page that it is sent on to past this route.
+                async with httpx.AsyncClient(
+                    transport=transport,
+                    base_url=HERE,
+                    follow_redirects=True,
+                    cookies=looking.browser.cookies,
+                ) as client:
+                    found = await client.request(
+                        asked.method,
+                        path.removeprefix(RUNNING),
+                        headers=sent,
+                        content=asked.post_data_buffer,
+                    )
+                kept = {"content-type", "content-security-policy"}
                 headers = {name: said for name, said in found.headers.items() if name in kept}
                 await route.fulfill(status=found.status_code, headers=headers, body=found.content)
 
@@ -111,6 +150,9 @@ async def reviewed(
                 yield await context.new_page()
             finally:
                 await context.close()
+
+
+ENTERS: Final = pages_of(load(), RUNNING)[0]
 
 
 async def draw(folder: Path) -> list[Path]:
