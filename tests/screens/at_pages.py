@@ -114,17 +114,18 @@ class Tab:
         return await self.post("/act", act=act, seq=str(self.seq), **(people or {}))
 
     @asynccontextmanager
-    async def stream(self) -> AsyncIterator[Reader]:
+    async def stream(self, path: str = "/stream") -> AsyncIterator[Reader]:
         reader = Reader()
+        path, _, query = path.partition("?")
         scope: Scope = {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
             "http_version": "1.1",
             "method": "GET",
             "scheme": "http",
-            "path": "/stream",
-            "raw_path": b"/stream",
-            "query_string": b"",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
             "root_path": "",
             "headers": [(b"host", HOST.encode()), (b"cookie", self._cookie.encode())],
             "client": (self.host, 1),
