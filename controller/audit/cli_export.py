@@ -27,6 +27,7 @@ from controller.audit.ends import to_its_end
 from controller.audit.heads import first_head, gone_before
 from controller.audit.looks import look
 from controller.audit.picking import Pick
+from controller.audit.retired import gone as was_retired
 from controller.audit.retired import kept_in, sha256_of
 from controller.config.problems import printable
 from controller.rules.problem import UsageProblem
@@ -127,7 +128,8 @@ def _export_rows(args: argparse.Namespace, record: Path, pick: Pick, out: Path |
         check_free(out)
     name = "stdout" if out is None else printable(out.name)
     who, reason = text_of("--by", args.by), text_of("--reason", args.reason)
-    gone = gone_before(record)
+    retired = was_retired(record, rounds=(pick.first, pick.last), day=pick.day)
+    gone = retired or gone_before(record)
     if gone:
         say(gone)
     look(record, f"export {args.format}", str(pick), who=who, reason=reason, out=name)

@@ -33,6 +33,7 @@ from controller.audit.looks import look
 from controller.audit.notes import Checkpoint
 from controller.audit.proof_files import Checked, Proof
 from controller.audit.records import Record
+from controller.audit.retired import gone as was_retired
 from controller.audit.whole_files import put
 from controller.config.problems import printable
 from controller.rules.problem import UsageProblem
@@ -112,6 +113,8 @@ def prove(args: argparse.Namespace) -> int:
         seqs: list[int] = args.seq or []
         if turn:
             seqs, unsigned = proving.seqs_of_round(record, turn, signed)
+            if retired := was_retired(record, rounds=(turn, turn)):
+                say(f"{retired}: no record of it in there is in this proof")
             if gone := gone_before(record):
                 say(f"{gone}: no record of round {turn} in them is in this proof")
             if unsigned:

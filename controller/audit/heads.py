@@ -51,7 +51,7 @@ def gone_before(record: Path) -> str:
     """Which segments the record begins without, in words; empty where it begins with the first,
     or where those before it were retired. NoRecord."""
     first = _there(record)[0]
-    if first == 1 or any(one.number == first - 1 for one in kept_in(record)):
+    if first == 1 or any(first <= one.number + 1 for one in kept_in(record)):
         return ""
     return f"segments before {first} are not here"
 

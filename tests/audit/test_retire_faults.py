@@ -12,6 +12,7 @@ import pytest
 
 from controller.audit.case_manifest import CheckedCase, check_export
 from controller.audit.disk import RealDisk
+from controller.audit.heads import gone_before
 from controller.audit.problems import CannotWrite
 from controller.audit.retired import kept_in
 from controller.audit.retiring import BadCase, NotEnded
@@ -218,6 +219,7 @@ def test_it_is_ended_with_its_own_case_only(record: Path, tmp_path: Path) -> Non
     before = files_in(record)
     (remark,) = [one for one in report_of(record).remarks if "left of what" in one]
     assert "segments 2 to" in remark
+    assert gone_before(record) == ""
     with pytest.raises(NotEnded, match=f"sha256 of its case {digest}"):
         retired(record, DAYS[2], other)
     other.write_bytes(b"something else")
