@@ -1,15 +1,18 @@
-"""The review of a long record: its list of rounds and any round opened, beside the same rows asked
-for by hand in SQLite. With --full the record has a million rounds.
+"""The review of a long record: its list of rounds, any round opened, and rounds looked for by card
+and by dealer and amount, beside the same rows asked for by hand in SQLite. With --full the record
+has a million rounds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from pathlib import Path
 from random import Random
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import urlencode
 
 import apsw
 import httpx
@@ -21,6 +24,8 @@ from controller.audit.recorded_rounds import record_par
 from controller.audit.recorder import Keys
 from controller.audit.sealing import HoleKey
 from controller.config.loader import load_game
+from controller.rules.cards import DECK
+from controller.rules.cards import NAMES as CARDS
 from controller.screens.common.sessions import Links, Person, Sessions
 from controller.screens.common.texts import load
 from controller.screens.review.app import application, pages_of
@@ -39,12 +44,63 @@ _MOST: Final = 0.5
 """Seconds."""
 _USUAL: Final = Pace().slices * Pace().seconds
 _PAGE: Final = 50
+Value: TypeAlias = int | str
 _MILLI: Final = 1e3
 _LISTED: Final = "SELECT * FROM raw_rounds WHERE round <= ? ORDER BY round DESC LIMIT ?"
 _OPENED: Final = (
     "SELECT * FROM raw_records WHERE seq BETWEEN (SELECT first_seq FROM raw_rounds WHERE round = ?)"
     " AND (SELECT last_seq FROM raw_rounds WHERE round = ?)"
 )
+_OF_ROUND: Final = "w.seq BETWEEN r.first_seq AND r.last_seq"
+_NEWEST: Final = "AND r.round <= ? ORDER BY r.round DESC LIMIT ?"
+_BY_CARD: Final = (
+    "SELECT * FROM raw_rounds r WHERE EXISTS "
+    f"(SELECT 1 FROM raw_cards w WHERE w.card = ? AND {_OF_ROUND}) {_NEWEST}"
+)
+_BY_AMOUNT: Final = (
+    "SELECT * FROM raw_rounds r WHERE EXISTS (SELECT 1 FROM raw_amounts w JOIN raw_records d "
+    f"ON d.seq = w.seq WHERE {_OF_ROUND} AND w.amount >= ? "
+    f"AND d.dealer = (SELECT id FROM words WHERE word = ?)) {_NEWEST}"
+)
+_DEALER: Final = "SELECT word FROM words WHERE id = (SELECT dealer FROM raw_shifts LIMIT 1)"
+_AMOUNT: Final = (
+    "SELECT amount FROM raw_amounts GROUP BY amount HAVING count(*) > ? "
+    "ORDER BY amount DESC LIMIT 1"
+)
+"""The largest that is no rarity."""
+_RARE: Final = 0.01
+"""In so many rounds."""
+NAMES: Final = {
+    "list": "rounds listed",
+    "round": "a round opened",
+    "card": "rounds looked for by card",
+    "amount": "rounds looked for by dealer and amount",
+}
+
+
+class _Search(NamedTuple):
+    """One kind of page, and its rows by hand."""
+
+    path: str
+    query: str
+    values: tuple[Value, ...]
+
+
+def _asked(db: apsw.Connection, random: Random, rounds: int) -> dict[str, _Search]:
+    """One page of each kind, up to any round."""
+    number, card = random.randint(1, rounds), random.choice(DECK)
+    before = f"before={number + 1}"
+    dealer = str(db.execute(_DEALER).get)
+    amount = db.execute(_AMOUNT, (round(rounds * _RARE),)).get or 0
+    sought = {"dealer": dealer, "least": str(amount)}
+    return {
+        "list": _Search(f"/rounds?{before}", _LISTED, (number, _PAGE)),
+        "round": _Search(f"/rounds/{number}", _OPENED, (number, number)),
+        "card": _Search(f"/rounds?card={CARDS[card]}&{before}", _BY_CARD, (card, number, _PAGE)),
+        "amount": _Search(
+            f"/rounds?{urlencode(sought)}&{before}", _BY_AMOUNT, (amount, dealer, number, _PAGE)
+        ),
+    }
 
 
 def rounds_of(pace: Pace) -> int:
@@ -53,11 +109,11 @@ def rounds_of(pace: Pace) -> int:
     return max(100, round(ROUNDS * min(1.0, pace.slices * pace.seconds / _USUAL)))
 
 
-def _timed(db: apsw.Connection, query: str, values: tuple[int, int]) -> float:
+def _timed(db: apsw.Connection, query: str, values: tuple[Value, ...]) -> tuple[float, int]:
+    """Seconds, and how many rows there are."""
     begun = time.perf_counter()
-    if not list(db.execute(query, values)):
-        raise AssertionError(f"nothing is there: {query}")
-    return time.perf_counter() - begun
+    found = list(db.execute(query, values))
+    return time.perf_counter() - begun, len(found)
 
 
 async def _looked(record: Path, scratch: Path, rounds: int) -> dict[str, list[float]]:
@@ -67,9 +123,8 @@ async def _looked(record: Path, scratch: Path, rounds: int) -> dict[str, list[fl
     links = Links()
     review = application(source, pages_of(load()), ByLink(Sessions(), links), scratch)
     review.house.prepare()
-    times: dict[str, list[float]] = {
-        name: [] for name in ("list", "list_sql", "round", "round_sql")
-    }
+    times: dict[str, list[float]] = {name: [] for one in NAMES for name in (one, f"{one}_sql")}
+    rows: Counter[str] = Counter()
     transport = httpx.ASGITransport(review.app)
     db = to_read(record)
     random = Random(7)
@@ -86,16 +141,17 @@ async def _looked(record: Path, scratch: Path, rounds: int) -> dict[str, list[fl
                 return took
 
             for _ in range(LOOKS):
-                number = random.randint(1, rounds)
-                times["list"].append(await page(f"/rounds?before={number + 1}"))
-                listed = (_LISTED, (number, _PAGE))
-                times["list_sql"].append(_timed(db, *listed))
-                times["round"].append(await page(f"/rounds/{number}"))
-                opened = (_OPENED, (number, number))
-                times["round_sql"].append(_timed(db, *opened))
+                for name, one in _asked(db, random, rounds).items():
+                    times[name].append(await page(one.path))
+                    seconds, count = _timed(db, one.query, one.values)
+                    times[f"{name}_sql"].append(seconds)
+                    rows[name] += count
     finally:
         db.close()
         review.close()
+    nothing = [name for name in NAMES if not rows[name]]
+    if nothing:
+        raise AssertionError(f"nothing is there: {', '.join(nothing)}")
     return times
 
 
@@ -109,7 +165,7 @@ def _measure(pace: Pace) -> list[Line]:
         times = asyncio.run(_looked(place / "record", place, rounds))
     middle = {name: median(found) for name, found in times.items()}
     lines = [Line("rounds", "rounds in the record", rounds, "rounds")]
-    for name, text in (("list", "rounds listed"), ("round", "a round opened")):
+    for name, text in NAMES.items():
         by_hand = middle[f"{name}_sql"]
         lines += [
             Line(name, f"{text}, page", middle[name] * _MILLI, "ms"),

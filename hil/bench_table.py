@@ -57,6 +57,8 @@ _LOOK: Final = 0.02
 _PATIENCE: Final = 60.0
 _BOTH_P50: Final = 2.0
 _BOTH_P99: Final = 3.0
+_WATCHED_P50: Final = 1.5
+_WATCHED_P99: Final = 2.0
 _FLAT: Final = 0.5
 """KiB a round, over rounds enough to tell."""
 _KIB: Final = 1024
@@ -192,8 +194,14 @@ async def _watched(table: Played, stage: Stage, cards: int) -> list[Line]:
     alone += await _some(table, max(1, cards // 2))
     text = f"card -> prompt, {WATCHERS} browsers beside none"
     return [
-        Line(f"watched_{label}", f"{text}, {label}", at(watched, part) / at(alone, part), "times")
-        for label, part in (("p50", 0.5), ("p99", 0.99))
+        Line(
+            f"watched_{label}",
+            f"{text}, {label}",
+            at(watched, part) / at(alone, part),
+            "times",
+            at_most=most,
+        )
+        for label, part, most in (("p50", 0.5, _WATCHED_P50), ("p99", 0.99, _WATCHED_P99))
     ]
 
 

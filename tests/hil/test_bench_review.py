@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from hil.bench_review import FULL_ROUNDS, REVIEW, ROUNDS, rounds_of
+from hil.bench_review import FULL_ROUNDS, NAMES, REVIEW, ROUNDS, rounds_of
 from hil.contest import Pace
 
 
 def test_a_review_is_measured() -> None:
     lines = {line.name: line for line in REVIEW.measure(Pace(slices=1, seconds=0.001))}
     assert lines["rounds"].value == rounds_of(Pace(slices=1, seconds=0.001)) >= 100
-    for name in ("list", "round"):
+    assert set(NAMES) == {"list", "round", "card", "amount"}
+    for name in NAMES:
         page, by_hand = (lines[one].value or 0.0 for one in (name, f"{name}_sql"))
         assert page > by_hand > 0
         assert lines[f"{name}_ratio"].value == pytest.approx(page / by_hand)

@@ -48,6 +48,7 @@ def test_a_table_is_measured() -> None:
     assert all(line.value is not None and line.value > 0 for line in lines.values())
     value = {name: line.value or 0.0 for name, line in lines.items()}
     assert SEATS <= value["cards"] < 2 * (SEATS + 1) * 4  # those of a round or two, and no others
+    assert (lines["watched_p50"].at_most, lines["watched_p99"].at_most) == (1.5, 2.0)
     for part in ("p50", "p99"):
         both = value[f"raw_{part}"] + value[f"echo_{part}"]
         assert value[f"card_ratio_{part}"] == pytest.approx(value[f"card_{part}"] / both)
