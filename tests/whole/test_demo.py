@@ -209,7 +209,7 @@ def test_two_demos_do_not_share_a_folder(
         assert demo("--game", "mega", "--dir", str(tmp_path / "house")) == 2
     out, err = capsys.readouterr()
     assert "All rounds" not in out
-    assert "one device runs from a folder at a time" in err
+    assert "SH-1: is in use: no device can be simulated there" in err
 
 
 def test_a_folder_that_others_may_write_to_is_refused(
