@@ -62,8 +62,8 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True):
     """What the commitment binds; null where it stood in no segment that was here."""
 
 
-class Retirement(Struct, frozen=True, forbid_unknown_fields=True):
-    """Some whole segments that were taken out together."""
+class Sums(Struct, frozen=True):
+    """What some whole segments come to."""
 
     segments: tuple[int, int]
     records: tuple[int, int]
@@ -85,6 +85,11 @@ class Retirement(Struct, frozen=True, forbid_unknown_fields=True):
     drawn: tuple[Card, ...]
     tails: tuple[str, ...]
     """Files of what was set aside, of which their records tell."""
+
+
+class Retirement(Sums, frozen=True, forbid_unknown_fields=True):
+    """Some whole segments that were taken out together."""
+
     case: str
     """SHA-256 of the file."""
     seal: str

@@ -18,6 +18,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from controller.audit import foreign
 from controller.audit.case_folder import check_free
@@ -35,12 +36,13 @@ from controller.audit.retired import (
     RETIRED,
     Kept,
     Retirement,
+    Sums,
     kept_in,
     note_file,
     sha256_of,
     written,
 )
-from controller.audit.retiring_sums import Sums, summed
+from controller.audit.retiring_sums import summed
 from controller.audit.segments import DIRECTORY, numbers, segment_file, segment_name
 from controller.audit.signing import table_name
 from controller.audit.verify import RIGHT, Verification
@@ -237,22 +239,7 @@ class _Work:
 
     def _said(self, sums: Sums, case: Case, utc: int) -> Retirement:
         return Retirement(
-            sums.segments,
-            sums.records,
-            sums.rounds,
-            sums.days,
-            sums.root,
-            sums.chain,
-            sums.tree,
-            sums.checkpoint,
-            sums.certificates,
-            sums.hole,
-            sums.drawn,
-            sums.tails,
-            sha256_of(self._out),
-            case.seal,
-            utc,
-            self._two,
+            **asdict(sums), case=sha256_of(self._out), seal=case.seal, utc=utc, two=self._two
         )
 
     def _check(self, case: Case | None) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from msgspec import Struct
 
 from controller.audit.findings import Finding
 from controller.audit.forms import NoteProblem
@@ -17,7 +16,7 @@ from controller.audit.notes import VerifierKey, parse_checkpoint, parse_note
 from controller.audit.problems import RecordProblem
 from controller.audit.reading import Segment, record_of, segments
 from controller.audit.records import NoteData, Record, TailSet
-from controller.audit.retired import Card, Step, kept_in, root_of, step
+from controller.audit.retired import Step, Sums, kept_in, root_of, step
 from controller.audit.signatures import Signatures, Signed
 from controller.audit.tree import Hash, Span, leaf_hash, merged
 from controller.audit.verify_decisions import event_of
@@ -29,23 +28,6 @@ _NOTE: Final = re.compile(r"([1-9][0-9]{0,17})\.note")
 
 class Unsigned(RecordProblem):
     """No checkpoint is over all of it."""
-
-
-class Sums(Struct, frozen=True):
-    """As a retirement tells of them."""
-
-    segments: tuple[int, int]
-    records: tuple[int, int]
-    rounds: tuple[int, int]
-    days: tuple[str, str]
-    root: str
-    chain: str
-    tree: tuple[Step, ...]
-    checkpoint: str
-    certificates: tuple[str, ...]
-    hole: Card | None
-    drawn: tuple[Card, ...]
-    tails: tuple[str, ...]
 
 
 def summed(

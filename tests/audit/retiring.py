@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+import pytest
 
 from controller.audit import verify_record
 from controller.audit.reading import segments
@@ -43,6 +46,18 @@ def aged(folder: Path, *, brought: bool = True) -> Aged:
         if brought:
             bring(record, [(DAYS[at], notes[-1])], WITNESS.cosigner)
     return Aged(record, archive, notes)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Aged:
+    return aged(tmp_path_factory.mktemp("aged"))
+
+
+@pytest.fixture
+def old(made: Aged, tmp_path: Path) -> Aged:
+    """A copy, to be changed."""
+    record = shutil.copytree(made.record, tmp_path / "mega-1")
+    return Aged(record, shutil.copytree(made.archive, tmp_path / "archive"), made.notes)
 
 
 def ends_of(record: Path) -> dict[str, int]:

@@ -41,9 +41,10 @@ from tests.audit.retiring import (
     DAYS,
     NOW,
     Aged,
-    aged,
     by_others,
     ends_of,
+    made,
+    old,
     report_of,
     retired,
     right,
@@ -52,18 +53,7 @@ from tests.audit.retiring import (
 from tests.audit.table import TABLE_KEY
 from tests.audit.witnessing import seen_by
 
-__all__ = ["dealt"]
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Aged:
-    return aged(tmp_path_factory.mktemp("aged"))
-
-
-@pytest.fixture
-def old(made: Aged, tmp_path: Path) -> Aged:
-    record = shutil.copytree(made.record, tmp_path / "mega-1")
-    return Aged(record, shutil.copytree(made.archive, tmp_path / "archive"), made.notes)
+__all__ = ["dealt", "made", "old"]
 
 
 def test_whole_segments_of_older_days_go_and_no_others(old: Aged, tmp_path: Path) -> None:

@@ -11,18 +11,20 @@ import pytest
 from controller.audit.retiring import NotRight
 from controller.audit.segments import numbers
 from tests.audit.cases import unpack
-from tests.audit.retiring import DAYS, Aged, aged, by_others, report_of, retired, right, wrong
+from tests.audit.retiring import (
+    DAYS,
+    Aged,
+    aged,
+    by_others,
+    made,
+    old,
+    report_of,
+    retired,
+    right,
+    wrong,
+)
 
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Aged:
-    return aged(tmp_path_factory.mktemp("aged"))
-
-
-@pytest.fixture
-def old(made: Aged, tmp_path: Path) -> Aged:
-    record = shutil.copytree(made.record, tmp_path / "mega-1")
-    return Aged(record, shutil.copytree(made.archive, tmp_path / "archive"), made.notes)
+__all__ = ["made", "old"]
 
 
 @pytest.mark.parametrize(
