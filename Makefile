@@ -43,9 +43,9 @@ DEMO_ARGS ?=
 demo: setup ## deal all four games at a whole simulated table; take a seat there, or deal
 	$(BIN)/holecard demo $(DEMO_ARGS)
 
-# Whole tables wait for devices and disks: one more at once than there are processors.
+# Whole tables wait for devices and disks: two more at once than there are processors.
 test: setup ## run the tests
-	$(BIN)/python -m pytest -n 3 --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal $(PYTEST_ARGS)
 
 explore: setup ## try each property test with new chance (a failure prints how to repeat it)
 	$(BIN)/python -m pytest -n 2 --dist worksteal --timeout 0 -m hypothesis \

@@ -74,11 +74,12 @@ class Sizes(Struct, frozen=True):
     idle: float
     records: int
     starts: int
+    watchers: int
 
 
 def sizes(pace: Pace) -> Sizes:
     if pace.full:
-        return Sizes(CARDS, FULL_ROUNDS, IDLE, FULL_RECORDS, STARTS)
+        return Sizes(CARDS, FULL_ROUNDS, IDLE, FULL_RECORDS, STARTS, WATCHERS)
     share = min(1.0, pace.slices * pace.seconds / _USUAL)
     return Sizes(
         max(SEATS, round(CARDS * share)),
@@ -86,6 +87,7 @@ def sizes(pace: Pace) -> Sizes:
         max(0.2, IDLE * share),
         max(1_000, round(RECORDS * share)),
         max(1, round(STARTS * share)),
+        max(4, round(WATCHERS * share)),
     )
 
 
@@ -170,7 +172,7 @@ async def _dealt(folder: Path, wanted: Sizes) -> list[Line]:
                 idle = 100 * (processor(pid) - before) / wanted.idle
                 rate = (table.round - played_from) / took
                 table.players.seats = SEATS
-                watched = await _watched(table, stage, wanted.cards // 4)
+                watched = await _watched(table, stage, wanted)
         finally:
             os.close(raw.fd)
         await stage.daemon.stop()
@@ -183,16 +185,17 @@ async def _dealt(folder: Path, wanted: Sizes) -> list[Line]:
     ]
 
 
-async def _watched(table: Played, stage: Stage, cards: int) -> list[Line]:
+async def _watched(table: Played, stage: Stage, wanted: Sizes) -> list[Line]:
     """Cards before, while and after browsers look on, of which one never reads."""
+    cards = wanted.cards // 4
     where = (await stage.daemon.screens() or "").rstrip("/")
     alone = await _some(table, max(1, cards // 2))
     with ExitStack() as looking:
         # Not in this loop's thread: they are told of the table from the first moment.
-        await asyncio.to_thread(looking.enter_context, watchers(where, WATCHERS))
+        await asyncio.to_thread(looking.enter_context, watchers(where, wanted.watchers))
         watched = await _some(table, max(1, cards))
     alone += await _some(table, max(1, cards // 2))
-    text = f"card -> prompt, {WATCHERS} browsers beside none"
+    text = f"card -> prompt, {wanted.watchers} browsers beside none"
     return [
         Line(
             f"watched_{label}",
