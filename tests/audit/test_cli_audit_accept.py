@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -21,6 +19,7 @@ from tests.audit.asked import verify
 from tests.audit.audit_command import LEFT_OPEN, Runs, rounds
 from tests.audit.outside import files_in
 from tests.audit.verifying import read as read_independently
+from tests.terminal import terminal
 
 ROOT = Path(__file__).parents[2]
 GARBAGE = b"somebody was here " * 20
@@ -159,26 +158,22 @@ def test_it_takes_the_tables_key(runs: Runs, tmp_path: Path) -> None:
 
 
 def at_a_terminal(runs: Runs, typed: str) -> tuple[int, str]:
-    near, far = pty.openpty()
-    try:
+    with terminal() as at:
         run = subprocess.Popen(
             [
                 *(sys.executable, "-m", "controller.cli", "audit", "accept-tail"),
                 *(str(runs.record), "--keys", str(runs.keys)),
             ],
             cwd=ROOT,
-            stdin=far,
+            stdin=at.far,
             stdout=subprocess.PIPE,
-            stderr=far,
+            stderr=at.far,
         )
-        os.write(near, typed.encode())
+        at.type(typed)
         code = run.wait(60)
         assert run.stdout is not None
         run.stdout.close()
-        return code, os.read(near, 65536).decode()
-    finally:
-        os.close(near)
-        os.close(far)
+        return code, at.shown()
 
 
 def test_at_a_terminal_it_is_asked_for_once_it_was_shown(runs: Runs) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import pty
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,7 @@ from controller.audit.segments import segment_file
 from tests.audit.audit_command import Runs, rounds
 from tests.audit.outside import WITNESS, played
 from tests.audit.test_verify_tampering import seen
+from tests.terminal import terminal
 
 ROOT = Path(__file__).parents[2]
 
@@ -209,25 +208,18 @@ def test_several_processes_find_the_same(long: Path, runs: Runs) -> None:
         assert one.code == (0 if spoilt is None else 1)
 
 
-def waiting(terminal: int) -> Iterator[bytes]:
-    """What was written to it, which it hands out in pieces."""
-    os.set_blocking(terminal, False)
-    with suppress(BlockingIOError):
-        while piece := os.read(terminal, 65536):
-            yield piece
-
-
 def test_progress_is_shown_at_a_terminal_only(long: Path) -> None:
-    near, far = pty.openpty()
-    try:
+    with terminal() as at:
         run = subprocess.run(
-            command(str(long)), cwd=ROOT, stdout=subprocess.PIPE, stderr=far, timeout=60, check=True
+            command(str(long)),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=at.far,
+            timeout=60,
+            check=True,
         )
-        shown = b"".join(waiting(near))
-    finally:
-        os.close(near)
-        os.close(far)
-    assert b"records" in shown
+        shown = at.shown()
+    assert "records" in shown
     assert run.stdout.endswith(b"RIGHT\n")
     off = subprocess.run(command(str(long)), cwd=ROOT, capture_output=True, timeout=60, check=True)
     assert off.stderr == b""

@@ -1,8 +1,6 @@
 """The verifier as a command: what it says, what it needs, where it runs."""
 
 import ast
-import os
-import pty
 import subprocess
 import sys
 import tracemalloc
@@ -23,6 +21,7 @@ from tests.audit.by_page import (
     sha,
 )
 from tests.audit.verifying import read
+from tests.terminal import terminal
 
 SCRIPT = Path(verify_record.__file__)
 
@@ -101,20 +100,16 @@ def test_a_folder_without_segments_is_no_record(
 
 def test_progress_goes_to_a_terminal_only(tmp_path: Path) -> None:
     folder = closed(4096).save(tmp_path)
-    near, far = pty.openpty()
-    try:
+    with terminal() as at:
         run = subprocess.run(
             [sys.executable, str(SCRIPT), str(folder)],
             stdout=subprocess.PIPE,
-            stderr=far,
+            stderr=at.far,
             timeout=60,
             check=True,
         )
-        shown = os.read(near, 4096)
-    finally:
-        os.close(near)
-        os.close(far)
-    assert b"segment 2 of " in shown
+        shown = at.shown()
+    assert "segment 2 of " in shown
     assert b"segment 2 of " not in run.stdout
 
 

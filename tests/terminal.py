@@ -1,0 +1,58 @@
+"""A pseudo terminal for a command to speak to, read to its end.
+
+    with terminal() as at:
+        subprocess.run(command, stderr=at.far, check=True)
+        shown = at.shown()
+
+What a command has written is not there at once when it has ended: only that nobody has the far end
+any more says that all of it has come.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import pty
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Terminal:
+    """Both of its ends. `terminal` makes one."""
+
+    def __init__(self) -> None:
+        self.near, self.far = pty.openpty()
+
+    def type(self, text: str) -> None:
+        os.write(self.near, text.encode())
+
+    def shown(self) -> str:
+        """All that was written to it; whoever wrote has ended."""
+        self._leave()
+        return b"".join(self._pieces()).decode()
+
+    def _pieces(self) -> Iterator[bytes]:
+        try:
+            while piece := os.read(self.near, 65536):
+                yield piece
+        except OSError as ended:
+            if ended.errno != errno.EIO:
+                raise
+
+    def _leave(self) -> None:
+        if self.far >= 0:
+            os.close(self.far)
+            self.far = -1
+
+    def close(self) -> None:
+        self._leave()
+        os.close(self.near)
+
+
+@contextmanager
+def terminal() -> Iterator[Terminal]:
+    made = Terminal()
+    try:
+        yield made
+    finally:
+        made.close()
