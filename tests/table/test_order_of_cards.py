@@ -54,6 +54,14 @@ async def a_round(t: Told) -> None:
     await t.to_end()
 
 
+async def a_long_round(t: Told) -> None:
+    """So many records that what came before lies in former segments."""
+    await a_round(t)
+    for _ in range(40):
+        await t.does("FloorCalled")
+        await t.does("FloorRuled", FLOOR, way="resume")
+
+
 # --- the order in which cards come --------------------------------------------------------------
 
 RISING: Final = ("Kc", "2c", "3c", "4c", "5c", "6c", "7c", "8c", "Th", "Ts", "9d")
@@ -179,10 +187,7 @@ def test_the_batch_before_is_known_over_a_start_of_the_controller(tmp_path: Path
         async with room(tmp_path, game, stations=False, house=at.house) as made:
             made.segment = 32 * 1024
             async with telling(made, at.cards, at.wagers, at.plan) as t:
-                await a_round(t)
-                for _ in range(40):
-                    await t.does("FloorCalled")
-                    await t.does("FloorRuled", FLOOR, way="resume")
+                await a_long_round(t)
                 await shuffled(t)
                 await t.to(lambda s: len(s.seats) == 2)
                 known = t.table.table.now.recall
@@ -205,10 +210,7 @@ def test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller(tmp_p
         ) as made:
             made.segment = 32 * 1024
             async with telling(made, at.cards, at.wagers, at.plan) as t:
-                await a_round(t)
-                for _ in range(40):
-                    await t.does("FloorCalled")
-                    await t.does("FloorRuled", FLOOR, way="resume")
+                await a_long_round(t)
                 await shuffled(t)
                 await t.to_step(Step.REFILL)
                 await t.to(lambda s: s.step is not Step.REFILL)
