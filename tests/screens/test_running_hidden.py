@@ -46,7 +46,7 @@ _CHANCE: Final = re.compile(
 )
 
 
-async def _comes_in(pages: AtPages) -> Tab:
+async def comes_in(pages: AtPages) -> Tab:
     tab = pages.tab()
     form = await tab.ask("GET", f"{BASE}/enter")
     found = _SECRET.search(form.text)
@@ -147,7 +147,7 @@ async def _play(
         with threads_stand(), pytest.MonkeyPatch.context() as patched:
             for module in (running, source):  # by the clock on the wall it follows now and then
                 patched.setattr(module, "EVERY", -1.0)
-            looking = Looking(pages, await _comes_in(pages), Random(seed + 1), two)
+            looking = Looking(pages, await comes_in(pages), Random(seed + 1), two)
             while pages.at.state.step not in (Step.REVEAL, Step.CLEARING):
                 await robot.step()
                 if pages.at.state.hole:

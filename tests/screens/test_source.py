@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from controller.audit import index_file
 from controller.audit.export import export_case
+from controller.audit.index import Index
 from controller.audit.looks import looks_file
 from controller.audit.picking import Pick
 from controller.audit.problems import NoRecord, RecordProblem
 from controller.rules.problem import UsageProblem
 from controller.screens.common.sessions import Links, Sessions
 from controller.screens.common.texts import load
+from controller.screens.review import source as sources
 from controller.screens.review.app import Review, application, pages_of
 from controller.screens.review.by_link import ByLink
 from controller.screens.review.facts import last_seq
 from controller.screens.review.source import Beside, beside
+from tests.audit.test_index import held
 from tests.screens.looked_at import EVE, Browser
 
 
@@ -30,8 +35,10 @@ def cases(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def looked_at(source: Beside, scratch: Path) -> tuple[Browser, Review]:
-    source.begin(lambda words: None)
+def looked_at(
+    source: Beside, scratch: Path, say: Callable[[str], None] = lambda words: None
+) -> tuple[Browser, Review]:
+    source.begin(say)
     links = Links()
     review = application(source, pages_of(load()), ByLink(Sessions(), links), scratch)
     browser = Browser(review.app)
@@ -103,6 +110,27 @@ def test_a_case_is_made_of_records_only(cases: Path, tmp_path: Path) -> None:
     assert not source.whole
     with pytest.raises(UsageProblem, match="is a case already"):
         source.export(tmp_path / "x.zip", Pick(4, 4), "Eve", "")
+
+
+def test_an_index_that_somebody_else_writes_is_looked_at_as_far_as_it_goes(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_file, "WAIT_MS", 20)
+    monkeypatch.setattr(sources, "EVERY", -1.0)
+    copy = Path(shutil.copytree(sound, tmp_path / "copy"))
+    for one in copy.glob("index.db*"):
+        one.unlink()
+    said: list[str] = []
+    with Index.open(copy) as other:
+        other.step(room=1)
+        with held(other):
+            browser, _ = looked_at(Beside(copy), tmp_path, said.append)
+            goes = "These pages go up to record 1:"
+            assert said == [
+                "the index goes up to record 1 only: somebody else writes the index for too long"
+            ]
+            assert goes in browser.get("/rounds").words
+        assert goes not in browser.get("/rounds").words
 
 
 def test_an_index_is_caught_up_while_the_record_grows(sound: Path, tmp_path: Path) -> None:

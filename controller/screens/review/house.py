@@ -62,6 +62,7 @@ class House:
         table_key: VerifierKey | None = None,
     ) -> None:
         """`scratch`: where cases wait to be fetched."""
+        pages.know(upto=source.upto)
         self.source = source
         self.pages = pages
         self.sessions = sessions

@@ -20,7 +20,7 @@ from controller.procedure.events import (
     TableClosed,
     TableOpened,
 )
-from controller.screens.review.facts import ask
+from controller.screens.review.facts import ask, times
 
 PAUSE: Final = 5 * 60 * 1_000_000
 """Microseconds between two rounds that are a break."""
@@ -98,11 +98,9 @@ class Dealt(Struct, frozen=True):
 
 
 def last_day(db: apsw.Connection) -> tuple[int, int]:
-    """The day, by UTC, of the last round; zeros where there is none."""
-    row = ask(db, "SELECT max(first_utc) FROM raw_rounds")[0]
-    if row[0] is None:
-        return 0, 0
-    day = row[0] // _DAY * _DAY
+    """The day, by UTC, of the last round; where there is none, of the last record."""
+    found = ask(db, "SELECT max(first_utc) FROM raw_rounds")[0][0]
+    day = (times(db)[1] if found is None else found) // _DAY * _DAY
     return day, day + _DAY - 1
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Final
@@ -16,9 +16,11 @@ import structlog
 
 from controller.audit.export import Case, export_case
 from controller.audit.index import Index, to_read
+from controller.audit.index_file import NAME
 from controller.audit.picking import Pick
-from controller.audit.problems import IndexBusy, IndexPlace, RecordProblem
+from controller.audit.problems import IndexBusy, IndexPlace, IndexProblem, RecordProblem
 from controller.audit.proving import untold
+from controller.screens.review.facts import last_seq
 from controller.screens.review.loop import Loop
 from controller.screens.review.source import EVERY, Beside
 from controller.table.person_entries import Looked, entry_for
@@ -31,6 +33,10 @@ BREATH: Final = 0.01
 FOLLOWS: Final = 2.0
 """Seconds between two looks for more records."""
 
+PATIENCE: Final = 10.0
+"""Seconds until an index that is being made has something to be asked for."""
+_MEND: Final = "mend that: the table deals on, and the index follows by itself"
+
 _log: Final = structlog.get_logger("screens")
 
 
@@ -41,6 +47,10 @@ class Running(Beside):
         super().__init__(table.parts.record)
         self._table = table
         self._loop = Loop(table.parts.record)
+        self._before = table.table.seq
+        """What was recorded before anybody could look."""
+        self._begun = Event()
+        """The index has something of the record, or cannot be made."""
         self._followed = False
         """The index has had all that there was."""
         self._ends = Event()
@@ -76,16 +86,39 @@ class Running(Beside):
 
     @contextmanager
     def index(self) -> Iterator[apsw.Connection]:
-        if self._followed:
-            with super().index() as db:
+        try:
+            if self._followed:
+                with super().index() as db:
+                    yield db
+                return
+            self._begun.wait(PATIENCE)
+            with closing(to_read(self.record)) as db:
+                last = last_seq(db)
+                if not last:
+                    raise self._being_made()
+                self._upto = last if last < self._before else None
                 yield db
-            return
-        with closing(to_read(self.record)) as db:  # as far as it goes
-            yield db
+        except IndexPlace as problem:  # nobody gives a running table another place
+            raise type(problem)(problem.where, problem.what, _MEND) from None
+
+    def _being_made(self) -> IndexBusy:
+        what = "the index is being made: nothing can be looked up yet"
+        return IndexBusy(self.record / NAME, what, "look again in a moment")
 
     def _catch_up(self) -> None:
-        with suppress(IndexPlace, IndexBusy), Index.open(self.record) as index:
-            self._take(index, 0.0)
+        try:
+            with Index.open(self.record) as index:
+                self._take(index, 0.0)
+            self._upto = None
+        except (IndexPlace, IndexBusy):
+            with closing(to_read(self.record)) as db:
+                self._upto = last_seq(db)
+        except IndexProblem as problem:
+            if not problem.remake:
+                raise
+            self._begun.clear()
+            self._followed = False
+            raise self._being_made() from None
         self._caught_up = time.monotonic()
 
     async def follow(self) -> None:
@@ -107,20 +140,27 @@ class Running(Beside):
                 if time.monotonic() - self._caught_up > EVERY:
                     self._catch_up()
             return
-        with Index.ready(self.record, say=_made_anew) as index:
-            self._take(index, BREATH)
-        self._followed = not self._ends.is_set()
+        try:
+            with Index.ready(self.record, say=_made_anew) as index:
+                self._take(index, BREATH)
+        finally:
+            self._begun.set()
+        if not self._ends.is_set():
+            self._upto = None
+            self._followed = True
 
     def _take(self, index: Index, breath: float) -> None:
         """A little at a time: what is on the disk is known, so that nothing has to be synced."""
         more = True
         while more and not self._ends.is_set():
             more = index.step(self._table.table.seq, ROOM).more
+            self._begun.set()
             self._ends.wait(breath)
 
     def close(self) -> None:
         """What follows ends after its next step."""
         self._ends.set()
+        self._begun.set()
 
 
 def _made_anew(words: str) -> None:

@@ -10,7 +10,7 @@ import shutil
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Final, Protocol
@@ -28,6 +28,7 @@ from controller.audit.proving import untold
 from controller.audit.segments import DIRECTORY
 from controller.config.problems import printable
 from controller.rules.problem import UsageProblem
+from controller.screens.review.facts import last_seq
 
 EVERY: Final = 1.0
 """Seconds for which an index that was caught up is new enough."""
@@ -60,6 +61,9 @@ class Source(Protocol):
     def index(self) -> AbstractContextManager[apsw.Connection]:
         """To be asked by one thread. RecordProblem."""
 
+    def upto(self) -> int | None:
+        """The last record that the index has, where there are more that it should have by now."""
+
     def durable(self) -> int | None:
         """The last record that is known to be on the disk; None where nobody here writes it, and
         what stands there is all that can be known."""
@@ -83,6 +87,7 @@ class Beside:
         self._looked_at = looked_at or record
         self._lock = Lock()
         self._caught_up = float("-inf")
+        self._upto: int | None = None
 
     @property
     def record(self) -> Path:
@@ -111,9 +116,10 @@ class Beside:
             try:
                 index.catch_up(progress)
             except (IndexPlace, IndexBusy) as problem:
-                if not index.goes.seq:
+                self._upto = index.goes.seq
+                if not self._upto:
                     raise
-                say(f"the index goes up to record {index.goes.seq} only: {problem.what}")
+                say(f"the index goes up to record {self._upto} only: {problem.what}")
         self._caught_up = time.monotonic()
 
     @contextmanager
@@ -128,10 +134,17 @@ class Beside:
             db.close()
 
     def _catch_up(self) -> None:
-        # Where it cannot be written it is asked as far as it goes.
-        with suppress(IndexPlace, IndexBusy), Index.open(self._record, self._file) as index:
-            index.catch_up()
+        try:
+            with Index.open(self._record, self._file) as index:
+                index.catch_up()
+            self._upto = None
+        except (IndexPlace, IndexBusy):  # asked as far as it goes
+            with closing(to_read(self._record, self._file)) as db:
+                self._upto = last_seq(db)
         self._caught_up = time.monotonic()
+
+    def upto(self) -> int | None:
+        return self._upto
 
     def durable(self) -> int | None:
         return None
