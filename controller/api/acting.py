@@ -148,7 +148,7 @@ def answer_of(one: Answered) -> Answer:
     name, answer = type(one.event).__name__, one.answer
     if isinstance(answer, Decision):
         return Answer(name, True, answer.rows)
-    return Answer(name, False, (), answer.why, answer.id)
+    return Answer(name, False, (), answer.why, answer.id, dict(answer.detail))
 
 
 # --- who does it ------------------------------------------------------------------------------

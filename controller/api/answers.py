@@ -128,6 +128,8 @@ class Answer(Struct, frozen=True, omit_defaults=True):
     rows: tuple[str, ...] = ()
     why: str = ""
     code: str = ""
+    detail: dict[str, str] = {}
+    """What `why` names, by field, for whoever says it in other words."""
 
 
 class Acted(Struct, frozen=True):

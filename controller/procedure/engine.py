@@ -114,7 +114,7 @@ class Procedure:
         for ref in self._refusals[s.step].get(type(e), ()):
             if ref.when is None or ref.when(g, s, e):
                 detail = ref.detail(g, s, e) if ref.detail is not None else {}
-                return Refused(ref.id, ref.why.format(**detail))
+                return Refused(ref.id, ref.why.format(**detail), tuple(detail.items()))
         for row in self.rows:
             if row.event is type(e) and row.why and s.step in row.at:
                 return Refused(row.id, row.why)

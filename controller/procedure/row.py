@@ -61,6 +61,9 @@ class Refused(Struct, frozen=True, gc=False):
 
     id: str
     why: str
+    detail: tuple[tuple[str, str], ...] = ()
+    """What `why` names: by field, in the procedure's own terms. It stands in no record, which has
+    `why` already."""
 
 
 class Decision(Struct, frozen=True, gc=False):

@@ -20,6 +20,7 @@ from controller.api.floor_acts import ADOPT, AGAIN, BESIDE, floor_act, kind_of_s
 from controller.screens.common.sessions import Looks
 from controller.screens.common.texts import Texts
 from controller.screens.console.pictures import Lately, Was, same_asked, same_case, still_asked
+from controller.screens.console.refused import refused
 from controller.screens.console.sessions import TRY_EVERY, Browser, Browsers
 from controller.table.acts import Act
 from controller.table.sent_acts import MovedOn
@@ -168,7 +169,7 @@ class Posting:
         """What the procedure refuses is recorded, and no mistake of the page's."""
         for one in done.answers:
             if not one.taken:
-                return Answered(False, one.why)
+                return Answered(False, refused(one, self._texts))
         return Answered(True, self._texts("doors.done"))
 
     # --- how it looks ---------------------------------------------------------------------

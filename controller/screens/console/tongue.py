@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from controller.api.view import DeviceShown
@@ -18,6 +19,14 @@ _AGAINST: Final = {Tell.PAY: "beats", Tell.COLLECT: "loses", Tell.GIVE_BACK: "pu
 _MOST_NAMED: Final = 7
 """Numbers up to this one have a word."""
 _MOST_ORDINAL: Final = 6
+
+
+def either(texts: Texts, named: Sequence[str]) -> str:
+    """hit, stand or double"""
+    first = ", ".join(named[:-1])
+    if not first:
+        return "".join(named)
+    return texts("console.term.either", first=first, last=named[-1])
 
 
 class Tongue:
@@ -78,12 +87,7 @@ class Tongue:
         return self.texts(f"console.choice.{word}")
 
     def choices(self, words: tuple[str, ...]) -> str:
-        """hit, stand or double"""
-        named = [self.choice(word) for word in words]
-        first = ", ".join(named[:-1])
-        if not first:
-            return "".join(named)
-        return self.texts("console.term.either", first=first, last=named[-1])
+        return either(self.texts, [self.choice(word) for word in words])
 
     def bet(self, bet: str) -> str:
         return self.texts(f"console.bet.{bet}")
