@@ -199,6 +199,28 @@ def test_a_wrong_address_is_told_what_is_wrong(browser: Browser, path: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("path", "field", "typed", "reason"),
+    [
+        ("/report?from=noon&to=2027-01-16", "from", "noon", "is no time"),
+        ("/report?from=2027-01-16&to=2027-01-14", "to", "2027-01-14", "is before from"),
+        ("/records?from=x", "from", "x", "is no number"),
+        ("/records?from=99999999", "from", "99999999", "there is no record 99999999"),
+    ],
+)
+def test_a_form_stays_with_what_was_typed_and_says_what_is_wrong(
+    browser: Browser, path: str, field: str, typed: str, reason: str
+) -> None:
+    answer = browser.get(path)
+    assert answer.status == 400
+    marked = re.search(
+        rf'<input name="{field}" value="{typed}"[^>]*aria-invalid="true"', answer.text
+    )
+    assert marked
+    assert reason in answer.words
+    assert answer.text.count('type="submit"') == 2  # the form's, and that to leave
+
+
+@pytest.mark.parametrize(
     ("field", "text", "reason"),
     [
         ("seat", "x", "is no number"),

@@ -74,10 +74,13 @@ def records(visit: Visit[House]) -> Response:
     with house.source.index() as db:
         first, last = facts.first_seq(db), facts.last_seq(db)
     since = max(first, last - ROWS + 1)
-    if "from" in visit.query:
-        since = number_of("from", visit.query["from"])
-    if not first <= since <= last:
-        raise UsageProblem("from", f"there is no record {since}", f"{first} to {last}")
+    try:
+        if "from" in visit.query:
+            since = number_of("from", visit.query["from"])
+        if not first <= since <= last:
+            raise UsageProblem("from", f"there is no record {since}", f"{first} to {last}")
+    except UsageProblem as problem:
+        return _again(visit, "records", problem)
     with looking(visit, "records", f"{since} to {min(last, since + ROWS - 1)}") as db:
         lying = facts.lying(db, since, last, ROWS)
         span = lying[0].place.seq, lying[-1].place.seq
@@ -88,6 +91,8 @@ def records(visit: Visit[House]) -> Response:
     return house.pages.page(
         "review/records.html",
         visit.session,
+        wrong=None,
+        since=since,
         lines=lines,
         days=sorted({day_of(line.utc) for line in lines}),
         span=span,
@@ -121,10 +126,13 @@ def pace(visit: Visit[House]) -> Response:
     house, query = visit.house, visit.query
     with house.source.index() as db:
         day = last_day(db)
-    since = time_of("from", query["from"]) if "from" in query else day[0]
-    until = time_of("to", query["to"], end=True) if "to" in query else max(since, day[1])
-    if until < since:
-        raise UsageProblem("to", "is before from", "a time after it")
+    try:
+        since = time_of("from", query["from"]) if "from" in query else day[0]
+        until = time_of("to", query["to"], end=True) if "to" in query else max(since, day[1])
+        if until < since:
+            raise UsageProblem("to", "is before from", "a time after it")
+    except UsageProblem as problem:
+        return _again(visit, "report", problem)
     with looking(visit, "report", f"{when(since)} to {when(until)}") as db:
         made = report(db, since, until, house.games(db), lambda utc: when(utc)[:16])
     t = house.pages.texts
@@ -132,6 +140,7 @@ def pace(visit: Visit[House]) -> Response:
     return house.pages.page(
         "review/report.html",
         visit.session,
+        wrong=None,
         report=made,
         since=stamp(since)[:19],
         until=stamp(until)[:19],
@@ -144,6 +153,13 @@ def pace(visit: Visit[House]) -> Response:
             "problems": plots.bars(t("report.problems"), wrong[:_SHOWN]),
         },
     )
+
+
+def _again(visit: Visit[House], name: str, wrong: UsageProblem) -> Response:
+    """The form alone, with what was typed: nothing of the record is looked at."""
+    typed = {"since": visit.query.get("from", ""), "until": visit.query.get("to", "")}
+    page = f"review/{name}.html"
+    return visit.house.pages.page(page, visit.session, status=400, wrong=wrong, **typed)
 
 
 def _paces(found: tuple[Pace, ...]) -> list[tuple[str, float]]:

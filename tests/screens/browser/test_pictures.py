@@ -60,7 +60,7 @@ VIEWS: Final[dict[str, Callable[[Page], Awaitable[None]]]] = {
     "error-no-round": partial(_at, path="/rounds/9999999"),
     "error-no-page": partial(_at, path="/nothing"),
     "error-old-link": partial(_at, path="/enter?word=x"),
-    "error-wrong-time": partial(_at, path="/report?from=yesterday"),
+    "report-wrong-time": partial(_at, path="/report?from=yesterday"),
 }
 """Every page of the review by a name, and how somebody comes to it."""
 
