@@ -34,6 +34,12 @@ _SEAT_WIDTH: Final = 126
 """What a hand may take of the cloth before it lies on its neighbour's."""
 _SPLIT_HEIGHT: Final = 64
 _SPLIT_WIDTH: Final = 80
+_SIDE_LINE: Final = 19
+_LINE_WIDTH: Final = 112
+"""What a line of words may take."""
+_LETTER: Final = {"total": 11.0, "bet": 9.0, "bet beside": 7.5}
+"""How wide a letter usually is; on a small screen they are larger."""
+_LARGER: Final = 1.25
 
 
 def picture(felt: Felt) -> str:
@@ -104,12 +110,13 @@ def _hand(hand: FeltHand, x: int, y: int, scale: float, *, small: bool) -> Itera
             f'height="{height + 8}" rx="9"/>'
         )
     yield from _cards(hand.cards, x, y + 1, scale, comes=hand.next)
-    said = " ".join((*([hand.total] if hand.total else []), *hand.tags))
+    tags = " ".join(hand.tags)
     if small:
-        yield _text(x + width // 2 + 10, y + 22, said, "total side")
-        yield _text(x + width // 2 + 10, y + 42, hand.wager, "bet side")
+        lines = ((hand.total, "total side"), (tags, "total side"), (hand.wager, "bet side"))
+        for row, (words, kind) in enumerate(one for one in lines if one[0]):
+            yield _text(x + width // 2 + 10, y + 20 + row * _SIDE_LINE, words, kind)
         return
-    yield _text(x, y + height + 22, said, "total")
+    yield _text(x, y + height + 22, " ".join(filter(None, (hand.total, tags))), "total")
     yield _text(x, y + height + 42, hand.wager, "bet")
 
 
@@ -153,4 +160,11 @@ def _cards(names: tuple[str, ...], x: int, y: int, scale: float, *, comes: bool)
 
 
 def _text(x: int, y: int, words: str, kind: str) -> str:
-    return f'<text class="{kind}" x="{x}" y="{y}">{escape(words)}</text>' if words else ""
+    if not words:
+        return ""
+    usual = len(words) * _LETTER.get(kind, 0)
+    close = ""
+    if usual * _LARGER > _LINE_WIDTH:
+        width = round(min(usual, _LINE_WIDTH))
+        close = f' textLength="{width}" lengthAdjust="spacingAndGlyphs"'
+    return f'<text class="{kind}" x="{x}" y="{y}"{close}>{escape(words)}</text>'

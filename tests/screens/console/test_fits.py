@@ -31,10 +31,20 @@ _LEAST: Final = 63.5
 _MEASURED: Final = """() => {
   const box = (one) => one.getBoundingClientRect();
   const seen = (all) => [...document.querySelectorAll(all)].filter((one) => one.offsetParent);
+  const words = () => [...document.querySelectorAll("#felt-picture > text")]
+    .filter((one) => getComputedStyle(one).display !== "none");
+  // Their boxes are as high as letters can be: a little of those may meet.
+  const meet = (one, two) => {
+    const [a, b] = [box(one), box(two)];
+    return Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+      && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4.5;
+  };
   return {
     last: Math.max(...seen("h1, #answers button, #wagers button").map((one) => box(one).bottom)),
     wide: document.documentElement.scrollWidth,
     high: document.documentElement.scrollHeight,
+    over: words().flatMap((one, at, all) => all.slice(at + 1).filter((two) => meet(one, two))
+      .map((two) => `${one.textContent} / ${two.textContent}`)),
     small: seen("button").map(box).filter((one) => one.width < LEAST || one.height < LEAST).length,
   };
 }""".replace("LEAST", str(_LEAST))
@@ -93,7 +103,7 @@ async def measured(browser: Browser, size: str, shown: list[tuple[str, Console]]
 @pytest.mark.timeout(180)
 def test_every_screen_fits_where_it_is_shown() -> None:
     """The smallest shows the instruction and all that answers it without scrolling, the others the
-    whole table; and every button is large enough for a finger."""
+    whole table; every button is large enough for a finger, and no words lie on others."""
     shown = list(busiest())
 
     async def looked() -> dict[str, dict[str, Any]]:
@@ -106,4 +116,5 @@ def test_every_screen_fits_where_it_is_shown() -> None:
             assert one["wide"] <= width, (size, name)
             assert one["last"] <= height, (size, name)
             assert one["small"] == 0, (size, name)
+            assert one["over"] == [], (size, name)
             assert size == "small" or one["high"] <= height, (size, name)
