@@ -16,6 +16,8 @@ from controller.audit.records import Entry, by
 from drivers.calls import CommandRefused, CommandUnanswered, NotReady
 from firmware_protocol.link_calls import LinkBusy
 
+TEST: Final = "SelfTest"
+"""What a page calls it."""
 TESTED: Final = "self test"
 NO_ANSWER: Final = "not answered"
 _NOT_TESTED: Final = (CommandRefused, CommandUnanswered, LinkBusy, NotReady)

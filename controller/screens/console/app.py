@@ -73,7 +73,7 @@ class Console:
             Route("/", self._page, methods=["GET"]),
             Route("/stream", self._stream, methods=["GET"]),
             self._post("/act", posting.act, ("act", "seq", *_PEOPLE, *_SECOND)),
-            self._post("/sign-in", posting.sign_in, (*_PEOPLE, "relieve")),
+            self._post("/sign-in", posting.sign_in, (*_PEOPLE, "relieve", "role")),
             self._post("/sign-out", posting.sign_out, ()),
             self._post("/looks", posting.looks, ("theme", "suits")),
         ]

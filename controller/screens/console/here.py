@@ -11,3 +11,5 @@ from msgspec import Struct
 class Here(Struct, frozen=True):
     controls: bool
     """The dealer is signed in at this very screen."""
+    tests: bool = False
+    """A technician is."""

@@ -14,7 +14,7 @@ from controller.api.calls import Api
 from controller.api.floor_acts import act_for
 from controller.api.looking import Seen
 from controller.api.screens import Screen
-from controller.api.signing import dealer_here
+from controller.api.signing import dealer_here, signed_in
 from controller.api.view import View
 from controller.procedure import events as e
 from controller.procedure.events import Event
@@ -66,7 +66,11 @@ class Pictures:
         self._made: dict[Here, Picture] = {}
 
     def here(self, screen: Screen) -> Here:
-        return Here(controls=dealer_here(self._api.served, screen) is not None)
+        served = self._api.served
+        return Here(
+            controls=dealer_here(served, screen) is not None,
+            tests=signed_in(served, screen, "technician") is not None,
+        )
 
     def now(self, here: Here) -> Picture:
         """As all stands now."""

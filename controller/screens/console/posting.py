@@ -11,12 +11,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.api import acting, signing
-from controller.api.answers import Acted, AdoptDevice, Authorise, SignIn
+from controller.api import acting, signing, testing
+from controller.api.answers import Acted, AdoptDevice, Authorise, SignIn, Tested
 from controller.api.bodies import read_as, read_object
 from controller.api.calls import Api
 from controller.api.errors import Problem
 from controller.api.floor_acts import ADOPT, AGAIN, BESIDE, floor_act, kind_of_sent
+from controller.api.testing import TEST
 from controller.screens.common.sessions import Looks
 from controller.screens.common.texts import Texts
 from controller.screens.console.pictures import Lately, Was, same_asked, same_case, still_asked
@@ -26,6 +27,11 @@ from controller.table.acts import Act
 from controller.table.sent_acts import MovedOn
 
 _LONGEST_SEQ: Final = 18
+_SIGNED_IN: Final = {
+    "dealer": "doors.signed_in_dealer",
+    "technician": "doors.signed_in_technician",
+}
+"""Who signs in at a console, and what they are told."""
 
 
 class Answered(Struct, frozen=True):
@@ -62,14 +68,17 @@ class Posting:
         relieve = form.get("relieve", "no")
         if relieve not in ("yes", "no"):
             raise Problem(400, "bad_field", "relieve cannot be this", "yes or no")
-        said = {name: form.get(name, "") for name in ("badge", "pin")}
+        role = form.get("role", "dealer")
+        if role not in _SIGNED_IN:
+            raise Problem(400, "bad_field", "role cannot be this", " or ".join(_SIGNED_IN))
+        said = {"role": role, **{name: form.get(name, "") for name in ("badge", "pin")}}
         wanted = read_as({**said, "relieve": relieve == "yes"}, SignIn)
         try:
             done = await signing.sign_in(self._api.served, browser.screen, wanted)
         finally:
             self._api.looking.news()
         self._browsers.renew(browser)
-        return Answered(True, self._texts("doors.signed_in", name=done.name))
+        return Answered(True, self._texts(_SIGNED_IN[role], name=done.name))
 
     async def sign_out(self, sent: Sent) -> Answered:
         try:
@@ -83,7 +92,7 @@ class Posting:
     async def act(self, sent: Sent) -> Answered:
         browser, form = sent.browser, sent.form
         act = read_object(form.get("act", "").encode())
-        kind = None if act.get("type") in BESIDE else kind_of_sent(act)
+        kind = None if act.get("type") in (*BESIDE, TEST) else kind_of_sent(act)
         then, now = self._pressed_on(form.get("seq", "")), self._lately.now()
         if "badge" not in form:
             if then is None or not still_asked(kind, then, now):
@@ -159,11 +168,21 @@ class Posting:
             serial, skip = str(act.get("serial", "")), {"skip": act.get("skip", False)}
             await acting.adopt(api.served, browser.screen, serial, read_as(skip, AdoptDevice))
             return Answered(True, self._texts("doors.adopted", serial=serial))
+        if act.get("type") == TEST:
+            return self._tested(
+                await testing.self_test(api.served, browser.screen, str(act.get("serial", "")))
+            )
         if act.get("type") == AGAIN:
             again = acting.shuffle_again(api.served, api.looking, browser.screen, floor=floor)
             return self._of(await again)
         done = acting.act(api.served, api.looking, browser.screen, act, asked=asked, floor=floor)
         return self._of(await done)
+
+    def _tested(self, tested: Tested) -> Answered:
+        """What the device says of itself; a technician knows its numbers."""
+        found = f"{tested.found} {tested.arg}" if tested.arg else tested.found
+        said = self._texts("doors.tested", serial=tested.serial, found=found)
+        return Answered(True, said, stays=True)
 
     def _of(self, done: Acted) -> Answered:
         """What the procedure refuses is recorded, and no mistake of the page's."""

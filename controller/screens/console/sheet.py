@@ -10,7 +10,9 @@ from typing import Any
 from msgspec import Struct
 
 from controller.api.floor_acts import ADOPT
+from controller.api.testing import TEST
 from controller.procedure.game import BETS
+from controller.procedure.states import Step
 from controller.rules.cards import DECK
 from controller.screens.console.actions import bank_asks, card_ask, money
 from controller.screens.console.offers import Action, Ask, Offers, Option
@@ -170,6 +172,27 @@ def _correction(o: Offers, t: Tongue) -> tuple[Action, ...]:
 
 def _placed(o: Offers, bet: str) -> bool:
     return bet in o.game.offered or (bet == "insurance" and o.game.insures)
+
+
+# --- the technician's ---------------------------------------------------------------------------
+
+
+def tests(o: Offers, t: Tongue) -> tuple[Action, ...]:
+    """Each device may be had to test itself while the table is closed."""
+    if o.state.step is not Step.CLOSED:
+        return ()
+    return tuple(
+        o.button(
+            TEST,
+            t.texts("console.do.SelfTest", device=t.device(device)),
+            {"serial": device.serial},
+            tail=device.serial.lower(),
+        )
+        for device in o.view.devices
+    )
+
+
+# --- devices whose log is held ------------------------------------------------------------------
 
 
 def adoptions(o: Offers, t: Tongue) -> tuple[Action, ...]:

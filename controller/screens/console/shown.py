@@ -24,7 +24,7 @@ from controller.screens.console.here import Here
 from controller.screens.console.keys import RESERVED, with_keys
 from controller.screens.console.offers import Action, Offers
 from controller.screens.console.payments import Payments, payments_of
-from controller.screens.console.sheet import Group, adoptions, call_floor, groups
+from controller.screens.console.sheet import Group, adoptions, call_floor, groups, tests
 from controller.screens.console.status import Status, status_of
 from controller.screens.console.tongue import Tongue
 from controller.screens.console.troubles import Trouble, troubles_of
@@ -134,6 +134,8 @@ def _sheet(o: Offers, t: Tongue, here: Here, nobody: bool) -> tuple[Group, ...]:
     else:
         held = adoptions(o, t) if nobody else ()
         found = (Group("floor", t.texts("console.group.floor"), held),) if held else ()
+    if here.tests and (tested := tests(o, t)):
+        found += (Group("devices", t.texts("console.group.devices"), tested),)
     return tuple(
         replace(group, actions=tuple(_in_sheet(one) for one in group.actions)) for group in found
     )

@@ -161,8 +161,14 @@ document.addEventListener("keydown", (event) => {
 
 byId("sign-form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const [badge, pin, relieve] = ["sign-badge", "sign-pin", "sign-relieve"].map(byId);
-  const fields = { badge: badge.value, pin: pin.value, relieve: relieve.checked ? "yes" : "no" };
+  const [badge, pin, relieve, technician] =
+    ["sign-badge", "sign-pin", "sign-relieve", "sign-technician"].map(byId);
+  const fields = {
+    badge: badge.value,
+    pin: pin.value,
+    relieve: relieve.checked ? "yes" : "no",
+    role: technician.checked ? "technician" : "dealer",
+  };
   pin.value = "";
   const answer = await send("/sign-in", fields);
   if (answer === null) return;

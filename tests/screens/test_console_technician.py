@@ -1,0 +1,89 @@
+"""A technician at the console: signs in at a closed table, and has devices test themselves."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from hil.device.hands import Defect
+from tests.api.at_api import run
+from tests.screens.at_pages import AtPages, Tab, at_pages, opened
+from tests.table.house import PINS
+
+ROLE = {"role": "technician"}
+
+
+async def technician(pages: AtPages) -> Tab:
+    tab = pages.tab()
+    await tab.open()
+    answer = await tab.sign_in("T-1", PINS["T-1"], **ROLE)
+    assert answer.json()["done"], answer.text
+    assert "may test the devices" in answer.json()["said"]
+    return tab
+
+
+async def buttons(tab: Tab) -> list[str]:
+    return re.findall(r"Test [a-z ]+ [A-Z]{2}-[0-9]", (await tab.open()).text)
+
+
+def test_each_device_is_offered_and_what_it_finds_is_said_and_recorded(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            other = pages.tab()
+            tab = await technician(pages)
+            assert await buttons(tab) == [
+                "Test shoe reader SH-1",
+                "Test shuffler SF-1",
+                "Test station ST-1",
+            ]
+            assert await buttons(other) == []
+            answer = (await tab.act("SelfTest", serial="SH-1")).json()
+            assert answer == {
+                "done": True,
+                "said": "SH-1 has tested itself, found: none.",
+                "stays": True,
+            }
+            pages.at.room.shoe.hand(Defect(code="motor", arg=2))
+            answer = (await tab.act("SelfTest", serial="SH-1")).json()
+            assert answer["said"] == "SH-1 has tested itself, found: motor 2."
+            told = [msgspec.json.decode(one.data) for one in pages.at.room.records("person")]
+            assert [one["found"] for one in told if one["what"] == "self test"] == ["none", "motor"]
+            assert (await tab.post("/sign-out")).json()["done"]
+            assert await buttons(tab) == []
+
+    run(main())
+
+
+def test_nobody_else_tests_anything(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            dealer = await pages.dealing()
+            assert await buttons(dealer) == []
+            refused = (await dealer.act("SelfTest", serial="SH-1")).json()
+            assert refused["code"] == "no_technician"
+            tab = await technician(pages)
+            unknown = await tab.act("SelfTest", serial="XX-9")
+            assert (unknown.status_code, unknown.json()["code"]) == (404, "no_device")
+            bad = await tab.sign_in("T-1", PINS["T-1"], role="floor")
+            assert (bad.status_code, bad.json()["allowed"]) == (400, "dealer or technician")
+
+    run(main())
+
+
+def test_a_technician_has_no_business_at_an_open_table(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = await technician(pages)
+            await opened(pages)
+            assert await buttons(tab) == []
+            late = await tab.act("SelfTest", serial="SH-1")
+            assert late.status_code in (403, 409)
+            again = pages.tab()
+            await again.open()
+            answer = (await again.sign_in("T-1", PINS["T-1"], **ROLE)).json()
+            assert answer["code"] == "table_open"
+            assert "technicians work while it is closed" in answer["what"]
+
+    run(main())
