@@ -26,6 +26,14 @@ from tests.screens.threads_stand import threads_stand
 _UPTO = re.compile(r"These pages go up to record ([\d,]+)")
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits, and nothing is new enough."""
+    monkeypatch.setattr(running, "PATIENCE", 0.0)
+    for module in (running, source):
+        monkeypatch.setattr(module, "EVERY", -1.0)
+
+
 def made(table: RunningTable, room: int = running.ROOM) -> Path:
     """The index, as far as one step of so many bytes goes."""
     with Index.ready(table.parts.record) as index:
@@ -45,7 +53,11 @@ def goes(of: Running) -> int:
         return last_seq(db)
 
 
-def test_who_looks_first_waits_until_there_is_something_to_look_at(tmp_path: Path) -> None:
+def test_who_looks_first_waits_until_there_is_something_to_look_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "PATIENCE", 60.0)
+
     async def main() -> None:
         async with at_api(tmp_path) as at:
             of = Running(at.table)
@@ -58,11 +70,7 @@ def test_who_looks_first_waits_until_there_is_something_to_look_at(tmp_path: Pat
     run(main())
 
 
-def test_an_index_that_has_nothing_yet_is_not_shown_as_an_empty_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(running, "PATIENCE", 0.0)
-
+def test_an_index_that_has_nothing_yet_is_not_shown_as_an_empty_record(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_api(tmp_path) as at:
             of = Running(at.table)
@@ -77,11 +85,7 @@ def test_an_index_that_has_nothing_yet_is_not_shown_as_an_empty_record(
     run(main())
 
 
-def test_how_far_a_half_made_index_goes_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(running, "PATIENCE", 0.0)
-
+def test_how_far_a_half_made_index_goes_is_said(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_api(tmp_path) as at:
             made(at.table, 1)
@@ -97,12 +101,7 @@ def test_how_far_a_half_made_index_goes_is_said(
 
 
 @pytest.mark.parametrize("by", ["another version", "damage"])
-def test_an_index_that_is_spoilt_while_the_table_runs_is_made_anew(
-    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (running, source):
-        monkeypatch.setattr(module, "EVERY", -1.0)
-
+def test_an_index_that_is_spoilt_while_the_table_runs_is_made_anew(by: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with at_api(tmp_path) as at:
             of = followed(at.table)
@@ -125,9 +124,6 @@ def test_an_index_that_is_spoilt_while_the_table_runs_is_made_anew(
 def test_an_index_that_cannot_be_written_is_asked_as_far_as_it_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (running, source):
-        monkeypatch.setattr(module, "EVERY", -1.0)
-
     async def main() -> None:
         async with at_api(tmp_path) as at:
             of = followed(at.table)
@@ -167,10 +163,8 @@ async def _all_pages(pages: AtPages, tab: Tab) -> dict[str, tuple[int, str]]:
 
 @pytest.mark.parametrize("room", [None, 0, 1])
 def test_every_page_says_something_while_the_index_is_made(
-    room: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    room: int | None, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(running, "PATIENCE", 0.0)
-
     async def main() -> None:
         async with at_pages(tmp_path) as pages:
             await pages.dealing()
