@@ -236,6 +236,13 @@ def to_read(record: Path, file: Path | None = None) -> apsw.Connection:
     return db
 
 
+def goes_on(record: Path, db: apsw.Connection, file: Path) -> bool:
+    """The record has more than this index. Damaged, CannotWrite; IndexDamaged."""
+    with told(file):
+        goes = read_goes(db, file)[1]
+    return bool(fresh(record, goes, 1, goes.seq + 1).frames)
+
+
 def _inode(file: Path) -> tuple[int, int]:
     try:
         found = os.stat(file)

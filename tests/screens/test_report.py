@@ -197,7 +197,7 @@ def test_tiles_and_what_went_wrong_agree_while_a_round_is_open(tmp_path: Path) -
     written(tmp_path / "mega", table)
     source = Beside(tmp_path / "mega")
     source.begin(lambda words: None)
-    with source.index() as db:
+    with source.index() as (db, _):
         found = made(db)
         rows = ask(db, "SELECT irregularities, over_seq FROM raw_rounds ORDER BY round")
         kinds = {what.value for what in Irregularity}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -13,17 +14,19 @@ import pytest
 
 from controller.audit.index import Index
 from controller.audit.problems import IndexBusy, IndexPlace
+from controller.audit.records import By, Entry
 from controller.screens.review import running, source
 from controller.screens.review.app import FLOWS, PAGES
 from controller.screens.review.facts import last_seq
 from controller.screens.review.running import Running
+from controller.screens.review.source import Short
 from controller.table.running import RunningTable
 from tests.api.at_api import at_api, run
 from tests.screens.at_pages import AtPages, Tab, at_pages
 from tests.screens.test_running_hidden import BASE, comes_in
 from tests.screens.threads_stand import threads_stand
 
-_UPTO = re.compile(r"These pages go up to record ([\d,]+)")
+_UPTO = re.compile(r"goes up to record ([\d,]+)")
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +52,13 @@ def followed(table: RunningTable) -> Running:
 
 
 def goes(of: Running) -> int:
-    with of.index() as db:
+    with of.index() as (db, _):
         return last_seq(db)
+
+
+def short(of: Running) -> Short | None:
+    with of.index() as (_, found):
+        return found
 
 
 def test_who_looks_first_waits_until_there_is_something_to_look_at(
@@ -65,7 +73,7 @@ def test_who_looks_first_waits_until_there_is_something_to_look_at(
                 looking = thread.submit(goes, of)
                 of._more()
                 assert looking.result(60) == at.table.table.seq
-            assert of.upto() is None
+            assert short(of) is None
 
     run(main())
 
@@ -92,33 +100,69 @@ def test_how_far_a_half_made_index_goes_is_said(tmp_path: Path) -> None:
             of = Running(at.table)
             last = goes(of)
             assert 0 < last < at.table.table.seq
-            assert of.upto() == last
+            assert short(of) == Short(last)
             of._more()
-            assert of.upto() is None
+            assert short(of) is None
             assert goes(of) == at.table.table.seq
 
     run(main())
 
 
-@pytest.mark.parametrize("by", ["another version", "damage"])
-def test_an_index_that_is_spoilt_while_the_table_runs_is_made_anew(by: str, tmp_path: Path) -> None:
+async def more(table: RunningTable, count: int = 3) -> None:
+    for _ in range(count):
+        await table.record(Entry("note", By("floor", "Flo"), {"text": "chips counted"}))
+
+
+def _of_another_version(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("PRAGMA user_version = 7")
+
+
+def _no_database(file: Path) -> None:
+    for one in file.parent.glob("index.db*"):
+        one.unlink()
+    file.write_bytes(b"SQLite format 3\0" + bytes(8_000))
+
+
+def _not_to_be_gone_on_with(file: Path) -> None:
+    """It opens, and what comes next has no place in it."""
+    with closing(sqlite3.connect(file)) as db:
+        names = [row[1] for row in db.execute("PRAGMA table_info(raw_records)")]
+        said = ", ".join("seq + 1" if name == "seq" else name for name in names)
+        last = "SELECT max(seq) FROM raw_records"
+        db.execute(f"INSERT INTO raw_records SELECT {said} FROM raw_records WHERE seq = ({last})")
+        db.commit()
+
+
+def _put_away(file: Path) -> None:
+    for one in file.parent.glob("index.db*"):
+        one.unlink()
+
+
+@pytest.mark.parametrize(
+    "spoil", [_of_another_version, _no_database, _not_to_be_gone_on_with, _put_away]
+)
+def test_an_index_that_is_spoilt_while_the_table_runs_is_made_anew(
+    spoil: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """In the background; until it is made nobody is shown what it was."""
+
     async def main() -> None:
         async with at_api(tmp_path) as at:
             of = followed(at.table)
-            file = made(at.table)
-            if by == "damage":
-                for one in file.parent.glob("index.db*"):
-                    one.unlink()
-                file.write_bytes(b"SQLite format 3\0" + bytes(8_000))
-            else:
-                with closing(sqlite3.connect(file)) as db:
-                    db.execute("PRAGMA user_version = 7")
+            spoil(made(at.table))
+            await more(at.table)
             with pytest.raises(IndexBusy, match="is being made"):
                 goes(of)
             of._more()
             assert goes(of) == at.table.table.seq
+            assert short(of) is None
 
     run(main())
+
+
+def _no_room(*given: object) -> None:
+    raise IndexPlace(Path("index.db"), "no room", "make room")
 
 
 def test_an_index_that_cannot_be_written_is_asked_as_far_as_it_goes(
@@ -128,15 +172,36 @@ def test_an_index_that_cannot_be_written_is_asked_as_far_as_it_goes(
         async with at_api(tmp_path) as at:
             of = followed(at.table)
             last = goes(of)
-
-            def full(*given: object) -> None:
-                raise IndexPlace(Path("index.db"), "no room", "make room")
-
             with monkeypatch.context() as patched:
-                patched.setattr(Index, "step", full)
-                assert goes(of) == of.upto() == last
+                patched.setattr(Index, "step", _no_room)
+                assert (goes(of), short(of)) == (last, None)  # there is no more
+                await more(at.table)
+                assert (goes(of), short(of)) == (last, Short(last, "no room"))
             assert goes(of) == at.table.table.seq
-            assert of.upto() is None
+            assert short(of) is None
+
+    run(main())
+
+
+def test_what_stands_in_the_way_of_making_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            of = followed(at.table)
+            _put_away(made(at.table))
+            with pytest.raises(IndexBusy):
+                goes(of)
+            made(at.table, 1)
+            with monkeypatch.context() as patched:
+                patched.setattr(Index, "step", _no_room)
+                with pytest.raises(IndexPlace):
+                    of._more()
+            last = goes(of)
+            assert 0 < last < at.table.table.seq
+            assert short(of) == Short(last, "no room")
+            of._more()
+            assert short(of) is None
 
     run(main())
 
@@ -180,6 +245,10 @@ def test_every_page_says_something_while_the_index_is_made(
         assert early["/rounds"][0] == (200 if room else 503)
         assert bool(_UPTO.search(early["/rounds"][1])) is bool(room)
         assert not any(_UPTO.search(text) for _, text in late.values())
+        if room:  # what is not found may only be not there yet
+            for path in ("/rounds/1", "/rounds/1/replay"):
+                assert early[path][0] == 404
+                assert _UPTO.search(early[path][1]), path
         assert {status for status, _ in late.values()} <= {200, 303, 404}
 
     run(main())

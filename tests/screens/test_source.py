@@ -125,7 +125,7 @@ def test_an_index_that_somebody_else_writes_is_looked_at_as_far_as_it_goes(
         other.step(room=1)
         with held(other):
             browser, _ = looked_at(Beside(copy), tmp_path, said.append)
-            goes = "These pages go up to record 1:"
+            goes = "What can be looked up goes up to record 1: the index"
             assert said == [
                 "the index goes up to record 1 only: somebody else writes the index for too long"
             ]
@@ -137,11 +137,11 @@ def test_an_index_is_caught_up_while_the_record_grows(sound: Path, tmp_path: Pat
     copy = Path(shutil.copytree(sound, tmp_path / "copy"))
     source = Beside(copy)
     source.begin(lambda words: None)
-    with source.index() as db:
+    with source.index() as (db, _):
         whole = last_seq(db)
     source._caught_up = float("-inf")
     (copy / "index.db").unlink()
     for beside_it in copy.glob("index.db-*"):
         beside_it.unlink()
-    with source.index() as db:
+    with source.index() as (db, _):
         assert last_seq(db) == whole

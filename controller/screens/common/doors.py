@@ -6,7 +6,7 @@ problem of the record, becomes a page that says so.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
@@ -51,6 +51,8 @@ class Visit(Generic[H]):
     path: Mapping[str, Any]
     query: Mapping[str, str]
     form: Mapping[str, str] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
+    """What whoever looks has to know of what they are shown."""
 
     @property
     def who(self) -> str:
@@ -97,11 +99,12 @@ class Doors(Generic[H]):
     def route(self, page: Page[H]) -> Route:
         async def endpoint(request: Request) -> Response:
             session = self.session(request)
+            notices: list[str] = []
             try:
-                visit = await self._visit(request, session, page)
+                visit = await self._visit(request, session, page, notices)
                 return await run_in_threadpool(page.view, visit)
             except TOLD as problem:
-                return self._told(problem, session)
+                return self._told(problem, session, notices)
 
         return Route(page.path, endpoint, methods=[page.method])
 
@@ -109,23 +112,29 @@ class Doors(Generic[H]):
         async def endpoint(request: Request) -> Response:
             session = self.session(request)
             try:
-                visit = await self._visit(request, session, flow)
+                visit = await self._visit(request, session, flow, [])
                 return await flow.stream(visit, request)
             except TOLD as problem:
-                return self._told(problem, session)
+                return self._told(problem, session, ())
 
         return Route(flow.path, endpoint, methods=["GET"])
 
-    def _told(self, problem: Exception, session: Session | None) -> Response:
+    def _told(
+        self, problem: Exception, session: Session | None, notices: Sequence[str]
+    ) -> Response:
         if isinstance(problem, NobodyKnown) and self._way_in is not None:
             return see_other(self._way_in)
-        return told(self._pages, problem, session)
+        return told(self._pages, problem, session, notices)
 
     def session(self, request: Request) -> Session | None:
         return self._sessions.find(request.cookies.get(self._cookie.name))
 
     async def _visit(
-        self, request: Request, session: Session | None, page: Page[H] | Flow[H]
+        self,
+        request: Request,
+        session: Session | None,
+        page: Page[H] | Flow[H],
+        notices: list[str],
     ) -> Visit[H]:
         if session is None:
             raise NobodyKnown
@@ -134,14 +143,14 @@ class Doors(Generic[H]):
         query = fields_of(request.url.query)
         if request.method != "POST":
             only(query, page.fields)
-            return Visit(self._house, session, request.path_params, query)
+            return Visit(self._house, session, request.path_params, query, notices=notices)
         only(query, ())
         check_origin(request)
         form = await form_of(request)
         if not is_secret_of(session, form.pop(SECRET, "")):
             raise FromElsewhere
         only(form, page.fields)
-        return Visit(self._house, session, request.path_params, {}, form)
+        return Visit(self._house, session, request.path_params, {}, form, notices)
 
 
 class Turned(Exception):
@@ -187,7 +196,9 @@ _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
 )
 
 
-def told(pages: Pages, problem: Exception, session: Session | None) -> Response:
+def told(
+    pages: Pages, problem: Exception, session: Session | None, notices: Sequence[str] = ()
+) -> Response:
     """A page that says what is wrong, and what to do."""
     if isinstance(problem, Turned):
         words = pages.texts(problem.text)
@@ -200,13 +211,19 @@ def told(pages: Pages, problem: Exception, session: Session | None) -> Response:
             what, todo = f"{problem.where}: {problem.what}", problem.todo
         case _:
             what, todo = pages.texts("problem.disk", why=str(problem)), ""
-    return message(pages, status, what, todo, session)
+    return message(pages, status, what, todo, session, notices)
 
 
 def message(
-    pages: Pages, status: int, what: str, todo: str, session: Session | None = None
+    pages: Pages,
+    status: int,
+    what: str,
+    todo: str,
+    session: Session | None = None,
+    notices: Sequence[str] = (),
 ) -> Response:
-    return pages.page(MESSAGE, session, status=status, code=status, what=what, todo=todo)
+    said = {"code": status, "what": what, "todo": todo, "notices": notices}
+    return pages.page(MESSAGE, session, status=status, **said)
 
 
 def check_origin(request: Request) -> None:

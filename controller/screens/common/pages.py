@@ -45,10 +45,6 @@ class Pages:
     def texts(self) -> Texts:
         return self._texts
 
-    def know(self, **words: Any) -> None:
-        """What more templates ask for by name."""
-        self._templates.globals.update(words)
-
     def prepare(self) -> None:
         """Every template, so that nobody waits for it later."""
         for name in self._templates.list_templates():

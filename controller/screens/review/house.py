@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import apsw
 import msgspec
@@ -21,12 +21,13 @@ from controller.procedure.terms import Speaks
 from controller.screens.common.doors import NotHere, Visit, see_other
 from controller.screens.common.pages import Pages
 from controller.screens.common.sessions import Known
+from controller.screens.common.texts import Texts
 from controller.screens.review import facts
 from controller.screens.review.cases import Cases
 from controller.screens.review.checking import Checking
 from controller.screens.review.reading_back import opened_of
 from controller.screens.review.report import Dealt
-from controller.screens.review.source import Source
+from controller.screens.review.source import Short, Source
 from controller.screens.review.standing import Standings
 
 _SEATS: Final = 7
@@ -62,7 +63,6 @@ class House:
         table_key: VerifierKey | None = None,
     ) -> None:
         """`scratch`: where cases wait to be fetched."""
-        pages.know(upto=source.upto)
         self.source = source
         self.pages = pages
         self.sessions = sessions
@@ -78,7 +78,7 @@ class House:
         """What the first who looks would wait for: templates, and the rules of the last boot.
         RecordProblem."""
         self.pages.prepare()
-        with self.source.index() as db:
+        with self.source.index() as (db, _):
             table = self.table_at(db, facts.last_seq(db))
         if table.opened is not None:
             procedure_of(table.opened)
@@ -92,6 +92,13 @@ class House:
         self.end()
         self.checking.close()
         self.cases.close()
+
+    def page(
+        self, visit: Visit[House], template: str, *, status: int = 200, **values: Any
+    ) -> Response:
+        """With what whoever looks has to know of it."""
+        told = {"notices": visit.notices, **values}
+        return self.pages.page(template, visit.session, status=status, **told)
 
     def to(self, path: str) -> Response:
         """After a form, or for a short address: the page to look at."""
@@ -124,8 +131,25 @@ class House:
 def looking(visit: Visit[House], what: str, of: str) -> Iterator[apsw.Connection]:
     """Who looks is recorded first; then the index is there to be asked. RecordProblem."""
     visit.house.source.look(visit.who, f"review {what}", of)
-    with visit.house.source.index() as db:
+    with asked(visit) as db:
         yield db
+
+
+@contextmanager
+def asked(visit: Visit[House]) -> Iterator[apsw.Connection]:
+    """The index, for what is no look at the record yet. Where it is short, whatever becomes of the
+    visit says so. RecordProblem."""
+    with visit.house.source.index() as (db, short):
+        if short is not None:
+            visit.notices[:] = [_words(short, visit.house.pages.texts)]
+        yield db
+
+
+def _words(short: Short, texts: Texts) -> str:
+    seq = f"{short.seq:,}"
+    if not short.why:
+        return texts("common.short", seq=seq)
+    return texts("common.short_why", seq=seq, why=short.why)
 
 
 def no_round(house: House, number: int) -> NotHere:

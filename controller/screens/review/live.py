@@ -15,14 +15,13 @@ from starlette.responses import Response, StreamingResponse
 
 from controller.audit.finding_records import Told, of_seqs
 from controller.audit.following import Following
+from controller.audit.heads import first_head
 from controller.audit.problems import RecordProblem
 from controller.audit.telling import money_of
 from controller.rules.problem import UsageProblem
 from controller.screens.common.doors import Visit
-from controller.screens.review import facts
 from controller.screens.review.filters import number_of
-from controller.screens.review.house import House, looking
-from controller.screens.review.reading_back import read_back
+from controller.screens.review.house import House
 from controller.screens.review.source import Source
 from controller.screens.review.timeline import line_of, timeline
 
@@ -58,16 +57,19 @@ class LiveLine(Struct, frozen=True):
 
 
 def page(visit: Visit[House]) -> Response:
+    """Out of the record itself: what is written last is in no index yet."""
     house = visit.house
-    with looking(visit, "live", "the last records") as db:
-        last = facts.last_seq(db)
-        since = max(facts.first_seq(db), last - READ + 1)
-        lying = facts.lying(db, since, last, READ)
-        table = house.table_at(db, last)
+    house.source.look(visit.who, "review live", "the last records")
+    record, last = house.source.record, house.source.durable()
+    if last is None:
+        last = Following(record).where.seq
+    first = first_head(record).record.seq
+    found = list(of_seqs(record, max(first, last - READ + 1), last))
     quiet = visit.query.get("all") != "yes"
-    lines = timeline(read_back(house.source.record, lying), table.money)
+    money = money_of(found[-1].opened if found else None)
+    lines = timeline([one.record for one in found], money)
     shown = [line for line in lines if not (quiet and line.quiet)][-ROWS:]
-    return house.pages.page("review/live.html", visit.session, lines=shown, last=last, quiet=quiet)
+    return house.page(visit, "review/live.html", lines=shown, last=last, quiet=quiet)
 
 
 async def stream(visit: Visit[House], request: Request) -> Response:

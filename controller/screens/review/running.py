@@ -1,5 +1,9 @@
 """The record of a running table as it is reviewed: each look stands in the record itself, and the
-index follows in the background."""
+index follows in the background.
+
+Whoever looks before the index has anything waits a little. What is spoilt while the table runs is
+made anew, and until that is done nobody is shown it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ from controller.audit.problems import IndexBusy, IndexPlace, IndexProblem, Recor
 from controller.audit.proving import untold
 from controller.screens.review.facts import last_seq
 from controller.screens.review.loop import Loop
-from controller.screens.review.source import EVERY, Beside
+from controller.screens.review.source import EVERY, Asked, Beside, Short
 from controller.table.person_entries import Looked, entry_for
 from controller.table.running import RunningTable
 
@@ -32,7 +36,6 @@ BREATH: Final = 0.01
 """Seconds between two of those, in which the table has the machine."""
 FOLLOWS: Final = 2.0
 """Seconds between two looks for more records."""
-
 PATIENCE: Final = 10.0
 """Seconds until an index that is being made has something to be asked for."""
 _MEND: Final = "mend that: the table deals on, and the index follows by itself"
@@ -47,12 +50,16 @@ class Running(Beside):
         super().__init__(table.parts.record)
         self._table = table
         self._loop = Loop(table.parts.record)
-        self._before = table.table.seq
-        """What was recorded before anybody could look."""
+        self._made_to = table.table.seq
+        """An index that goes less far is still being made."""
         self._begun = Event()
-        """The index has something of the record, or cannot be made."""
+        """It has something of the record, or cannot be made."""
         self._followed = False
-        """The index has had all that there was."""
+        """It has had all that there was."""
+        self._spoilt = False
+        """It is to be made anew."""
+        self._why = ""
+        """What stood in the way of making it."""
         self._ends = Event()
 
     @property
@@ -82,56 +89,71 @@ class Running(Beside):
         said = Looked("surveillance", who, what, of, reason, out, seal)
         self._loop.through(self._table.record(entry_for(said)))
 
-    # --- the index ------------------------------------------------------------------------
+    # --- the index, as it is asked --------------------------------------------------------
 
     @contextmanager
-    def index(self) -> Iterator[apsw.Connection]:
+    def index(self) -> Iterator[Asked]:
         try:
-            if self._followed:
-                with super().index() as db:
-                    yield db
-                return
-            self._begun.wait(PATIENCE)
-            with closing(to_read(self.record)) as db:
-                last = last_seq(db)
-                if not last:
-                    raise self._being_made()
-                self._upto = last if last < self._before else None
-                yield db
+            with super().index() as asked:
+                yield asked
         except IndexPlace as problem:  # nobody gives a running table another place
             raise type(problem)(problem.where, problem.what, _MEND) from None
 
-    def _being_made(self) -> IndexBusy:
-        what = "the index is being made: nothing can be looked up yet"
-        return IndexBusy(self.record / NAME, what, "look again in a moment")
+    def _fresh(self) -> Short | None:
+        if self._followed:
+            short = super()._fresh()
+            if self._followed:  # still
+                return short
+        self._begun.wait(PATIENCE)
+        last = 0
+        if not self._spoilt:
+            with closing(to_read(self.record)) as db:
+                last = last_seq(db)
+        if not last:
+            what = "the index is being made: nothing can be looked up yet"
+            raise IndexBusy(self.record / NAME, what, "look again in a moment")
+        return Short(last, self._why) if last < self._made_to else None
+
+    # --- as it follows --------------------------------------------------------------------
 
     def _catch_up(self) -> None:
         try:
-            with Index.open(self.record) as index:
-                self._take(index, 0.0)
-            self._upto = None
-        except (IndexPlace, IndexBusy):
-            with closing(to_read(self.record)) as db:
-                self._upto = last_seq(db)
+            super()._catch_up()
         except IndexProblem as problem:
             if not problem.remake:
                 raise
-            self._begun.clear()
-            self._followed = False
-            raise self._being_made() from None
-        self._caught_up = time.monotonic()
+            self._fell_back(spoilt=True)
+
+    def _go_on(self, index: Index) -> None:
+        if index.goes.seq < self._made_to:  # somebody has put it away, or makes another one
+            self._fell_back(spoilt=False)
+            return
+        self._take(index, 0.0)
+        self._made_to = index.goes.seq
+
+    def _fell_back(self, *, spoilt: bool) -> None:
+        """It is no longer what was followed: it is made in the background, not while one waits."""
+        self._made_to = self._table.table.seq
+        self._spoilt = spoilt
+        self._followed = False
+        self._begun.clear()
+
+    def _has_more(self, db: apsw.Connection) -> bool:
+        return last_seq(db) < self._table.table.seq
 
     async def follow(self) -> None:
         """Beside the table, until it is cancelled."""
         told = ""
         while True:
+            why = ""
             try:
                 await asyncio.to_thread(self._more)
-                told = ""
+                why = "" if self._short is None else self._short.why
             except RecordProblem as problem:  # the table deals on; whoever looks is told
-                if str(problem) != told:
-                    _log.warning("the index does not follow", why=str(problem))
-                told = str(problem)
+                why = str(problem)
+            if why and why != told:
+                _log.warning("the index does not follow", why=why)
+            told = why
             await asyncio.sleep(FOLLOWS)
 
     def _more(self) -> None:
@@ -141,13 +163,26 @@ class Running(Beside):
                     self._catch_up()
             return
         try:
-            with Index.ready(self.record, say=_made_anew) as index:
+            with self._opened() as index:
                 self._take(index, BREATH)
+        except RecordProblem as problem:
+            self._spoilt = isinstance(problem, IndexProblem) and problem.remake
+            self._why = problem.what
+            self._made_to = self._table.table.seq
+            raise
         finally:
             self._begun.set()
         if not self._ends.is_set():
-            self._upto = None
+            self._why = ""
             self._followed = True
+
+    def _opened(self) -> Index:
+        if not self._spoilt:
+            return Index.ready(self.record, say=_made_anew)
+        _made_anew("it is damaged, or of another version")
+        index = Index.anew(self.record)
+        self._spoilt = False
+        return index
 
     def _take(self, index: Index, breath: float) -> None:
         """A little at a time: what is on the disk is known, so that nothing has to be synced."""

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import apsw
+from msgspec import Struct
 
 from controller.audit.case_manifest import MANIFEST, check_export
 from controller.audit.export import Case, export_case
-from controller.audit.index import Index, Progress, to_read
+from controller.audit.index import Index, Progress, goes_on, to_read
 from controller.audit.index_file import NAME
 from controller.audit.looks import look
 from controller.audit.picking import Pick
@@ -36,6 +37,22 @@ _OF_RECORD: Final = re.compile(
     r"record/(segments/\d{8}\.seg|cosigned/\d{1,19}\.note|tails/[0-9-]{1,80}\.json)"
 )
 _PIECE: Final = 1 << 20
+
+
+class Short(Struct, frozen=True):
+    """An index that does not have all that it should have by now."""
+
+    seq: int
+    """The last record that it has."""
+    why: str = ""
+    """What stands in its way; "": it is being made."""
+
+
+class Asked(NamedTuple):
+    """An index that is open to be asked, and how it stood when it was opened."""
+
+    db: apsw.Connection
+    short: Short | None
 
 
 class Source(Protocol):
@@ -58,11 +75,8 @@ class Source(Protocol):
     def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
         """Somebody looks: recorded on return. RecordProblem: then nobody may."""
 
-    def index(self) -> AbstractContextManager[apsw.Connection]:
+    def index(self) -> AbstractContextManager[Asked]:
         """To be asked by one thread. RecordProblem."""
-
-    def upto(self) -> int | None:
-        """The last record that the index has, where there are more that it should have by now."""
 
     def durable(self) -> int | None:
         """The last record that is known to be on the disk; None where nobody here writes it, and
@@ -87,7 +101,7 @@ class Beside:
         self._looked_at = looked_at or record
         self._lock = Lock()
         self._caught_up = float("-inf")
-        self._upto: int | None = None
+        self._short: Short | None = None
 
     @property
     def record(self) -> Path:
@@ -116,35 +130,43 @@ class Beside:
             try:
                 index.catch_up(progress)
             except (IndexPlace, IndexBusy) as problem:
-                self._upto = index.goes.seq
-                if not self._upto:
+                last = index.goes.seq
+                if not last:
                     raise
-                say(f"the index goes up to record {self._upto} only: {problem.what}")
+                self._short = Short(last, problem.what)
+                say(f"the index goes up to record {last} only: {problem.what}")
         self._caught_up = time.monotonic()
 
     @contextmanager
-    def index(self) -> Iterator[apsw.Connection]:
+    def index(self) -> Iterator[Asked]:
+        short = self._fresh()
+        with closing(to_read(self._record, self._file)) as db:
+            yield Asked(db, short)
+
+    def _fresh(self) -> Short | None:
+        """Caught up, where that was long ago."""
         with self._lock:
             if time.monotonic() - self._caught_up > EVERY:
                 self._catch_up()
-        db = to_read(self._record, self._file)
-        try:
-            yield db
-        finally:
-            db.close()
+            return self._short
 
     def _catch_up(self) -> None:
         try:
             with Index.open(self._record, self._file) as index:
-                index.catch_up()
-            self._upto = None
-        except (IndexPlace, IndexBusy):  # asked as far as it goes
+                self._go_on(index)
+            self._short = None
+        except (IndexPlace, IndexBusy) as problem:  # asked as far as it goes
             with closing(to_read(self._record, self._file)) as db:
-                self._upto = last_seq(db)
+                short = Short(last_seq(db), problem.what)
+                self._short = short if self._has_more(db) else None
         self._caught_up = time.monotonic()
 
-    def upto(self) -> int | None:
-        return self._upto
+    def _go_on(self, index: Index) -> None:
+        index.catch_up()
+
+    def _has_more(self, db: apsw.Connection) -> bool:
+        """The record has more than the index. RecordProblem."""
+        return goes_on(self._record, db, self._file)
 
     def durable(self) -> int | None:
         return None

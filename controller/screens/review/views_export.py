@@ -32,9 +32,9 @@ def form(visit: Visit[House]) -> Response:
     house = visit.house
     if "round" in visit.query:
         rounds_of("round", visit.query["round"])
-    return house.pages.page(
+    return house.page(
+        visit,
         "review/export.html",
-        visit.session,
         round=visit.query.get("round", ""),
         whole=house.source.whole,
         served=house.source.served,
@@ -92,7 +92,7 @@ def made(visit: Visit[House]) -> Response:
     kept = visit.house.cases.find(str(visit.path["id"]), visit.who)
     if kept is None:
         raise _gone()
-    return visit.house.pages.page("review/made.html", visit.session, kept=kept)
+    return visit.house.page(visit, "review/made.html", kept=kept)
 
 
 def fetch(visit: Visit[House]) -> Response:

@@ -17,7 +17,7 @@ from controller.rules.problem import UsageProblem
 from controller.screens.common.doors import NotHere, Visit
 from controller.screens.review import facts, plots
 from controller.screens.review.filters import number_of
-from controller.screens.review.house import House, looking
+from controller.screens.review.house import House, asked, looking
 from controller.screens.review.newest import ends
 from controller.screens.review.problem_words import problem_words
 from controller.screens.review.reading_back import read_back
@@ -44,9 +44,9 @@ def problems(visit: Visit[House]) -> Response:
             raise UsageProblem("what", f"{printable(what)[:60]!a} is no problem here", allowed)
         found = facts.problems(db, before=before, what=what, limit=ROWS + 1)
         rounds = {one.seq: facts.round_at(db, one.seq) for one in found}
-    return house.pages.page(
+    return house.page(
+        visit,
         "review/problems.html",
-        visit.session,
         rows=[
             (
                 one,
@@ -71,7 +71,7 @@ def problems(visit: Visit[House]) -> Response:
 def records(visit: Visit[House]) -> Response:
     """Records one after the other, from any on; without a number the last ones."""
     house = visit.house
-    with house.source.index() as db:
+    with asked(visit) as db:
         first, last = facts.first_seq(db), facts.last_seq(db)
     since = max(first, last - ROWS + 1)
     try:
@@ -88,9 +88,9 @@ def records(visit: Visit[House]) -> Response:
         there, wrong = facts.faces(db, *span), facts.problems_in(db, *span)
         number = facts.round_at(db, since)
     lines = timeline(read_back(house.source.record, lying), table.money, there, wrong)
-    return house.pages.page(
+    return house.page(
+        visit,
         "review/records.html",
-        visit.session,
         wrong=None,
         since=since,
         lines=lines,
@@ -107,7 +107,7 @@ def records(visit: Visit[House]) -> Response:
 def record(visit: Visit[House]) -> Response:
     """To where a record is shown: in its round, or among those beside it."""
     seq = number_of("record", str(visit.path["seq"]))
-    with visit.house.source.index() as db:
+    with asked(visit) as db:
         first, last = facts.first_seq(db), facts.last_seq(db)
         if not first <= seq <= last:
             raise NotHere("record", f"there is no record {seq}", f"{first} to {last}")
@@ -124,7 +124,7 @@ def record(visit: Visit[House]) -> Response:
 
 def pace(visit: Visit[House]) -> Response:
     house, query = visit.house, visit.query
-    with house.source.index() as db:
+    with asked(visit) as db:
         day = last_day(db)
     try:
         since = time_of("from", query["from"]) if "from" in query else day[0]
@@ -137,9 +137,9 @@ def pace(visit: Visit[House]) -> Response:
         made = report(db, since, until, house.games(db), lambda utc: when(utc)[:16])
     t = house.pages.texts
     wrong = [(problem_words(name), float(count)) for name, count in made.problems]
-    return house.pages.page(
+    return house.page(
+        visit,
         "review/report.html",
-        visit.session,
         wrong=None,
         report=made,
         since=stamp(since)[:19],
@@ -159,7 +159,7 @@ def _again(visit: Visit[House], name: str, wrong: UsageProblem) -> Response:
     """The form alone, with what was typed: nothing of the record is looked at."""
     typed = {"since": visit.query.get("from", ""), "until": visit.query.get("to", "")}
     page = f"review/{name}.html"
-    return visit.house.pages.page(page, visit.session, status=400, wrong=wrong, **typed)
+    return visit.house.page(visit, page, status=400, wrong=wrong, **typed)
 
 
 def _paces(found: tuple[Pace, ...]) -> list[tuple[str, float]]:
@@ -172,9 +172,9 @@ def _paces(found: tuple[Pace, ...]) -> list[tuple[str, float]]:
 def verify_page(visit: Visit[House]) -> Response:
     house = visit.house
     run = house.checking.run
-    return house.pages.page(
+    return house.page(
+        visit,
         "review/verify.html",
-        visit.session,
         run=run,
         lines=list(words(run.report)) if run is not None and run.report is not None else [],
         given=house.table_key is not None,
@@ -199,9 +199,9 @@ def about(visit: Visit[House]) -> Response:
         boots = len(facts.all_of_kind(db, "opened"))
     there = numbers(record)
     witnessed = len(list((record / COSIGNED).glob("*.note"))) if (record / COSIGNED).is_dir() else 0
-    return house.pages.page(
+    return house.page(
+        visit,
         "review/about.html",
-        visit.session,
         origin=first_head(record).snapshot.origin,
         name=house.source.name,
         opened=table.opened,

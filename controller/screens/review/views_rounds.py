@@ -26,7 +26,7 @@ from controller.screens.review.filters import (
     number_of,
     typed,
 )
-from controller.screens.review.house import House, Table, looking, no_round
+from controller.screens.review.house import House, Table, asked, looking, no_round
 from controller.screens.review.newest import ends, newest
 from controller.screens.review.reading_back import read_back
 from controller.screens.review.replay import Replay, replay_of
@@ -52,7 +52,7 @@ def rounds(visit: Visit[House]) -> Response:
     query = visit.query
     before = number_of(BEFORE, query[BEFORE]) if BEFORE in query else None
     house = visit.house
-    with house.source.index() as db:
+    with asked(visit) as db:
         table = house.table_at(db, facts.last_seq(db))
     try:
         filters = filters_of(query, table.money)
@@ -89,9 +89,9 @@ def _list(
     **shown: Any,
 ) -> Response:
     """With what was `wrong` it is the form alone: nothing of the record is looked at."""
-    return house.pages.page(
+    return house.page(
+        visit,
         "review/rounds.html",
-        visit.session,
         status=200 if wrong is None else 400,
         filters=filters,
         wrong=wrong,
@@ -125,9 +125,9 @@ def round_page(visit: Visit[House]) -> Response:
         older, newer = facts.beside(db, number)
         former, later = facts.problem_beside(db, *span)
         problem_rounds = facts.round_at(db, former), facts.round_at(db, later)
-    return house.pages.page(
+    return house.page(
+        visit,
         "review/round.html",
-        visit.session,
         round=round_line(found, money),
         span=span,
         lines=shown.lines,
@@ -174,9 +174,9 @@ def replay_page(visit: Visit[House]) -> Response:
         older, newer = facts.beside(db, number)
     index = _frame(made, at)
     frames = made.frames
-    return visit.house.pages.page(
+    return visit.house.page(
+        visit,
         "review/replay.html",
-        visit.session,
         round=round_line(shown.round, shown.table.money),
         replay=made,
         index=index,
@@ -236,9 +236,9 @@ def verify_round(visit: Visit[House]) -> Response:
         if not verdict.proof:
             raise NotHere("proof", f"there is none of round {number}", "a round that is signed")
         return download(verdict.proof.encode(), f"round-{number}-proof.json", "application/json")
-    return house.pages.page(
+    return house.page(
+        visit,
         "review/verdict.html",
-        visit.session,
         round=round_line(found, table.money),
         verdict=verdict,
         served=house.source.served,
