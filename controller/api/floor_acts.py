@@ -50,7 +50,7 @@ def floor_act(table: RunningTable, sent: Mapping[str, Any]) -> Act:
     if name == ADOPT:
         return _adoption(table, sent)
     if name == AGAIN:
-        _only(sent, ())
+        only(sent, ())
         return again()
     kind = kind_of_sent(sent)
     act = None if kind is None else _act_now(table, kind, sent)
@@ -146,7 +146,7 @@ def supervisor_of(table: RunningTable, serial: str) -> Supervisor:
 
 
 def _adoption(table: RunningTable, sent: Mapping[str, Any]) -> Act:
-    _only(sent, ("serial", "skip"))
+    only(sent, ("serial", "skip"))
     serial, skip = sent.get("serial"), sent.get("skip", False)
     if not isinstance(serial, str) or not isinstance(skip, bool):
         what = f"{ADOPT} says which device"
@@ -154,7 +154,8 @@ def _adoption(table: RunningTable, sent: Mapping[str, Any]) -> Act:
     return adoption(supervisor_of(table, serial), skip=skip)
 
 
-def _only(sent: Mapping[str, Any], fields: tuple[str, ...]) -> None:
+def only(sent: Mapping[str, Any], fields: tuple[str, ...]) -> None:
+    """Problem where there is anything else in it."""
     unknown = sorted(set(sent) - {"type", *fields})
     if unknown:
         what = f"{sent['type']} has no {unknown[0][:40]!r}"

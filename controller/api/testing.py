@@ -4,6 +4,8 @@ record, with who asked for it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from controller.api.answers import Tested
@@ -14,13 +16,23 @@ from controller.api.served import Serving
 from controller.api.signing import people_news, signed_in, told_of_the_record
 from controller.audit.records import Entry, by
 from drivers.calls import CommandRefused, CommandUnanswered, NotReady
+from firmware_protocol.enums import FaultCode
 from firmware_protocol.link_calls import LinkBusy
 
 TEST: Final = "SelfTest"
 """What a page calls it."""
 TESTED: Final = "self test"
 NO_ANSWER: Final = "not answered"
-_NOT_TESTED: Final = (CommandRefused, CommandUnanswered, LinkBusy, NotReady)
+NOTHING_FOUND: Final = FaultCode.NONE.name.lower()
+_NOT_TESTED: Final[Mapping[type[Exception], str]] = MappingProxyType(
+    {
+        CommandRefused: "test_refused",
+        CommandUnanswered: "not_tested",
+        LinkBusy: "test_busy",
+        NotReady: "not_tested",
+    }
+)
+"""Why nothing came of it, and by which code that is told."""
 
 
 async def self_test(served: Serving, screen: Screen, serial: str) -> Tested:
@@ -47,9 +59,9 @@ async def self_test(served: Serving, screen: Screen, serial: str) -> Tested:
 
     try:
         reply = await device.driver.selftest()
-    except _NOT_TESTED as problem:
+    except tuple(_NOT_TESTED) as problem:
         await told(NO_ANSWER, str(problem))
-        raise Problem(409, "not_tested", str(problem)) from None
+        raise Problem(409, _NOT_TESTED[type(problem)], str(problem)) from None
     found = reply.code.name.lower()
     await told(found, str(reply.arg or ""))
     return Tested(device.fitted.device, serial, technician.name, found, reply.arg)

@@ -1,5 +1,5 @@
 """Who may be signed in can change while a table runs: the file of the people is looked at again,
-and whether the table is open."""
+whether the table is open, and whose time is up."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ class PeopleNews:
         while True:
             await self.look()
             await self.look_at_the_table()
+            self.look_at_the_clock()
             await asyncio.sleep(EVERY)
 
     async def look(self) -> None:
@@ -81,6 +82,11 @@ class PeopleNews:
                     )
         except (Stopped, Full, CannotTake) as problem:
             _log.info("not signed out of an open table", why=str(problem))
+
+    def look_at_the_clock(self) -> None:
+        """Nobody stays signed in because nobody asks."""
+        for one in self._desk.time_goes_on(self._moment()):
+            _log.info("no longer signed in", role=one.role, screen=one.screen)
 
     async def everybody_out(self) -> None:
         """The table is closing."""

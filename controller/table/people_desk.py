@@ -43,7 +43,7 @@ from controller.table.person_entries import (
 )
 from controller.table.pin_checks import Proof, look, prove, renew
 from controller.table.pins import COST, CannotHash, Cost
-from controller.table.signing_in import ACT_LIFE, LIVES, START, Standing, one_person
+from controller.table.signing_in import ACT_LIFE, LIVES, START, Session, Standing, one_person
 from drivers.key_disk import KeyProblem
 
 MOST_WAITING: Final = 8
@@ -162,9 +162,16 @@ class PeopleDesk:
         lapses."""
         return await self._ask("", lambda: self._look_again(now))
 
+    def time_goes_on(self, now: Moment) -> tuple[Session, ...]:
+        """Those whose time is up since somebody last asked: they are signed in no more."""
+        before = self.standing.sessions
+        self._at(now)
+        return tuple(one for one in before if one not in self.standing.sessions)
+
     async def news(self, now: Moment) -> Denied | None:
         """As look_again(), at once and for whoever is about to do something, where the file is
-        another one than when it was read last."""
+        another one than when it was read last. Whose time is up is gone in any case."""
+        self._at(now)
         if self._is_read():
             return None
 

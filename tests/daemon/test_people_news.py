@@ -93,6 +93,24 @@ def test_once_for_each_file(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_time_goes_on_for_those_who_are_signed_in(tmp_path: Path) -> None:
+    moments: list[Moment] = []
+
+    class Clocked(Asked):
+        def time_goes_on(self, now: Moment) -> tuple[Session, ...]:
+            moments.append(now)
+            return self.standing.sessions[:1]
+
+    async def main() -> None:
+        looking = asyncio.create_task(news(Clocked(), house(tmp_path).file).run())
+        await asyncio.sleep(2.5 * people_news.EVERY)
+        looking.cancel()
+        await asyncio.wait((looking,))
+
+    simulate(main())
+    assert len(moments) == 3
+
+
 @pytest.mark.parametrize("why", ["busy", "wait"])
 def test_again_where_nobody_had_time_for_it(why: Reason, tmp_path: Path) -> None:
     assert looks(Asked(Denied(why), Denied(why)), house(tmp_path).file, 5) == 3

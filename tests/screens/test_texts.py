@@ -19,12 +19,16 @@ _MADE = re.compile(r"""\bt\('([a-z_]+\.[a-z_.]*)' ~|\bt\.under\('([a-z_.]+)'\)""
 _MADE_HERE = re.compile(r"""\btexts\(\s*f"([a-z_]+\.[a-z_.]*)\{""")
 """The same, in a module."""
 
+_SECTION = re.compile(r"""": "(console\.[a-z_]+)",""")
+"""Of which a module takes whatever it is asked for."""
+
 
 def made() -> tuple[str, ...]:
     """How names begin of which a part is made."""
     pages = [a or b for file in ROOM.rglob("*.html") for a, b in _MADE.findall(file.read_text())]
     modules = [one for file in ROOM.rglob("*.py") for one in _MADE_HERE.findall(file.read_text())]
-    return (*pages, *modules)
+    sections = [one for file in ROOM.rglob("*.py") for one in _SECTION.findall(file.read_text())]
+    return (*pages, *modules, *(f"{one}." for one in sections))
 
 
 def used() -> set[str]:

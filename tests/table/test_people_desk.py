@@ -19,7 +19,7 @@ from controller.table.people_answers import Denied, Signed, Taken
 from controller.table.people_file import PeopleFile
 from controller.table.people_forms import Person
 from controller.table.pins import Cost
-from controller.table.signing_in import ACT_LIFE, dealer
+from controller.table.signing_in import ACT_LIFE, LIVES, dealer
 from tests.table.at_desk import SCREEN_1, VOID, WRONG, Desk, at, change
 from tests.table.house import CHEAP, DEARER, PINS, house
 
@@ -107,6 +107,23 @@ def test_a_technician_signs_in_while_the_table_is_closed_only(desk: Desk) -> Non
 
     at(desk, work)
     assert desk.ledger.what() == ["refused", "refused", "signed in"]
+
+
+def test_whose_time_is_up_is_gone_though_nobody_asks_for_anything(desk: Desk) -> None:
+    async def work() -> None:
+        now = desk.time.now
+        await desk.desk.sign_in("S-1", PINS["S-1"], "eye", now, role="surveillance")
+        await desk.desk.sign_in("T-1", PINS["T-1"], "bench", now, role="technician")
+        desk.time.go(LIVES["technician"] - 1)
+        assert desk.desk.time_goes_on(desk.time.now) == ()
+        desk.time.go(1)
+        (gone,) = desk.desk.time_goes_on(desk.time.now)
+        assert gone.name == "Eve Pond"
+        desk.time.go(LIVES["surveillance"])
+        assert await desk.desk.news(desk.time.now) is None  # the file is the same
+        assert desk.desk.standing.sessions == ()
+
+    at(desk, work)
 
 
 # --- the record first -------------------------------------------------------------------------
@@ -292,7 +309,7 @@ def test_who_was_disabled_a_moment_ago_has_signed_for_nothing(desk: Desk, file: 
         await desk.void("D-18", second=True)
         former = desk.desk.standing
         assert await desk.desk.news(desk.time.now) is None
-        assert desk.desk.standing is former
+        assert desk.desk.standing == former
         for badge in ("F-2", "D-18", "D-17"):
             change(file, badge, disabled)
         assert await desk.desk.news(desk.time.now) is None

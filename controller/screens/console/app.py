@@ -21,13 +21,14 @@ from starlette.routing import BaseRoute, Route
 from controller.api.bodies import PATIENCE
 from controller.api.calls import Api
 from controller.api.errors import JSON, Problem
-from controller.api.signing import ROLES, signed_in
+from controller.api.signing import signed_in
 from controller.rules.problem import UsageProblem
 from controller.screens.common.doors import SECRET, Cookie, FromElsewhere, check_origin
 from controller.screens.common.forms import TooLarge, form_of, only
 from controller.screens.common.sessions import LIFE
 from controller.screens.common.texts import Texts
 from controller.screens.console.face import Draws
+from controller.screens.console.here import ROLES
 from controller.screens.console.pictures import Lately, Pictures
 from controller.screens.console.posting import Answered, Posting, Sent
 from controller.screens.console.sessions import Browser, Browsers

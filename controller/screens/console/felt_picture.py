@@ -35,9 +35,10 @@ _SEAT_WIDTH: Final = 126
 _SPLIT_HEIGHT: Final = 64
 _SPLIT_WIDTH: Final = 80
 _SIDE_LINE: Final = 19
+_LINE: Final = 20
 _LINE_WIDTH: Final = 112
 """What a line of words may take."""
-_LETTER: Final = {"total": 11.0, "bet": 9.0, "bet beside": 7.5}
+_LETTER: Final = {"total": 11.0, "bet": 9.0, "bet beside": 7.5, "total side": 8.5}
 """How wide a letter usually is; on a small screen they are larger."""
 _LARGER: Final = 1.25
 
@@ -96,7 +97,9 @@ def _seat(seat: FeltSeat, x: int, y: int) -> Iterator[str]:
     else:
         for hand in seat.hands:
             yield from _hand(hand, x, y, _USUAL, small=False)
-            below = y + _size(hand.cards, _USUAL, comes=hand.next)[1] + 62
+            below = (
+                y + _size(hand.cards, _USUAL, comes=hand.next)[1] + 22 + _LINE * len(_lines(hand))
+            )
     for row, (name, amount) in enumerate(seat.bets):
         yield _text(x, below + 18 * row, f"{name} {amount}", "bet beside")
 
@@ -110,14 +113,17 @@ def _hand(hand: FeltHand, x: int, y: int, scale: float, *, small: bool) -> Itera
             f'height="{height + 8}" rx="9"/>'
         )
     yield from _cards(hand.cards, x, y + 1, scale, comes=hand.next)
-    tags = " ".join(hand.tags)
-    if small:
-        lines = ((hand.total, "total side"), (tags, "total side"), (hand.wager, "bet side"))
-        for row, (words, kind) in enumerate(one for one in lines if one[0]):
-            yield _text(x + width // 2 + 10, y + 20 + row * _SIDE_LINE, words, kind)
-        return
-    yield _text(x, y + height + 22, " ".join(filter(None, (hand.total, tags))), "total")
-    yield _text(x, y + height + 42, hand.wager, "bet")
+    for row, (words, kind) in enumerate(_lines(hand)):
+        if small:
+            yield _text(x + width // 2 + 10, y + 20 + row * _SIDE_LINE, words, f"{kind} side")
+        else:
+            yield _text(x, y + height + 22 + row * _LINE, words, kind)
+
+
+def _lines(hand: FeltHand) -> list[tuple[str, str]]:
+    """What is said of a hand, each on a line of its own."""
+    said = ((hand.total, "total"), (" ".join(hand.tags), "total"), (hand.wager, "bet"))
+    return [one for one in said if one[0]]
 
 
 def _steps(names: tuple[str, ...], scale: float, *, comes: bool) -> tuple[float, int]:

@@ -5,7 +5,12 @@ Nothing else varies between screens, so that one picture serves all that watch.
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
+
+ROLES: Final = ("dealer", "technician")
+"""Those in which people sign in at a console."""
 
 
 class Here(Struct, frozen=True):
@@ -13,3 +18,9 @@ class Here(Struct, frozen=True):
     """The dealer is signed in at this very screen."""
     tests: bool = False
     """A technician is."""
+
+    @property
+    def signed(self) -> str:
+        """Which roles are signed in here."""
+        there = dict(zip(ROLES, (self.controls, self.tests), strict=True))
+        return " ".join(role for role in ROLES if there[role])

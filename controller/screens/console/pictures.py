@@ -47,6 +47,8 @@ class Told(Struct, frozen=True):
     html: str
     say: str
     controls: bool
+    signed: str
+    """Who is signed in at the screen, by role."""
 
 
 class Picture(NamedTuple):
@@ -80,7 +82,7 @@ class Pictures:
         found = self._made.get(here)
         if found is None:
             drawn = self._draw(seen.view, here)
-            told = Told(seen.view.seq, drawn.html, drawn.say, here.controls)
+            told = Told(seen.view.seq, drawn.html, drawn.say, here.controls, here.signed)
             found = self._made[here] = Picture(told, _event(told))
         return found
 

@@ -16,8 +16,8 @@ from controller.api.answers import Acted, AdoptDevice, Authorise, SignIn, Tested
 from controller.api.bodies import read_as, read_object
 from controller.api.calls import Api
 from controller.api.errors import Problem
-from controller.api.floor_acts import ADOPT, AGAIN, BESIDE, floor_act, kind_of_sent
-from controller.api.testing import TEST
+from controller.api.floor_acts import ADOPT, AGAIN, BESIDE, floor_act, kind_of_sent, only
+from controller.api.testing import NOTHING_FOUND, TEST
 from controller.screens.common.sessions import Looks
 from controller.screens.common.texts import Texts
 from controller.screens.console.pictures import Lately, Was, same_asked, same_case, still_asked
@@ -169,9 +169,9 @@ class Posting:
             await acting.adopt(api.served, browser.screen, serial, read_as(skip, AdoptDevice))
             return Answered(True, self._texts("doors.adopted", serial=serial))
         if act.get("type") == TEST:
-            return self._tested(
-                await testing.self_test(api.served, browser.screen, str(act.get("serial", "")))
-            )
+            only(act, ("serial",))
+            serial = str(act.get("serial", ""))
+            return self._tested(await testing.self_test(api.served, browser.screen, serial))
         if act.get("type") == AGAIN:
             again = acting.shuffle_again(api.served, api.looking, browser.screen, floor=floor)
             return self._of(await again)
@@ -179,10 +179,14 @@ class Posting:
         return self._of(await done)
 
     def _tested(self, tested: Tested) -> Answered:
-        """What the device says of itself; a technician knows its numbers."""
-        found = f"{tested.found} {tested.arg}" if tested.arg else tested.found
-        said = self._texts("doors.tested", serial=tested.serial, found=found)
-        return Answered(True, said, stays=True)
+        """A technician knows the device's numbers."""
+        texts, serial = self._texts, tested.serial
+        if tested.found == NOTHING_FOUND:
+            return Answered(True, texts("doors.tested_right", serial=serial), stays=True)
+        found = texts(f"console.found.{tested.found}")
+        if tested.arg:
+            found = f"{found} {tested.arg}"
+        return Answered(True, texts("doors.tested_wrong", serial=serial, found=found), stays=True)
 
     def _of(self, done: Acted) -> Answered:
         """What the procedure refuses is recorded, and no mistake of the page's."""

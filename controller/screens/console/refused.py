@@ -13,16 +13,16 @@ from controller.api.answers import Answer
 from controller.screens.common.texts import Texts
 from controller.screens.console.tongue import either
 
-_TERMS: Final = {
-    "bet": "console.bet",
-    "offered": "console.bet",
+TERMS: Final = {
+    "bet": "console.bet_name",
+    "offered": "console.bet_name",
     "legal": "console.choice",
     "role": "console.role",
     "allowed": "console.role",
 }
 """Where the words stand of what a field names. The other fields are numbers and amounts."""
-_NONE: Final = {"no decision": "console.term.no_decision", "nothing": "console.term.nothing"}
-_BETWEEN: Final = re.compile(", | or ")
+NONE: Final = {"no decision": "console.term.no_decision", "nothing": "console.term.nothing"}
+BETWEEN: Final = re.compile(", | or ")
 
 
 def refused(answer: Answer, texts: Texts) -> str:
@@ -37,8 +37,8 @@ def refusal_of(code: str) -> str:
 
 
 def _said(field: str, value: str, texts: Texts) -> str:
-    if value in _NONE:
-        return texts(_NONE[value])
-    if field not in _TERMS:
+    if value in NONE:
+        return texts(NONE[value])
+    if field not in TERMS:
         return value
-    return either(texts, [texts(f"{_TERMS[field]}.{one}") for one in _BETWEEN.split(value)])
+    return either(texts, [texts(f"{TERMS[field]}.{one}") for one in BETWEEN.split(value)])

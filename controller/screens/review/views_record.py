@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.responses import Response
@@ -80,7 +81,7 @@ def records(visit: Visit[House]) -> Response:
         if not first <= since <= last:
             raise UsageProblem("from", f"there is no record {since}", f"{first} to {last}")
     except UsageProblem as problem:
-        return _again(visit, "records", problem)
+        return _again(visit, "records", problem, _typed(visit))
     with looking(visit, "records", f"{since} to {min(last, since + ROWS - 1)}") as db:
         lying = facts.lying(db, since, last, ROWS)
         span = lying[0].place.seq, lying[-1].place.seq
@@ -130,9 +131,10 @@ def pace(visit: Visit[House]) -> Response:
         since = time_of("from", query["from"]) if "from" in query else day[0]
         until = time_of("to", query["to"], end=True) if "to" in query else max(since, day[1])
         if until < since:
-            raise UsageProblem("to", "is before from", "a time after it")
+            raise UsageProblem("to", f"is before {when(since)[:19]}", "a time after it")
     except UsageProblem as problem:
-        return _again(visit, "report", problem)
+        typed = {"since": stamp(day[0])[:19], "until": "", **_typed(visit)}
+        return _again(visit, "report", problem, typed)
     with looking(visit, "report", f"{when(since)} to {when(until)}") as db:
         made = report(db, since, until, house.games(db), lambda utc: when(utc)[:16])
     t = house.pages.texts
@@ -155,9 +157,15 @@ def pace(visit: Visit[House]) -> Response:
     )
 
 
-def _again(visit: Visit[House], name: str, wrong: UsageProblem) -> Response:
+def _typed(visit: Visit[House]) -> dict[str, str]:
+    fields = (("since", "from"), ("until", "to"))
+    return {name: visit.query[field] for name, field in fields if field in visit.query}
+
+
+def _again(
+    visit: Visit[House], name: str, wrong: UsageProblem, typed: Mapping[str, str]
+) -> Response:
     """The form alone, with what was typed: nothing of the record is looked at."""
-    typed = {"since": visit.query.get("from", ""), "until": visit.query.get("to", "")}
     page = f"review/{name}.html"
     return visit.house.page(visit, page, status=400, wrong=wrong, **typed)
 

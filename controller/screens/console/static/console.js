@@ -45,7 +45,12 @@ const tell = (what, more, todo) => {
   document.body.classList.add("old");
 };
 
-const shown = ({ seq, html, say }) => {
+const shown = ({ seq, html, say, signed }) => {
+  // Who is signed in here stands outside of what is morphed. Nothing is lost: no dialog is open.
+  if (signed !== document.body.dataset.signed && document.querySelector("dialog[open]") === null) {
+    location.reload();
+    return;
+  }
   away = false;
   banner.hidden = true;
   document.body.classList.remove("old");
@@ -161,13 +166,12 @@ document.addEventListener("keydown", (event) => {
 
 byId("sign-form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const [badge, pin, relieve, technician] =
-    ["sign-badge", "sign-pin", "sign-relieve", "sign-technician"].map(byId);
+  const [badge, pin] = ["sign-badge", "sign-pin"].map(byId);
   const fields = {
     badge: badge.value,
     pin: pin.value,
-    relieve: relieve.checked ? "yes" : "no",
-    role: technician.checked ? "technician" : "dealer",
+    relieve: byId("sign-relieve").checked ? "yes" : "no",
+    role: byId("sign-technician").checked ? "technician" : "dealer",
   };
   pin.value = "";
   const answer = await send("/sign-in", fields);
@@ -179,7 +183,7 @@ byId("sign-form").addEventListener("submit", async (event) => {
   byId("sign-wrong").textContent = [answer.what, answer.more].filter(Boolean).join(" - ");
   pin.focus();
 });
-byId("sign").addEventListener("close", () => { byId("sign-pin").value = ""; });
+byId("sign").addEventListener("close", () => byId("sign-form").reset());
 
 byId("sign-out")?.addEventListener("click", async () => {
   const answer = await send("/sign-out", {});
