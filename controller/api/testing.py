@@ -22,6 +22,7 @@ from firmware_protocol.link_calls import LinkBusy
 TEST: Final = "SelfTest"
 """What a page calls it."""
 TESTED: Final = "self test"
+MEANWHILE: Final = "the table was opened meanwhile"
 NO_ANSWER: Final = "not answered"
 NOTHING_FOUND: Final = FaultCode.NONE.name.lower()
 _NOT_TESTED: Final[Mapping[type[Exception], str]] = MappingProxyType(
@@ -63,5 +64,10 @@ async def self_test(served: Serving, screen: Screen, serial: str) -> Tested:
         await told(NO_ANSWER, str(problem))
         raise Problem(409, _NOT_TESTED[type(problem)], str(problem)) from None
     found = reply.code.name.lower()
-    await told(found, str(reply.arg or ""))
+    await told(found, "; ".join(filter(None, (str(reply.arg or ""), _meanwhile(served)))))
     return Tested(device.fitted.device, serial, technician.name, found, reply.arg)
+
+
+def _meanwhile(served: Serving) -> str:
+    """What the table has done while the device took its time."""
+    return "" if served.table.shut else MEANWHILE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from controller.procedure.states import Step
 from drivers.states import State
 from hil.api_client import NotAllowed, NotNow, Screen, Unknown
 from hil.device.hands import Defect, Plug
-from tests.api.at_api import AtApi, at_api, run
+from tests.api.at_api import FIRST, SECOND, AtApi, at_api, run
 from tests.api.deeds import nothing_recorded
 from tests.drivers.simulated import until
 from tests.table.house import PINS
@@ -74,5 +75,20 @@ def test_nobody_else_tests_a_device_and_nobody_at_an_open_table(tmp_path: Path) 
             await at.to_step(dealer, Step.WAGERING)
             with nothing_recorded(at, "person"), pytest.raises(NotNow, match="table_open"):
                 await screen.self_test("SH-1")
+
+    run(main())
+
+
+def test_a_table_that_opens_meanwhile_is_told_of(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            screen, floor = await technician(at), await at.client.open("floor")
+            testing = asyncio.create_task(screen.self_test("SH-1"))
+            await asyncio.sleep(0.1)
+            await floor.floor("TableOpened", FIRST, SECOND, bank=100_000)
+            assert not testing.done()
+            assert (await testing).found == "none"
+            ((_, said),) = recorded(at)
+            assert said["detail"] == "the table was opened meanwhile"
 
     run(main())
