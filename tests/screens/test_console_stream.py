@@ -56,14 +56,15 @@ def test_what_is_sent(tmp_path: Path) -> None:
                 assert stream.headers["content-type"] == "text/event-stream; charset=utf-8"
                 assert stream.headers["cache-control"] == "no-store"
                 first = stream.events[0]
-                assert set(first) == {"seq", "html", "say", "controls"}
-                assert first["controls"] is True
+                assert set(first) == {"seq", "html", "say", "controls", "signed"}
+                assert (first["controls"], first["signed"]) == (True, "dealer")
                 assert first["seq"] == pages.at.table.shown.seq
                 assert first["say"]
                 count = len(stream.events)
                 assert (await tab.post("/sign-out")).json()["done"]
                 await came(stream, count + 1)
-                assert stream.events[-1]["controls"] is False
+                last = stream.events[-1]
+                assert (last["controls"], last["signed"]) == (False, "")
 
     run(main())
 
