@@ -82,8 +82,8 @@ def test_an_index_that_has_nothing_yet_is_not_shown_as_an_empty_record(tmp_path:
     async def main() -> None:
         async with at_api(tmp_path) as at:
             of = Running(at.table)
-            with pytest.raises(IndexPlace, match="the index follows by itself"):
-                goes(of)
+            with pytest.raises(IndexBusy, match=r"nothing can be looked up yet.*look again"):
+                goes(of)  # there is no file yet
             made(at.table, 0)
             with pytest.raises(IndexBusy, match=r"nothing can be looked up yet.*look again"):
                 goes(of)
@@ -201,6 +201,30 @@ def test_what_stands_in_the_way_of_making_it_is_said(
             assert 0 < last < at.table.table.seq
             assert short(of) == Short(last, "no room")
             of._more()
+            assert short(of) is None
+
+    run(main())
+
+
+def test_one_that_is_spoilt_is_not_shown_while_it_cannot_be_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            of = followed(at.table)
+            _not_to_be_gone_on_with(made(at.table))
+            await more(at.table)
+            with pytest.raises(IndexBusy, match="is being made"):
+                goes(of)
+            with monkeypatch.context() as patched:
+                patched.setattr(Index, "anew", _no_room)
+                for _ in range(2):
+                    with pytest.raises(IndexPlace):
+                        of._more()
+                    with pytest.raises(IndexPlace, match=r"cannot be made: no room.*by itself"):
+                        goes(of)
+            of._more()
+            assert goes(of) == at.table.table.seq
             assert short(of) is None
 
     run(main())

@@ -105,14 +105,23 @@ class Running(Beside):
             if self._followed:  # still
                 return short
         self._begun.wait(PATIENCE)
-        last = 0
-        if not self._spoilt:
+        why, last = self._why, self._last()
+        if last:
+            return Short(last, why) if last < self._made_to else None
+        if why:
+            raise IndexPlace(self.record / NAME, f"the index cannot be made: {why}", _MEND)
+        what = "the index is being made: nothing can be looked up yet"
+        raise IndexBusy(self.record / NAME, what, "look again in a moment")
+
+    def _last(self) -> int:
+        """The last record that can be looked up; 0 where there is none."""
+        if self._spoilt:
+            return 0
+        try:
             with closing(to_read(self.record)) as db:
-                last = last_seq(db)
-        if not last:
-            what = "the index is being made: nothing can be looked up yet"
-            raise IndexBusy(self.record / NAME, what, "look again in a moment")
-        return Short(last, self._why) if last < self._made_to else None
+                return last_seq(db)
+        except IndexProblem:  # not even begun; why not is known, or will be
+            return 0
 
     # --- as it follows --------------------------------------------------------------------
 
@@ -134,7 +143,7 @@ class Running(Beside):
     def _fell_back(self, *, spoilt: bool) -> None:
         """It is no longer what was followed: it is made in the background, not while one waits."""
         self._made_to = self._table.table.seq
-        self._spoilt = spoilt
+        self._spoilt, self._why = spoilt, ""
         self._followed = False
         self._begun.clear()
 
@@ -166,14 +175,13 @@ class Running(Beside):
             with self._opened() as index:
                 self._take(index, BREATH)
         except RecordProblem as problem:
-            self._spoilt = isinstance(problem, IndexProblem) and problem.remake
+            self._spoilt |= isinstance(problem, IndexProblem) and problem.remake
             self._why = problem.what
             self._made_to = self._table.table.seq
             raise
         finally:
             self._begun.set()
         if not self._ends.is_set():
-            self._why = ""
             self._followed = True
 
     def _opened(self) -> Index:
@@ -189,6 +197,7 @@ class Running(Beside):
         more = True
         while more and not self._ends.is_set():
             more = index.step(self._table.table.seq, ROOM).more
+            self._why = ""
             self._begun.set()
             self._ends.wait(breath)
 

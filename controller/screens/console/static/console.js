@@ -15,9 +15,11 @@ let newest = -1;
 let said = "";
 let away = false;
 let waiting = 0;
+let others = false; // signed in here than the page's head says
 // Milliseconds for which a new instruction takes no press: a finger that bounces, or presses twice,
 // means the one before.
 const BOUNCE = 300;
+const LOOK = 500; // milliseconds
 
 // --- what is shown ----------------------------------------------------------------------------
 
@@ -45,12 +47,16 @@ const tell = (what, more, todo) => {
   document.body.classList.add("old");
 };
 
+// Who is signed in here stands outside of what is morphed: the page is loaded again, once nobody is
+// at anything and nothing is being said.
+const loadAnew = () => {
+  const busy = document.documentElement.matches(".sending") || !byId("refused").hidden;
+  if (others && !busy && document.querySelector("dialog[open]") === null) location.reload();
+};
+setInterval(loadAnew, LOOK);
+
 const shown = ({ seq, html, say, signed }) => {
-  // Who is signed in here stands outside of what is morphed. Nothing is lost: no dialog is open.
-  if (signed !== document.body.dataset.signed && document.querySelector("dialog[open]") === null) {
-    location.reload();
-    return;
-  }
+  others = signed !== document.body.dataset.signed;
   away = false;
   banner.hidden = true;
   document.body.classList.remove("old");
