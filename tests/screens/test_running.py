@@ -33,8 +33,7 @@ _UPTO = re.compile(r"goes up to record ([\d,]+)")
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits, and nothing is new enough."""
     monkeypatch.setattr(running, "PATIENCE", 0.0)
-    for module in (running, source):
-        monkeypatch.setattr(module, "EVERY", -1.0)
+    monkeypatch.setattr(source, "EVERY", -1.0)
 
 
 def made(table: RunningTable, room: int = running.ROOM) -> Path:

@@ -21,7 +21,7 @@ from controller.procedure.states import Step
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import is_blackjack
 from controller.rules.rulings import Irregularity
-from controller.screens.review import running, source
+from controller.screens.review import source
 from controller.screens.review.app import FLOWS, PAGES
 from controller.screens.review.filters import FIELDS, HAPPENINGS
 from hil.table.robot import Robot, wire_name
@@ -145,8 +145,8 @@ async def _play(
         screen = ApiScreen(pages.at, dealer)
         robot = Robot(pages.at.room, screen, Whims(Random(seed)), cards=lambda: names)
         with threads_stand(), pytest.MonkeyPatch.context() as patched:
-            for module in (running, source):  # by the clock on the wall it follows now and then
-                patched.setattr(module, "EVERY", -1.0)
+            # By the clock on the wall it follows now and then.
+            patched.setattr(source, "EVERY", -1.0)
             looking = Looking(pages, await comes_in(pages), Random(seed + 1), two)
             while pages.at.state.step not in (Step.REVEAL, Step.CLEARING):
                 await robot.step()

@@ -99,9 +99,10 @@ class Doors(Generic[H]):
     def route(self, page: Page[H]) -> Route:
         async def endpoint(request: Request) -> Response:
             session = self.session(request)
-            notices: list[str] = []
+            notices: Sequence[str] = ()
             try:
-                visit = await self._visit(request, session, page, notices)
+                visit = await self._visit(request, session, page)
+                notices = visit.notices
                 return await run_in_threadpool(page.view, visit)
             except TOLD as problem:
                 return self._told(problem, session, notices)
@@ -112,15 +113,15 @@ class Doors(Generic[H]):
         async def endpoint(request: Request) -> Response:
             session = self.session(request)
             try:
-                visit = await self._visit(request, session, flow, [])
+                visit = await self._visit(request, session, flow)
                 return await flow.stream(visit, request)
             except TOLD as problem:
-                return self._told(problem, session, ())
+                return self._told(problem, session)
 
         return Route(flow.path, endpoint, methods=["GET"])
 
     def _told(
-        self, problem: Exception, session: Session | None, notices: Sequence[str]
+        self, problem: Exception, session: Session | None, notices: Sequence[str] = ()
     ) -> Response:
         if isinstance(problem, NobodyKnown) and self._way_in is not None:
             return see_other(self._way_in)
@@ -130,11 +131,7 @@ class Doors(Generic[H]):
         return self._sessions.find(request.cookies.get(self._cookie.name))
 
     async def _visit(
-        self,
-        request: Request,
-        session: Session | None,
-        page: Page[H] | Flow[H],
-        notices: list[str],
+        self, request: Request, session: Session | None, page: Page[H] | Flow[H]
     ) -> Visit[H]:
         if session is None:
             raise NobodyKnown
@@ -143,14 +140,14 @@ class Doors(Generic[H]):
         query = fields_of(request.url.query)
         if request.method != "POST":
             only(query, page.fields)
-            return Visit(self._house, session, request.path_params, query, notices=notices)
+            return Visit(self._house, session, request.path_params, query)
         only(query, ())
         check_origin(request)
         form = await form_of(request)
         if not is_secret_of(session, form.pop(SECRET, "")):
             raise FromElsewhere
         only(form, page.fields)
-        return Visit(self._house, session, request.path_params, {}, form, notices)
+        return Visit(self._house, session, request.path_params, {}, form)
 
 
 class Turned(Exception):
@@ -222,8 +219,9 @@ def message(
     session: Session | None = None,
     notices: Sequence[str] = (),
 ) -> Response:
-    said = {"code": status, "what": what, "todo": todo, "notices": notices}
-    return pages.page(MESSAGE, session, status=status, **said)
+    return pages.page(
+        MESSAGE, session, status=status, code=status, what=what, todo=todo, notices=notices
+    )
 
 
 def check_origin(request: Request) -> None:

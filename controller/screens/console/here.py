@@ -22,5 +22,5 @@ class Here(Struct, frozen=True):
     @property
     def signed(self) -> str:
         """Which roles are signed in here."""
-        there = dict(zip(ROLES, (self.controls, self.tests), strict=True))
-        return " ".join(role for role in ROLES if there[role])
+        there = zip(ROLES, (self.controls, self.tests), strict=True)
+        return " ".join(role for role, here in there if here)

@@ -97,8 +97,9 @@ class House:
         self, visit: Visit[House], template: str, *, status: int = 200, **values: Any
     ) -> Response:
         """With what whoever looks has to know of it."""
-        told = {"notices": visit.notices, **values}
-        return self.pages.page(template, visit.session, status=status, **told)
+        return self.pages.page(
+            template, visit.session, status=status, notices=visit.notices, **values
+        )
 
     def to(self, path: str) -> Response:
         """After a form, or for a short address: the page to look at."""

@@ -8,7 +8,6 @@ made anew, and until that is done nobody is shown it.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -26,7 +25,7 @@ from controller.audit.problems import IndexBusy, IndexPlace, IndexProblem, Recor
 from controller.audit.proving import untold
 from controller.screens.review.facts import last_seq
 from controller.screens.review.loop import Loop
-from controller.screens.review.source import EVERY, Asked, Beside, Short
+from controller.screens.review.source import Asked, Beside, Short
 from controller.table.person_entries import Looked, entry_for
 from controller.table.running import RunningTable
 
@@ -167,9 +166,7 @@ class Running(Beside):
 
     def _more(self) -> None:
         if self._followed:
-            with self._lock:
-                if time.monotonic() - self._caught_up > EVERY:
-                    self._catch_up()
+            super()._fresh()
             return
         try:
             with self._opened() as index:
