@@ -68,9 +68,9 @@ fresh: setup ## check that what is generated is that of the code that runs
 	$(BIN)/python -m hil.front.control_page --check
 
 screenshots: setup ## draw the README's pictures anew, and every state of the pages into artifacts/
-	$(BIN)/python -m tests.screens.browser.pictures
+	$(BIN)/python -m tests.support.screens.browser.pictures
 	HOLECARD_ARTIFACTS=artifacts $(BIN)/python -m pytest -q -n 2 --timeout 0 \
-	    tests/campaigns/test_states_full.py
+	    tests/long/campaigns/test_states_full.py
 
 BENCH_ARGS ?=
 bench: setup ## measure the speed; at its whole length with BENCH_ARGS=--full (hours)
@@ -78,7 +78,7 @@ bench: setup ## measure the speed; at its whole length with BENCH_ARGS=--full (h
 
 # By its own name, for `make test` leaves it out; without a time limit per test.
 certify: setup ## check the published figures (long)
-	$(BIN)/python -m pytest -q -s --timeout 0 tests/certify $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -s --timeout 0 tests/long/certify $(PYTEST_ARGS)
 
 # Both engines over all the rows, whole rounds at a table that dies at every record, every script
 # dealt by the daemon, every irregularity at the dealer's page. Half of the time goes into waiting for
@@ -87,27 +87,27 @@ CAMPAIGN_SHARE ?= 1
 campaign: setup ## play engines and tables against each other at length (long)
 	HOLECARD_CAMPAIGN_SHARE=$(CAMPAIGN_SHARE) \
 	    $(BIN)/python -m pytest -q -n 4 --dist worksteal --timeout 0 \
-	    tests/campaigns/test_differential_full.py tests/campaigns/test_table_rounds_full.py \
-	    tests/campaigns/test_scripts_over_wire.py tests/campaigns/test_pages_full.py \
+	    tests/long/campaigns/test_differential_full.py tests/long/campaigns/test_table_rounds_full.py \
+	    tests/long/campaigns/test_scripts_over_wire.py tests/long/campaigns/test_pages_full.py \
 	    $(PYTEST_ARGS)
 
 # Each run waits for most of its time, so all six go side by side.
 conform: setup ## try every item on each simulated device, at serial ports and on USB (long)
 	$(BIN)/python -m pytest -q -n 6 --dist load --maxschedchunk 1 --timeout 0 \
-	    tests/campaigns/test_conform_ports.py $(PYTEST_ARGS)
+	    tests/long/campaigns/test_conform_ports.py $(PYTEST_ARGS)
 
 FUZZ_STEPS ?= 1000000
 fuzz-link: setup ## a million steps of link, faulty line and device against chance (long)
-	$(BIN)/python -m tests.fuzz.link --steps $(FUZZ_STEPS) --jobs 2
+	$(BIN)/python -m tests.long.fuzz.link --steps $(FUZZ_STEPS) --jobs 2
 
 FUZZ_SECONDS ?= 60
 fuzz: setup ## guided fuzzing of all that decodes, FUZZ_SECONDS for each target (long)
-	$(BIN)/python -m tests.fuzz.decoders --seconds $(FUZZ_SECONDS)
+	$(BIN)/python -m tests.long.fuzz.decoders --seconds $(FUZZ_SECONDS)
 
 TORTURE_SHARE ?= 1
 TORTURE_ARGS ?=
 torture: setup ## losses of power, kills and failing system calls against record and table (long)
-	$(BIN)/python -m tests.torture --share $(TORTURE_SHARE) $(TORTURE_ARGS)
+	$(BIN)/python -m tests.long.torture --share $(TORTURE_SHARE) $(TORTURE_ARGS)
 
 # Built from a clean slate: setuptools would pack what an older build left behind.
 wheel: setup ## build the wheel into dist/

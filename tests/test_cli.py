@@ -12,6 +12,7 @@ import pytest
 
 from controller import cli
 from controller.rules.problem import UsageProblem
+from tests.support.paths import ROOT
 
 Install = Callable[..., None]
 
@@ -220,7 +221,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, arguments: str) -> 
         "cli.COMMANDS = (cli.Command('hello', 'hello_command:register', ''),)\n"
         f"sys.exit(cli.main([{arguments}]))\n"
     )
-    path = [str(Path(__file__).parent.parent), str(tmp_path)]
+    path = [str(ROOT), str(tmp_path)]
     # Buffered, as at a shell: what is left in the buffer must not complain at the end either.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": ""}
     reading, writing = os.pipe()

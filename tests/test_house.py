@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import held, leaked, require
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 ROOMS = ("configs", "controller", "drivers", "firmware_protocol", "hil", "tests")
 MAX_LINES = 400
 # One file on purpose: whoever is handed a record is handed the whole verifier with it, and reads

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.support.paths import ROOT
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 _ALL_BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 _SESSIONS = [block for block in _ALL_BLOCKS if " run/" in block]

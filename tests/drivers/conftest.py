@@ -8,14 +8,14 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from drivers import usb_finding
-from tests.drivers.fake_usb import FakeDevice, plugged
+from tests.support.drivers.fake_usb import FakeDevice, plugged
 
 
 @pytest.fixture
 def announced(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [
-        EntryPoint("fake", "tests.drivers.fake_usb:backend", usb_finding.GROUP),
-        EntryPoint("broken", "tests.drivers.fake_usb:no_such", usb_finding.GROUP),
+        EntryPoint("fake", "tests.support.drivers.fake_usb:backend", usb_finding.GROUP),
+        EntryPoint("broken", "tests.support.drivers.fake_usb:no_such", usb_finding.GROUP),
     ]
     monkeypatch.setattr(usb_finding, "entry_points", lambda group: points)
 

@@ -1,1 +1,0 @@
-"""The record: what is written, read back, signed, sealed and verified."""

@@ -1,1 +1,0 @@
-"""Game sheets, tables and jurisdictions."""

@@ -1,0 +1,134 @@
+"""What everybody is shown: the same for each reader, made once for each change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from controller.api.looking import named
+from controller.api.view import Named, PromptShown, Stands, View, dealer_of, view_of
+from controller.audit.problems import NotNow
+from controller.procedure.effects import Effect, Prompt, Tell
+from controller.procedure.states import State, Step
+from controller.procedure.terms import Currency
+from controller.procedure.words import say
+from controller.rules.hands import Hand
+from controller.table.shown import Shown
+from controller.table.signing_in import START, Session
+from hil.device.hands import Plug
+from tests.support.api.at_api import asked, at_api, run
+from tests.support.drivers.simulated import until
+from tests.support.table.simulated.simulated_table import NOON
+
+BJ = Named("bj-1", "classic", "Blackjack")
+PAY = Prompt(Tell.PAY, seat=2, hand=0, place="main", why="dealer_busts", stake=1000, amount=1000)
+
+
+def stands(shown: Shown) -> Stands:
+    return Stands(shown, None, (), "", False, 7, "synced")
+
+
+def test_a_prompt_says_what_the_dealer_reads() -> None:
+    one = Hand(2, 1000, 1000)
+    for hands, several in (((one,), False), ((one, replace(one, number=1)), True)):
+        state = State(step=Step.PAYING, round=3, hands=hands)
+        view = view_of(BJ, stands(Shown(5, state, (PAY,))), NOON)
+        assert view.prompt is not None
+        assert view.prompt.words == say(PAY, Currency(), several=several)
+        assert ("hand 1" in view.prompt.words) is several
+        assert asdict(view.prompt) == asdict(PAY) | {"words": view.prompt.words}
+
+
+def test_amounts_are_in_the_currency_of_the_table() -> None:
+    euros = replace(BJ, money=Currency("EUR", 0))
+    view = view_of(euros, stands(Shown(5, State(step=Step.PAYING), (PAY,))), NOON)
+    assert view.prompt is not None
+    assert "EUR 1,000" in view.prompt.words
+    assert (view.currency.symbol, view.currency.minor_digits) == ("EUR", 0)
+
+
+def test_a_table_that_shows_no_prompt() -> None:
+    view = view_of(BJ, stands(Shown(5, State(), (), stopped="no room")), NOON)
+    assert (view.prompt, view.stopped, view.seq, view.record.seq) == (None, "no room", 5, 7)
+    assert (view.clock.utc, view.clock.quality) == (NOON, "synced")
+
+
+def test_nobody_is_shown_how_often_a_card_was_seen() -> None:
+    """That is a count of the shoe."""
+    few = State(step=Step.DEALING, seen=0)
+    many = replace(few, seen=2**200 - 1)
+    bodies = [msgspec.json.encode(view_of(BJ, stands(Shown(5, s, ())), 0)) for s in (few, many)]
+    assert bodies[0] == bodies[1]
+    assert b"seen" not in bodies[0]
+
+
+def test_who_deals() -> None:
+    assert dealer_of(START) is None
+    ann = Session("dealer", "Ann Lee", "D-17", "dealer", 0)
+    dee = Session("surveillance", "Dee Faro", "S-1", "pit", 0)
+    assert dealer_of(replace(START, sessions=(dee,))) is None
+    shown = dealer_of(replace(START, sessions=(dee, ann)))
+    assert shown is not None
+    assert (shown.badge, shown.name, shown.screen) == ("D-17", "Ann Lee", "dealer")
+
+
+def test_a_view_is_read_back_as_it_was(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            screen = await at.dealing()
+            await at.to_step(screen, Step.DEALING)
+            seen = at.api.looking.now()
+            assert msgspec.json.decode(seen.body, type=View) == seen.view
+            assert await screen.table() == seen.view
+            assert seen.view.state.step is at.state.step
+            devices = [(one.device, one.state) for one in seen.view.devices]
+            assert devices == [("shoe", "ready"), ("shuffler", "ready"), ("station", "ready")]
+
+    run(main())
+
+
+def test_it_is_made_once_for_each_change(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            screens = [await at.client.open(f"watcher-{number}") for number in range(3)]
+            first = at.api.looking.now()
+            bodies = []
+            for screen in screens:
+                headers = {"Authorization": f"Bearer {screen._token}"}
+                response = await asked(at, "GET", "/api/v1/table", headers=headers)
+                bodies.append(response.content)
+            assert bodies == [first.body] * 3
+            assert at.api.looking.now() is first
+            await at.dealing()
+            assert at.api.looking.now() is not first
+
+    run(main())
+
+
+def test_a_device_that_goes_is_seen_though_nothing_is_recorded(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            at.room.book.refusing = NotNow("record", "no room on the disk", "make room")
+            assert at.room.station is not None
+            at.room.station.hand(Plug(connected=False))
+            await until(lambda: at.api.looking.now().view.devices[2].state != "ready", 30)
+
+    run(main())
+
+
+def test_the_title_of_a_table_that_has_no_file(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path, adopted=False) as at:
+            found = named(at.table.parts)
+            game = at.table.parts.game
+            assert (found.table, found.game, found.title) == ("bj-1", game.name, game.title)
+
+    run(main())
+
+
+def test_the_instruction_is_shown_whole_and_is_no_effect() -> None:
+    assert PromptShown.__struct_fields__ == (*Prompt.__struct_fields__, "words")
+    assert PromptShown.__annotations__ == {**Prompt.__annotations__, "words": "str"}
+    assert not issubclass(PromptShown, Effect)

@@ -1,0 +1,179 @@
+"""Bodies of requests: whatever comes, it is one object that every reader takes for the same, or it
+is turned away in words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from controller.api.answers import OpenScreen
+from controller.api.bodies import DEEPEST, MOST, PATIENCE, read_as, read_object
+from controller.api.errors import Problem
+from tests.support.api.at_api import AtApi, asked, at_api, run
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | texts
+values = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3)
+)
+objects = st.dictionaries(texts, values, max_size=4)
+
+
+def depth(value: Any) -> int:
+    match value:
+        case dict():
+            return 1 + max(map(depth, value.values()), default=0)
+        case list():
+            return 1 + max(map(depth, value), default=0)
+        case _:
+            return 0
+
+
+@given(objects)
+def test_objects_are_read_as_they_were_written(value: dict[str, Any]) -> None:
+    for ascii_only in (True, False):
+        data = json.dumps(value, ensure_ascii=ascii_only).encode()
+        if depth(value) <= DEEPEST:
+            assert read_object(data) == value
+        else:
+            with pytest.raises(Problem):
+                read_object(data)
+
+
+@given(st.binary(max_size=200))
+@example(b"")
+@example(b"\xff\xfe")
+@example(b'{"a":"\\ud800"}')
+@example(b'{"a":"\xed\xa0\x80"}')
+@example(b'{"a":NaN}')
+@example(b'{"a":' + b"9" * 5000 + b"}")
+@example(b'{"a":1}{"b":2}')
+@example(b'\xef\xbb\xbf{"a":1}')
+@example(b'"' + b"[" * 100)
+def test_any_bytes_are_read_or_turned_away(data: bytes) -> None:
+    found = tried(data)
+    if isinstance(found, Problem):
+        assert found.status == 400
+        assert found.body.what.isprintable()
+    else:
+        assert isinstance(found, dict)
+        assert json.loads(data) == found
+
+
+def tried(data: bytes) -> dict[str, Any] | Problem:
+    try:
+        return read_object(data)
+    except Problem as problem:
+        return problem
+
+
+@given(objects.filter(bool), st.data())
+def test_what_is_said_twice_is_turned_away(value: dict[str, Any], data: st.DataObject) -> None:
+    """A reader that takes the last one would see what one that takes the first does not."""
+    name = data.draw(st.sampled_from(sorted(value)))
+    written = json.dumps(value)[:-1] + f", {json.dumps(name)}: 0}}"
+    deep = f'{{"x": [{written}]}}' if depth(value) < DEEPEST - 2 else written
+    for text in (written, deep):
+        with pytest.raises(Problem, match="no_json"):
+            read_object(text.encode())
+
+
+@pytest.mark.parametrize("pair", ["[]", "{}"])
+def test_deep_nesting_costs_nothing(pair: str) -> None:
+    """As much of it as fits, which is far beyond what a reader can go into."""
+    opening = pair[0] if pair == "[]" else '{"a":'
+    deep = (opening * (MOST // len(opening))).encode()
+    with pytest.raises(Problem) as caught:
+        read_object(deep)
+    assert f"nested deeper than {DEEPEST}" in caught.value.body.what
+    inside = json.dumps({"text": opening * 100 + '\\"' + opening}).encode()
+    assert read_object(inside)
+
+
+def test_fields_that_are_not_there() -> None:
+    with pytest.raises(Problem) as caught:
+        read_as({"name": "dealer", "colour": "red"}, OpenScreen)
+    body = caught.value.body
+    assert (body.code, body.what, body.allowed) == (
+        "unknown_field",
+        "there is no field 'colour'",
+        "name",
+    )
+
+
+# --- through the API --------------------------------------------------------------------------
+
+SCREEN = b'{"name": "dealer"}'
+
+
+async def sent(at: AtApi, content: Any, **headers: str) -> tuple[int, str]:
+    made = {"content-type": "application/json"} | {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
+    response = await asked(at, "POST", "/api/v1/screens", content=content, headers=made)
+    body = response.json()
+    return response.status_code, body["error"]["code"] if "error" in body else ""
+
+
+def test_what_is_taken_for_json(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path, adopted=False) as at:
+            for kind in (
+                "application/json",
+                "Application/JSON; charset=utf-8",
+                'application/json;charset="UTF-8"',
+            ):
+                assert (await sent(at, SCREEN, content_type=kind))[0] == 201, kind
+            for kind in (
+                "",
+                "text/plain",
+                "application/x-www-form-urlencoded",
+                "application/json; charset=utf-16",
+                "application/json-seq",
+            ):
+                assert await sent(at, SCREEN, content_type=kind) == (415, "no_json"), kind
+            assert await sent(at, SCREEN, content_encoding="gzip") == (415, "no_json")
+            assert await sent(at, b"[1]") == (400, "no_json")
+            assert await sent(at, b"") == (400, "bad_field")  # an empty one names nothing
+
+    run(main())
+
+
+def test_how_long_a_body_may_be(tmp_path: Path) -> None:
+    async def pieces(size: int, of: int) -> AsyncIterator[bytes]:
+        for _ in range(size // of):
+            yield b" " * of
+
+    async def main() -> None:
+        async with at_api(tmp_path, adopted=False) as at:
+            fits = SCREEN + b" " * (MOST - len(SCREEN))
+            assert await sent(at, fits) == (201, "")
+            assert await sent(at, fits + b" ") == (413, "too_long")
+            assert await sent(at, SCREEN, content_length=str(MOST + 1)) == (413, "too_long")
+            assert await sent(at, SCREEN, content_length="9" * 40) == (413, "too_long")
+            assert await sent(at, SCREEN, content_length="-1") == (413, "too_long")
+            # One that does not say how long it is.
+            assert await sent(at, pieces(MOST * 100, 1000)) == (413, "too_long")
+
+    run(main())
+
+
+def test_a_body_that_does_not_come(tmp_path: Path) -> None:
+    async def slow() -> AsyncIterator[bytes]:
+        yield b'{"name"'
+        await asyncio.sleep(PATIENCE + 1)
+        yield b': "dealer"}'
+
+    async def main() -> None:
+        async with at_api(tmp_path, adopted=False) as at:
+            assert await sent(at, slow()) == (408, "too_slow")
+            assert len(at.api.screens) == 0
+
+    run(main())

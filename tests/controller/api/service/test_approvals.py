@@ -1,0 +1,264 @@
+"""Acts of the floor: for which words of them badge and PIN stand, and when two people do it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from controller.api.floor_acts import about, act_for
+from controller.audit.records import Moment, Record
+from controller.procedure import events as e
+from controller.procedure.events import Event
+from controller.procedure.states import Due, Hold, State, Step
+from controller.rules.rulings import Irregularity, Way
+from controller.table.acts import Act
+from controller.table.hearing import Heard
+from controller.table.items import Item
+from controller.table.people_answers import Denied, Taken
+from hil.api_client import BadRequest, NotAllowed, NotNow, Pin
+from tests.support.api.at_api import FIRST, SECOND, AtApi, at_api, run
+from tests.support.api.deeds import FIELDS, VOID, last_event, nothing_recorded, send
+from tests.support.procedure.random_games import game_with
+from tests.support.table.simulated.house import PINS
+from tests.support.table.simulated.simulated_table import DEALER
+
+FLO = Pin("F-3", PINS["F-3"])
+"""Dealer and floor."""
+
+
+def test_a_void_takes_two_people(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            screen = await at.dealing()
+            await at.to_step(screen, Step.DEALING)
+            with pytest.raises(NotAllowed, match="not_authorised"):
+                await send(screen, VOID)
+            with pytest.raises(NotAllowed, match="no_first_person"):
+                await screen.authorise(VOID, *SECOND, second=True)
+            signed = await screen.authorise(VOID, *FIRST)
+            assert (signed.name, signed.role, signed.two) == ("Bo Chan", "floor", True)
+            with pytest.raises(NotAllowed, match="no_second"):
+                await send(screen, VOID)
+            with pytest.raises(NotAllowed, match="same_person"):
+                await screen.authorise(VOID, *FIRST, second=True)
+            await screen.authorise(VOID, *SECOND, second=True)
+            done = await send(screen, VOID)
+            assert done.answers[0].taken
+            made: Any = last_event(at)
+            assert (made.actor.name, made.second.name) == ("Bo Chan", "Gil Ode")
+            with pytest.raises(NotAllowed, match="not_authorised"):
+                await send(screen, VOID)
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", [e.RoundVoided, e.PaymentCorrected, e.CountersAccepted])
+def test_no_house_can_let_one_person_do_it(kind: type[Event]) -> None:
+    game = game_with("classic", {})
+    game.jurisdiction = msgspec.structs.replace(game.jurisdiction, two_people=())
+    act = act_for(kind, {"type": kind.__name__}, State(Step.TURN, 1), game, "")
+    assert act is not None
+    assert act.two
+
+
+def test_whoever_deals_is_not_their_own_floor(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            screen = await at.dealing(who=FLO)
+            await at.to_step(screen, Step.DEALING)
+            with pytest.raises(NotAllowed, match="deals_here"):
+                await screen.authorise(VOID, *FLO)
+
+    run(main())
+
+
+def test_what_is_sent_is_what_was_signed_for(tmp_path: Path) -> None:
+    """A badge and PIN for one amount are none for another one."""
+
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            screen = await at.dealing()
+            await at.to_step(screen, Step.CLEARING)
+            act = {"type": "PaymentCorrected", **FIELDS["PaymentCorrected"]}
+            await screen.authorise(act, *FIRST)
+            await screen.authorise(act, *SECOND, second=True)
+            for field, value in (("due", 20000), ("seat", 2), ("bet", "toke_main")):
+                with pytest.raises(NotAllowed, match="not_authorised"):
+                    await send(screen, {**act, field: value})
+            done = await send(screen, act)
+            assert done.answers[0].event == "PaymentCorrected"
+
+    run(main())
+
+
+def test_a_void_is_of_the_round_that_it_was_signed_for(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            loop = asyncio.get_running_loop()
+            screen = await at.dealing()
+            robot = await at.to_step(screen, Step.CLEARING)
+            signed = loop.time()
+            await screen.authorise(VOID, *FIRST)
+            await screen.authorise(VOID, *SECOND, second=True)
+            await robot.play(lambda s: s.state.step is Step.DEALING)
+            assert (at.state.round, loop.time() - signed < 60) == (2, True)
+            with pytest.raises(NotAllowed, match="not_authorised"):
+                await send(screen, VOID)
+            abouts = [msgspec.json.decode(one.data)["about"] for one in _signatures(at)]
+            assert abouts[-2:] == ['round 1: {"reason":"cards on the floor"}'] * 2
+
+    run(main())
+
+
+def _signatures(at: AtApi) -> list[Record]:
+    return [one for one in at.room.records("person") if b'"authorised"' in bytes(one.data)]
+
+
+def test_a_signature_lapses(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            screen = await at.dealing()
+            await at.to_step(screen, Step.DEALING)
+            await screen.authorise(VOID, *FIRST)
+            await screen.authorise(VOID, *SECOND, second=True)
+            await asyncio.sleep(61)
+            with pytest.raises(NotAllowed, match="not_authorised"):
+                await send(screen, VOID)
+            # What the dealer may do too, the dealer does then.
+            call = {"type": "MisdealCalled"}
+            await screen.authorise(call, *FIRST)
+            await asyncio.sleep(61)
+            await send(screen, call)
+            assert last_event(at).actor.role == "dealer"
+
+    run(main())
+
+
+def test_a_ruling_takes_two_where_the_house_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        game = game_with("classic", {})
+        ways = dict(game.jurisdiction.ways)
+        misdeal = ways[Irregularity.MISDEAL.value]
+        ways[Irregularity.MISDEAL.value] = msgspec.structs.replace(
+            misdeal, way=Way.FLOOR_DECIDES, options=(Way.VOID, Way.RESUME), two_people=False
+        )
+        game.jurisdiction = msgspec.structs.replace(game.jurisdiction, ways=ways)
+        async with at_api(tmp_path, game) as at:  # type: ignore[arg-type]
+            screen = await at.dealing()
+            await at.to_step(screen, Step.DEALING)
+            called = await screen.act("MisdealCalled")
+            assert at.state.step is Step.HELD
+            case = at.table.case
+            void = {"type": "FloorRuled", "way": "void"}
+            resume = {"type": "FloorRuled", "way": "resume"}
+            assert (await screen.authorise(void, *FIRST)).two
+            assert not (await screen.authorise(resume, *FIRST)).two
+            with pytest.raises(NotAllowed, match="no_second"):
+                await send(screen, void)
+            assert (await send(screen, resume)).answers[0].taken
+            abouts = [
+                msgspec.json.decode(one.data).get("about") for one in at.room.records("person")
+            ]
+            held = f"round 1, misdeal, {case}"
+            assert abouts[-2:] == [held + ': {"way":"void"}', held + ': {"way":"resume"}']
+            assert case == f"hold {called.seq}"
+
+    run(main())
+
+
+NOT_SIGNED_FOR: Final[list[tuple[dict[str, Any], str]]] = [
+    ({"type": "Paid"}, "the floor does not sign for Paid"),
+    ({"type": "CheckHole"}, "the floor does not sign for CheckHole"),
+    ({"type": "Hit", "seat": 1, "hand": 0}, "the floor does not sign for Hit"),
+    ({"type": "CardDrawn", "card": 3}, "no act 'CardDrawn'"),
+    ({"type": "HoleRevealed", "card": 3, "opening": ""}, "no act 'HoleRevealed'"),
+    ({}, "no act of this type"),
+    ({"type": ["Paid"]}, "no act of this type"),
+    ({"type": "FloorRuled", "way": "sideways"}, "FloorRuled: Invalid enum value"),
+    ({"type": "FloorRuled"}, "FloorRuled"),
+    ({"type": "RoundVoided", "reason": "x", "seat": 3}, "RoundVoided has no 'seat'"),
+    ({"type": "RoundVoided", "reason": "x" * 501}, "up to 500 printable"),
+    ({"type": "ShuffleAgain", "why": 1}, "ShuffleAgain has no 'why'"),
+    ({"type": "DeviceAdopted"}, "says which device"),
+    ({"type": "DeviceAdopted", "serial": "SH-1", "skip": 1}, "says which device"),
+    ({"type": "DeviceAdopted", "serial": "SH-1", "by": 1}, "has no 'by'"),
+]
+
+
+def test_what_the_floor_does_not_sign_for(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path, adopted=False) as at:
+            screen = await at.client.open("dealer")
+            for act, words in NOT_SIGNED_FOR:
+                with nothing_recorded(at, "person"), pytest.raises(BadRequest) as caught:
+                    await screen.authorise(act, *FIRST)
+                assert words in str(caught.value), act
+
+    run(main())
+
+
+HELD = State(
+    step=Step.CARD_CONFIRM,
+    round=4,
+    holds=(Hold(Irregularity.CARD_UNREADABLE, Step.DEALING, seat=2, card=0),),
+)
+DUE = State(step=Step.PAYING, round=4, due=(Due(3, 0, 0, "main", "win", None, 1000, 2500, "w"),))
+LOST = State(step=Step.DEVICE, holds=(Hold(Irregularity.DEVICE_LOST, Step.TURN, device="shoe"),))
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "words"),
+    [
+        (e.CardConfirmed, HELD, "round 4, card_unreadable, seat 2, AC"),
+        (e.PaymentApproved, DUE, "round 4, seat 3, main, win 1500"),
+        (e.CountersAccepted, LOST, "round 0, device_lost, shoe"),
+        (e.MisdealCalled, DUE, "round 4"),  # whatever is paid meanwhile
+        (e.TableClosed, DUE, ""),
+    ],
+)
+def test_what_is_signed_for_in_words(kind: type[Event], state: State, words: str) -> None:
+    assert about(kind, {"type": kind.__name__}, state, "") == words
+    fields = {"type": kind.__name__, "seat": 1, "bank": 5}
+    assert about(kind, fields, state, "") == ": ".join(filter(None, (words, '{"bank":5,"seat":1}')))
+
+
+def test_hands_of_a_split_that_win_the_same_are_signed_for_one_by_one() -> None:
+    first = DUE.due[0]
+    second = msgspec.structs.replace(first, hand=1, turn=first.turn + 1)
+    words = [
+        about(e.PaymentApproved, {}, msgspec.structs.replace(DUE, due=(due,)), "")
+        for due in (first, second)
+    ]
+    assert words == ["round 4, seat 3, main, win 1500", "round 4, seat 3, hand 1, main, win 1500"]
+
+
+def test_what_comes_before_its_turn_makes_it_another_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is signed for is looked at again when the act is done, and not only when it is sent."""
+
+    async def main() -> None:
+        async with at_api(tmp_path) as at:
+            screen = await at.dealing()
+            await at.to_step(screen, Step.DEALING)
+            await screen.authorise(VOID, *FIRST)
+            await screen.authorise(VOID, *SECOND, second=True)
+            loop, called = asyncio.get_running_loop(), Heard((e.FloorCalled(DEALER, 0),))
+            take = at.desk.take
+
+            def first(act: Act, screen: str, now: Moment) -> Taken | Denied:
+                """Somebody calls the floor at the same moment."""
+                at.table.table._queue.put_nowait(Item(lambda now: called, loop.create_future()))
+                return take(act, screen, now)
+
+            monkeypatch.setattr(at.desk, "take", first)
+            with pytest.raises(NotNow, match="the table has moved on"):
+                await send(screen, VOID)
+            assert isinstance(last_event(at), e.FloorCalled)
+            assert at.state.holds
+
+    run(main())

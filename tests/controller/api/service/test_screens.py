@@ -1,0 +1,161 @@
+"""Open screens: tokens, names, how many, and when they end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controller.api.errors import Problem
+from controller.api.screens import IDLE, MOST, SPARE, Screens
+from controller.procedure.events import RoundVoided
+from controller.table.acts import act_of
+from hil.api_client import BadRequest
+from tests.support.api.at_api import AtApi, asked, at_api, run
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def screens() -> tuple[Screens, Clock]:
+    clock = Clock()
+    return Screens(clock), clock
+
+
+def test_a_token_opens_its_screen_and_nothing_else_does() -> None:
+    every, _ = screens()
+    token, screen = every.open("dealer")
+    other, _ = every.open("pit")
+    assert every.find(token) is screen
+    assert token != other
+    assert len(token) == 43  # 256 bits
+    wrong = ("", token[:-1], token + "x", token.swapcase(), "x" * 10_000, "\udcff", token + " ")
+    for text in wrong:
+        with pytest.raises(Problem) as caught:
+            every.find(text)
+        assert caught.value.status == 401
+        assert caught.value.headers == {"WWW-Authenticate": "Bearer"}
+        assert token not in str(caught.value.body)
+
+
+def test_no_two_tokens_are_alike() -> None:
+    every, _ = screens()
+    tokens = set()
+    for _ in range(500):
+        token, screen = every.open("dealer")
+        tokens.add(token)
+        every.close(screen)
+    assert len(tokens) == 500
+
+
+def test_names_are_told_apart() -> None:
+    every, _ = screens()
+    names = [every.open("dealer")[1].name for _ in range(3)]
+    _, second = every.open("dealer-2")
+    assert names == ["dealer", "dealer-2", "dealer-3"]
+    assert second.name == "dealer-2-2"
+    every.close(second)
+    assert every.open("dealer-2")[1].name == "dealer-2-2"
+
+
+def test_a_screen_that_asks_for_nothing_ends() -> None:
+    every, clock = screens()
+    token, _ = every.open("dealer")
+    clock.at += IDLE - 1
+    every.find(token)
+    clock.at += IDLE - 1
+    every.find(token)
+    clock.at += IDLE
+    with pytest.raises(Problem):
+        every.find(token)
+    assert len(every) == 0
+
+
+def test_a_screen_with_a_stream_is_in_use() -> None:
+    every, clock = screens()
+    token, screen = every.open("dealer")
+    with every.streaming(screen):
+        clock.at += 10 * IDLE
+        assert every.find(token) is screen
+        clock.at += 10 * IDLE
+    clock.at += IDLE - 1
+    assert every.find(token) is screen
+
+
+def test_how_many_there_may_be() -> None:
+    """Where there is no room, the one goes that only watched, and that was not used for longest."""
+    every, clock = screens()
+    tokens = []
+    for number in range(MOST):
+        token, screen = every.open("dealer")
+        if number == 0:
+            screen.badges["dealer"] = "D-17"
+        tokens.append(token)
+        clock.at += SPARE / (2 * MOST)
+    with pytest.raises(Problem) as caught:
+        every.open("one-more")
+    assert (caught.value.status, caught.value.body.wait) == (429, round(SPARE))
+    clock.at += SPARE
+    every.find(tokens[1])
+    every.open("one-more")
+    assert len(every) == MOST
+    for at, token in enumerate(tokens):
+        if at == 2:
+            with pytest.raises(Problem):
+                every.find(token)
+        else:
+            every.find(token)
+
+
+def test_what_was_signed_for_is_signed_for_once() -> None:
+    every, _ = screens()
+    _, screen = every.open("dealer")
+    void, other = act_of(RoundVoided, about="round 1"), act_of(RoundVoided, about="round 2")
+    screen.sign_for(void)
+    assert (screen.signed_for(void), screen.signed_for(other)) == (True, False)
+    screen.spend(other)
+    screen.spend(void)
+    assert not screen.signed_for(void)
+    screen.spend(void)
+
+
+# --- through the API --------------------------------------------------------------------------
+
+
+async def status(at: AtApi, authorization: str | None) -> int:
+    headers = {} if authorization is None else {"Authorization": authorization}
+    return (await asked(at, "GET", "/api/v1/table", headers=headers)).status_code
+
+
+def test_a_token_goes_with_each_request(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path, adopted=False) as at:
+            screen = await at.client.open("dealer")
+            token = screen._token
+            assert await status(at, f"Bearer {token}") == 200
+            assert await status(at, f"bearer   {token}") == 200
+            for text in (None, "", "Bearer", "Bearer ", f"Basic {token}", token, "Bearer x"):
+                assert await status(at, text) == 401, text
+            for path in ("health", "openapi.json"):
+                assert (await asked(at, "GET", f"/api/v1/{path}")).status_code == 200
+
+    run(main())
+
+
+def test_names_of_screens(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_api(tmp_path, adopted=False) as at:
+            for name in ("", "Dealer", "1", "a b", "a" * 33, "dealer\n", "é", "-a"):
+                with pytest.raises(BadRequest) as caught:
+                    await at.client.open(name)
+                error = caught.value.error
+                assert (error.code, error.what) == ("bad_field", "name cannot be this")
+                assert error.allowed.startswith("What a screen is called: a letter, then")
+            assert (await at.client.open("a" * 32)).name == "a" * 32
+
+    run(main())

@@ -1,0 +1,340 @@
+"""`holecard audit show`, `tail`, `sql` and `rebuild-index`: what stands in a record."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from controller.audit.finding_records import last_of, of_rounds, of_seqs
+from controller.audit.looks import looks_file
+from controller.audit.reading import records
+from controller.audit.records import By, Entry
+from controller.procedure.states import State
+from tests.support.audit.record.table import begun, note, told
+from tests.support.audit.tools.audit_command import LEFT_OPEN, Runs, rounds
+from tests.support.audit.tools.outside import played
+from tests.support.paths import ROOT
+from tests.support.sim.a_round import ROUND
+
+
+@pytest.fixture
+def runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Runs:
+    runs = Runs(tmp_path, capsys)
+    runs.make(*rounds(2))
+    return runs
+
+
+def looks(record: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in looks_file(record).read_text().splitlines()]
+
+
+# --- a round as a timeline --------------------------------------------------------------------
+
+
+def test_a_round_is_shown_from_its_first_wager_to_the_last_card_picked_up(runs: Runs) -> None:
+    ran = runs("show", "--round", "1")
+    assert (ran.code, ran.err) == (0, "")
+    head, *shown = ran.out.splitlines()
+    assert head.endswith("table scripts")
+    assert "UTC, gaming day 20" in head
+    wanted = (
+        "seat-1 (seat 1): a wager is placed or changed: seat 1, main, 1,000 units",
+        "shoe: a card comes face up: 10 of clubs",
+        "Round 1: wagers of 1,000 units are locked",
+        "> Deal the dealer's up card, face up",
+        "shoe: a card is dealt face down",
+        "> Seat 1 - hard 20 - hit, stand, double or split",
+        "dealer: the hand stands: seat 1",
+        "shoe: the hole card is turned over: 10 of spades",
+        "> Seat 1 - 20 loses to the dealer - take 1,000 units",
+        "Seat 1 - 20 loses to the dealer - 1,000 units taken",
+        "Round 1 is over, 0 units won",
+    )
+    rest = iter(shown)
+    for words in wanted:
+        assert any(line.endswith(words) for line in rest), words
+    assert not any("a wager is placed" in line for line in rest)
+
+
+def test_each_round_has_its_own_records_and_none_is_in_two(runs: Runs) -> None:
+    both = [told.place.seq for told in of_rounds(runs.record, 1, 2)]
+    one = [told.place.seq for told in of_rounds(runs.record, 1, 1)]
+    two = [told.place.seq for told in of_rounds(runs.record, 2, 2)]
+    assert one + two == both == list(range(both[0], both[-1] + 1))
+    assert not list(of_rounds(runs.record, 3, 9))
+
+
+def test_rounds_are_found_over_segments(tmp_path: Path) -> None:
+    log = begun(tmp_path / "record")
+    for turn in range(1, 40):
+        for at in range(3):
+            log.write([note(f"{turn}.{at}", 300, round=turn)])
+    log.close()
+    everything = [
+        (found.round, place.seq)
+        for place, found in records(tmp_path / "record")
+        if found.kind == "note"
+    ]
+    for first, last in ((1, 1), (17, 17), (20, 23), (39, 39), (1, 39)):
+        shown = [
+            (one.record.round, one.place.seq)
+            for one in of_rounds(tmp_path / "record", first, last)
+            if one.record.kind == "note"
+        ]
+        assert shown == [pair for pair in everything if first <= pair[0] <= last]
+    seqs = [seq for _, seq in everything]
+    for first, last in ((1, 5), (seqs[50], seqs[60]), (seqs[-1], 10**6)):
+        shown_seqs = [one.place.seq for one in of_seqs(tmp_path / "record", first, last)]
+        assert shown_seqs == list(range(first, min(last, seqs[-1] + 2) + 1))
+    assert [one.place.seq for one in last_of(tmp_path / "record", 60)][-1] == seqs[-1] + 2
+    assert len(last_of(tmp_path / "record", 60)) == 60
+    assert len(last_of(tmp_path / "record", 10**6)) == seqs[-1] + 2
+
+
+def test_wagers_that_were_taken_back_belong_to_the_round_before(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    log = begun(record)
+
+    def decided(turn: int, *, seats: int | None = None) -> int:
+        effects = (
+            [] if seats is None else [{"type": "Prompt", "tell": "take_wagers", "count": seats}]
+        )
+        data = {"event": {"type": "Something"}, "rows": [], "effects": effects}
+        entry = Entry("decision", By("dealer", "Ann"), data, turn, state=State())
+        return log.write([entry])[0].seq
+
+    first = [decided(0, seats=1), decided(1), decided(1, seats=0)]
+    first += [decided(1, seats=1), decided(1, seats=2), decided(1, seats=0), decided(1)]
+    second = [decided(1, seats=1), decided(1, seats=2), decided(2), decided(2, seats=0)]
+    lying = [decided(2, seats=1)]
+    shown = {turn: [one.place.seq for one in of_rounds(record, turn, turn)] for turn in (1, 2, 3)}
+    assert shown == {1: first, 2: second, 3: lying}
+    log.close()
+
+
+def test_without_anything_the_round_at_hand_is_shown(runs: Runs) -> None:
+    assert [one["record"]["round"] for one in runs("show", "--json").lines][-1] == 2
+    assert runs("show", "--json").lines == runs("show", "--round", "2", "--json").lines
+
+
+def test_records_are_shown_by_their_numbers_as_they_were_written(runs: Runs) -> None:
+    whole = {place.seq: place for place, _ in records(runs.record)}
+    found = runs("show", "--seq", "3-7", "--json").lines
+    assert [one["record"]["seq"] for one in found] == [3, 4, 5, 6, 7]
+    for one in found:
+        place = whole[one["record"]["seq"]]
+        assert (one["segment"], one["offset"]) == (place.segment, place.offset)
+    ran = runs("show", "--seq", "2")
+    assert "the controller starts: holecard" in ran.out
+
+
+def test_a_card_that_lies_face_down_is_told_by_nothing(runs: Runs, tmp_path: Path) -> None:
+    """A voided round: its hole card was never turned over."""
+    other = Runs(tmp_path / "other", runs._capsys)
+    other.folder.mkdir()
+    other.make(ROUND, LEFT_OPEN)
+    shown = other("show", "--round", "2").out
+    assert "a card is dealt face down" in shown
+    assert "spades" not in shown
+    assert "commitment" not in shown
+    decisions = [one["record"]["data"] for one in other("show", "--round", "2", "--json").lines]
+    (event,) = [
+        data["event"] for data in decisions if data.get("event", {}).get("type") == "HoleDealt"
+    ]
+    assert set(event) == {"type", "actor", "commitment", "spare"}
+
+
+def test_what_is_looked_for_is_found_with_an_index(runs: Runs) -> None:
+    found = runs("show", "--card", "TS", "--json").lines
+    assert {one["record"]["data"]["event"]["type"] for one in found} == {"HoleRevealed"}
+    assert len(found) == 2
+    kinds = {one["record"]["kind"] for one in runs("show", "--kind", "checkpoint", "--json").lines}
+    assert kinds == {"checkpoint"}
+    dealt = runs("show", "--dealer", "dealer", "--round", "2", "--seat", "1", "--json").lines
+    assert {one["record"]["round"] for one in dealt} <= {1, 2}
+    assert dealt
+    limited = runs("show", "--kind", "decision", "--limit", "3")
+    assert len([line for line in limited.out.splitlines() if "round" in line]) >= 3
+    assert "there are more; --limit 3 was asked for" in limited.err
+    assert runs("show", "--person", "Nobody").code == 1
+    (runs.record / "index.db").write_bytes(b"no index")
+    ran = runs("show", "--card", "TS", "--json")
+    assert (ran.code, len(ran.lines)) == (0, 2)
+    assert "it is being made anew" in ran.err
+
+
+def test_each_look_is_written_beside_the_record_before_anything_is_shown(runs: Runs) -> None:
+    runs("show", "--round", "1", "--by", "Ann")
+    runs("tail")
+    runs("sql", "SELECT 1")
+    found = looks(runs.record)
+    assert [(one["what"], one["of"]) for one in found] == [
+        ("show", "round 1"),
+        ("tail", "the last 10"),
+        ("sql", "SELECT 1"),
+    ]
+    assert found[0]["who"] == "Ann"
+    looks_file(runs.record).unlink()
+    looks_file(runs.record).mkdir()
+    ran = runs("show", "--round", "1")
+    assert ran.code == 2
+    assert ran.out == ""
+    assert "nobody looks without it" in ran.line
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--round", "0"], "--round: '0' is no round"),
+        (["--round", "2-1"], "--round: '2-1' is no round"),
+        (["--seq", "x"], "--seq: 'x' is no record"),
+        (["--seq", "0"], "--seq: '0' is no record"),
+        (["--seq", "9-8"], "--seq: '9-8' is no record"),
+        (["--seq", "9", "--round", "1"], "--seq: goes with nothing else"),
+        (["--seq", "9", "--seat", "1"], "--seq: goes with nothing else"),
+        (["--card", "1X"], "--card: '1X' is not a card"),
+        (["--kind", "sermon"], "invalid choice: 'sermon'"),
+        (["--seat", "0"], "seat: there is no seat 0"),
+        (["--irregularity", "rain"], "'rain' is no irregularity"),
+        (["--limit", "0", "--seat", "1"], "--limit: 0 records"),
+        (["--by", " "], "--by: is no text"),
+    ],
+)
+def test_mistakes_are_said(runs: Runs, options: list[str], words: str) -> None:
+    ran = runs("show", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.line
+
+
+def test_a_place_without_a_record_is_told_and_nobody_has_looked(runs: Runs) -> None:
+    for name in ("show", "tail"):
+        ran = runs(name, record=runs.folder / "elsewhere")
+        assert ran.code == 2
+        assert "there is no record here" in ran.line
+    assert not list(runs.folder.glob("elsewhere*"))
+
+
+def test_a_round_that_is_not_there_is_said(runs: Runs) -> None:
+    ran = runs("show", "--round", "99")
+    assert (ran.code, ran.out) == (1, "")
+    assert "there is nothing of it in the record" in ran.line
+
+
+# --- tail -------------------------------------------------------------------------------------
+
+
+def test_the_last_records_are_shown(runs: Runs) -> None:
+    last = [place.seq for place, _ in records(runs.record)][-1]
+    found = runs("tail", "--lines", "4", "--json").lines
+    assert [one["record"]["seq"] for one in found] == list(range(last - 3, last + 1))
+    assert runs("tail", "--lines", "0").out == ""
+    assert "the controller ends in good order" in runs("tail").out
+    assert runs("tail", "--lines", "-1").code == 2
+
+
+@contextmanager
+def following(record: Path) -> Iterator[subprocess.Popen[str]]:
+    run = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "controller.cli", "audit", "tail", str(record)),
+            *("--follow", "--json", "--lines", "2"),
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield run
+    finally:
+        run.kill()
+        run.communicate(timeout=30)
+
+
+def test_a_record_is_followed_as_it_grows_over_segments_and_boots(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    log = begun(record)
+    first = log.where.seq
+    with following(record) as run:
+        assert run.stdout is not None
+        shown = [json.loads(run.stdout.readline())["record"]["seq"]]
+        assert shown == [first - 1]  # nothing says yet that the last one is on the disk
+        for at in range(60):
+            log.write([note(f"{at}", 300), told("SH-1", at + 1)])
+        log.close()
+        log = begun(record)
+        log.write([note("after a start", 100)])
+        last = log.where.seq
+        log.write([note("what is not shown yet")])
+        while shown[-1] < last:
+            shown.append(json.loads(run.stdout.readline())["record"]["seq"])
+        assert shown == list(range(first - 1, last + 1))
+        assert len(list((record / "segments").glob("0*.seg"))) > 2
+        run.send_signal(signal.SIGINT)
+        _, err = run.communicate(timeout=30)
+        assert (run.returncode, err) == (130, "")
+    log.close()
+
+
+def test_following_waits_without_working(tmp_path: Path) -> None:
+    record = played(tmp_path / "record")
+    with following(record) as run:
+        assert run.stdout is not None
+        run.stdout.readline()
+        before = ticks(run.pid)
+        with pytest.raises(subprocess.TimeoutExpired):
+            run.wait(2)
+        assert ticks(run.pid) - before <= 0.3 * os.sysconf("SC_CLK_TCK")
+
+
+def ticks(pid: int) -> int:
+    """Processor time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+# --- the index --------------------------------------------------------------------------------
+
+
+def test_the_index_is_made_anew(runs: Runs) -> None:
+    last = [place.seq for place, _ in records(runs.record)][-1]
+    assert runs("rebuild-index", "--json").json == {
+        "index": str(runs.record / "index.db"),
+        "records": last,
+        "seq": last,
+    }
+    elsewhere = runs.folder / "elsewhere.db"
+    ran = runs("rebuild-index", "--index", str(elsewhere))
+    assert (ran.code, ran.out) == (0, f"{elsewhere}: {last} records, up to {last}\n")
+    mine = runs.folder / "mine.txt"
+    mine.write_text("not an index, and long enough to be no empty database " * 20)
+    ran = runs("rebuild-index", "--index", str(mine))
+    assert ran.code
+    assert "holds something else than the index of a record" in ran.line
+    assert mine.read_text().startswith("not an index")
+
+
+def test_questions_in_sql_only_read(runs: Runs) -> None:
+    ran = runs("sql", "SELECT round, wagered FROM rounds ORDER BY round")
+    assert (ran.code, ran.out) == (0, "round  wagered\n1      1000\n2      1000\n")
+    found = runs("sql", "SELECT seq FROM records ORDER BY seq", "--rows", "2", "--json")
+    assert found.json == {"columns": ["seq"], "rows": [[1], [2]], "more": True}
+    assert "there are more rows" in found.err
+    for statement, words in (
+        ("DELETE FROM words", "sql: does more than reading"),
+        ("SELECT 1; SELECT 2", "sql: holds more than one statement"),
+        ("SELEKT", 'sql: near "SELEKT"'),
+        ("", "sql: asks nothing"),
+    ):
+        ran = runs("sql", statement)
+        assert (ran.code, ran.out) == (2, "")
+        assert words in ran.line
+    assert runs("sql", "SELECT 1", "--rows", "0").code == 2

@@ -1,0 +1,273 @@
+"""`holecard audit verify`: what it says, and with which exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.audit import identity, key_texts, verify_decisions
+from controller.audit.reading import segments
+from controller.audit.segments import segment_file
+from tests.controller.audit.verify.test_tampering import seen
+from tests.support.audit.tools.audit_command import Runs, rounds
+from tests.support.audit.tools.outside import WITNESS, played
+from tests.support.paths import ROOT
+from tests.support.terminal import terminal
+
+
+@pytest.fixture
+def runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Runs:
+    runs = Runs(tmp_path, capsys)
+    runs.make(*rounds(2))
+    return runs
+
+
+def test_a_record_in_good_order_is_right(runs: Runs) -> None:
+    ran = runs("verify", "--table-key", str(runs.keys / "table.pub"))
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith("RIGHT\n")
+    assert "decisions and refusals made again by the rules" in ran.out
+    assert "2 hole cards opened as they were committed to" in ran.out
+    assert "NOT PROVEN" not in ran.out
+
+
+def test_it_is_told_in_json(runs: Runs) -> None:
+    found = runs("verify", "--json").json
+    assert (found["exit"], found["findings"], found["unchecked"]) == (0, [], [])
+    assert (found["records"], found["signed"]) == (found["last"], found["last"] - 1)
+    assert found["proven_key"] is False
+    assert found["again"] == found["kinds"]["decision"]
+
+
+def test_a_key_that_only_the_record_names_is_loudly_no_proof(runs: Runs) -> None:
+    ran = runs("verify")
+    assert ran.code == 0
+    assert "THE TABLE'S KEY IS NOT PROVEN: it is the record's own word" in ran.out
+
+
+def test_the_tables_key_is_given_in_any_of_its_forms(runs: Runs) -> None:
+    key = str(table_of(runs))
+    file = runs.folder / "vkey"
+    file.write_text(key + "\n")
+    for given in (key, str(file), str(runs.keys / "table.pub")):
+        ran = runs("verify", "--table-key", given)
+        assert ran.code == 0, ran
+        assert "NOT PROVEN" not in ran.out
+
+
+def table_of(runs: Runs) -> str:
+    found: str = runs("verify", "--json").json["table_key"]
+    return found
+
+
+def test_another_tables_key_is_found(runs: Runs, tmp_path: Path) -> None:
+    other = Runs(tmp_path / "other", runs._capsys)
+    other.folder.mkdir()
+    other.make(*rounds(1))
+    ran = runs("verify", "--table-key", str(other.keys / "table.pub"))
+    assert ran.code == 1
+    assert "not the one that was given" in ran.out
+    assert ran.out.endswith("WRONG\n")
+
+
+def test_what_is_wrong_is_told_with_its_place_and_since_when(runs: Runs) -> None:
+    (only,) = segments(runs.record)
+    frame = only.frames[20]
+    data = bytearray(only.buffer)
+    data[frame.offset + 100] ^= 1
+    segment_file(runs.record, 1).write_bytes(data)
+    ran = runs("verify")
+    assert ran.code == 1
+    place = f"segment 00000001, offset {frame.offset}, seq {frame.seq}, round 1"
+    assert f"wrong: {place}: its CRC is false; records after seq 20 cannot be read" in ran.out
+    assert "all was as it must be" in ran.out
+    assert ran.out.endswith("WRONG\n")
+    (found,) = runs("verify", "--json").json["findings"]
+    assert (found["segment"], found["offset"], found["seq"]) == (1, frame.offset, frame.seq)
+    assert found["since"] > 0
+
+
+def test_what_a_witness_saw_is_held_against_the_record(tmp_path: Path, runs: Runs) -> None:
+    record = played(tmp_path / "played")
+    note, key = tmp_path / "seen.note", tmp_path / "witness.pub"
+    note.write_bytes(seen(record))
+    key.write_bytes(key_texts.witness_text(WITNESS.cosigner))
+    given = ("--checkpoint", str(note), "--witness-key", str(key))
+    ran = runs("verify", *given, record=record)
+    assert ran.code == 0
+    assert "are those that archive.example/floor-2 saw on 2026-" in ran.out
+    ran = runs("verify", *given)
+    assert ran.code == 1
+    assert "archive.example/floor-2 has seen holecard/mega-1/" in ran.out
+
+
+def test_decisions_of_other_code_are_told_by_the_version_that_they_need(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = runs("verify", "--json").json
+    ours = identity.source_hash(*identity.PROCEDURE)
+    for module in (identity, verify_decisions):
+        monkeypatch.setattr(module, "source_hash", lambda *packages: "ab" * 32)
+    ran = runs("verify")
+    assert ran.code == 3
+    count = code["again"]
+    assert (
+        f"not checked: {count} decisions and refusals were made by {identity.software_name()}, "
+        f"whose procedure's code is {ours}: they can be made again with that version" in ran.out
+    )
+    assert ran.out.endswith("RIGHT AS FAR AS IT COULD BE CHECKED\n")
+    assert runs("verify", "--json").json["exit"] == 3
+
+
+def test_what_decisions_say_can_be_left_out(runs: Runs) -> None:
+    ran = runs("verify", "--no-replay")
+    assert ran.code == 0
+    assert "were not made again: --no-replay" in ran.out
+    assert "2 hole cards opened as they were committed to" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--checkpoint", "x"], "--checkpoint and --witness-key go together"),
+        (["--witness-key", "x"], "--checkpoint and --witness-key go together"),
+        (["--table-key", "nowhere"], "--table-key: nowhere: no such file or directory"),
+        (["--table-key", "a+b"], "--table-key: is no verifier key"),
+        (["--table-key", ""], "--table-key: is no name"),
+        (["--table-key", "{folder}/rounds.json"], "is not a comment with a fingerprint"),
+        (
+            ["--checkpoint", "nowhere", "--witness-key", str(WITNESS.cosigner)],
+            "--checkpoint: nowhere: no such file or directory",
+        ),
+        (
+            ["--checkpoint", "{folder}/rounds.json", "--witness-key", str(WITNESS.cosigner)],
+            "a note without an empty line",
+        ),
+        (
+            ["--checkpoint", "x", "--witness-key", str(WITNESS.verifier)],
+            "--witness-key: is no key of a witness",
+        ),
+        (["--jobs", "0"], "'0'; allowed: 1 to 256"),
+        (["--jobs", "many"], "'many'; allowed: 1 to 256"),
+    ],
+)
+def test_mistakes_are_said(runs: Runs, options: list[str], words: str) -> None:
+    ran = runs("verify", *(one.format(folder=runs.folder) for one in options))
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.line
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda place: None, "there is no record here"),
+        (lambda place: place.mkdir(), "there is no record here"),
+        (lambda place: (place / "segments").mkdir(parents=True), "the record has no segment"),
+        (lambda place: place.write_text("x"), "there is no record here"),
+    ],
+)
+def test_a_place_without_a_record_is_told(runs: Runs, make: object, words: str) -> None:
+    place = runs.folder / "elsewhere"
+    make(place)  # type: ignore[operator]
+    ran = runs("verify", record=place)
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.line
+
+
+# --- on both cores, at a terminal -------------------------------------------------------------
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "controller.cli", "audit", "verify", *words]
+
+
+@pytest.fixture
+def long(tmp_path: Path) -> Path:
+    """A record of more segments than one process reads by itself."""
+    return played(tmp_path / "long", rounds=60)
+
+
+def test_several_processes_find_the_same(long: Path, runs: Runs) -> None:
+    files = sorted((long / "segments").glob("0*.seg"))
+    assert len(files) > 4
+    for spoilt in (None, files[2], files[-1]):
+        if spoilt is not None:
+            data = bytearray(spoilt.read_bytes())
+            data[4000] ^= 4
+            spoilt.write_bytes(data)
+        one, two = (runs("verify", "--json", "--jobs", str(n), record=long) for n in (1, 2))
+        assert (one.code, one.out) == (two.code, two.out)
+        assert one.code == (0 if spoilt is None else 1)
+
+
+def test_progress_is_shown_at_a_terminal_only(long: Path) -> None:
+    with terminal() as at:
+        run = subprocess.run(
+            command(str(long)),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=at.far,
+            timeout=60,
+            check=True,
+        )
+        shown = at.shown()
+    assert "records" in shown
+    assert run.stdout.endswith(b"RIGHT\n")
+    off = subprocess.run(command(str(long)), cwd=ROOT, capture_output=True, timeout=60, check=True)
+    assert off.stderr == b""
+
+
+def children(pid: int) -> Iterator[int]:
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        yield from map(int, task.read_text().split())
+
+
+def alive(pids: set[int]) -> list[int]:
+    """Those that still run; one that has ended and that nobody has asked for has no command."""
+    found = []
+    for pid in pids:
+        try:
+            found += [pid] if Path(f"/proc/{pid}/cmdline").read_bytes() else []
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_whatever_ends_it_leaves_no_process_behind(how: signal.Signals, tmp_path: Path) -> None:
+    """An interrupt as a terminal sends it, to all processes at once; a kill to the first alone."""
+    record = played(tmp_path / "record", rounds=1500)
+    run = subprocess.Popen(
+        command(str(record), "--jobs", "2"),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    started: set[int] = set()
+    deadline = time.monotonic() + 30
+    while len(started) < 3 and run.poll() is None and time.monotonic() < deadline:
+        started |= set(children(run.pid))  # two that work, and one that counts what they share
+        time.sleep(0.01)
+    assert len(started) == 3
+    os.killpg(run.pid, how) if how == signal.SIGINT else run.kill()
+    out, err = run.communicate(timeout=30)
+    assert (run.returncode, out) == (130 if how == signal.SIGINT else -how, b"")
+    assert b"Traceback" not in err
+    while alive(started) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not alive(started)
+
+
+def test_the_tables_key_of_a_record_that_cannot_be_read_does_not_matter(runs: Runs) -> None:
+    segment_file(runs.record, 1).write_bytes(b"")
+    ran = runs("verify", "--table-key", str(runs.keys / "table.pub"))
+    assert ran.code == 1
+    assert "is no segment of a record" in ran.out

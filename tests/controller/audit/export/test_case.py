@@ -1,0 +1,292 @@
+"""Sealed cases: what is in them, that they are always the same, and that others can check them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.audit import export
+from controller.audit.case_manifest import check_export, seal_of
+from controller.audit.entries import read_decision
+from controller.audit.export import export_case
+from controller.audit.picking import NothingThere, Pick
+from controller.audit.proof_files import check_proof, unpacked
+from controller.audit.reading import records, segments
+from controller.audit.segments import segment_file
+from controller.audit.witnessed import bring
+from controller.procedure.events import HoleDealt, HoleRevealed
+from tests.support.audit.record.table import begun, note
+from tests.support.audit.tools.cases import (
+    VERIFIER,
+    dealt,
+    record,
+    unpack,
+    verified_by_others,
+    wanted,
+)
+from tests.support.audit.tools.outside import (
+    WITNESS,
+    bytes_of,
+    files_in,
+    grow,
+    of_round,
+    origin_of,
+    play,
+    played,
+    root_of,
+    table_key,
+    whole,
+)
+from tests.support.audit.witnessing import seen_by
+
+__all__ = ["dealt", "record", "whole"]
+
+
+# --- for others -------------------------------------------------------------------------------
+
+
+def test_a_case_of_all_is_right_for_others(dealt: Path, tmp_path: Path) -> None:
+    case = export_case(dealt, tmp_path / "case.zip", Pick())
+    folder = unpack(case.out, tmp_path / "unpacked")
+    code, told = verified_by_others(folder, "--table-key", str(table_key(dealt)))
+    assert (code, told["wrong"], told["not_checked"]) == (0, None, {})
+    assert told["last_seq"] == case.manifest.records[1] == len(bytes_of(dealt))
+    assert told["origin"] == case.manifest.origin == origin_of(dealt)
+    assert not [path for path in wanted(case) if path.startswith("proofs/")]
+    assert check_export(folder).right
+
+
+@pytest.mark.parametrize("pick", [Pick(1, 1), Pick(9, 12), Pick(24, 24)])
+def test_a_case_of_rounds_is_right_for_others(pick: Pick, dealt: Path, tmp_path: Path) -> None:
+    case = export_case(dealt, tmp_path / "case.zip", pick)
+    folder = unpack(case.out, tmp_path / "unpacked")
+    key = table_key(dealt)
+    code, told = verified_by_others(folder, "--table-key", str(key))
+    assert code in (0, 3), told
+    assert told["wrong"] is None
+    last = [one.seq for one in of_round(dealt, pick.last) if one.kind != "checkpoint"]
+    assert told["signed_through"] >= last[-1]
+    assert check_export(folder).right
+    for turn in range(pick.first, pick.last + 1):
+        data = (folder / "proofs" / f"round-{turn:08d}.json").read_bytes()
+        found = check_proof("p", unpacked("p", data), key)
+        whole_round = of_round(dealt, turn)
+        if turn == 24 and whole_round[-1].kind == "checkpoint":
+            whole_round.pop()  # the last of all: nothing is signed behind it
+        assert list(found.records) == whole_round
+    assert len(list((folder / "proofs").iterdir())) == pick.last - pick.first + 1
+
+
+def test_an_altered_segment_is_found_by_others(dealt: Path, tmp_path: Path) -> None:
+    case = export_case(dealt, tmp_path / "case", Pick())
+    segment = case.out / "record" / "segments" / "00000001.seg"
+    data = bytearray(segment.read_bytes())
+    data[5000] ^= 1
+    segment.write_bytes(data)
+    code, told = verified_by_others(case.out)
+    assert (code, told["wrong"]["segment"]) == (1, "00000001.seg")
+    assert check_export(case.out).wrong == ("record/segments/00000001.seg: was changed",)
+
+
+def test_a_cut_off_record_is_found_by_others_through_its_witness(
+    record: Path, tmp_path: Path
+) -> None:
+    made = seen_by(record, tmp_path / "archive")
+    bring(record, [("a", made.note.encode())], WITNESS.cosigner)
+    last = list(segments(record))[-1]
+    with last.file.open("r+b") as file:
+        file.seek(last.frames[-4].offset)
+        file.write(bytes(last.end - last.frames[-4].offset))
+    case = export_case(record, tmp_path / "case", Pick())
+    assert f"record/cosigned/{made.size}.note" in wanted(case)
+    code, told = verified_by_others(case.out)
+    assert code == 1
+    assert told["wrong"]["what"].startswith("cut off: ")
+
+
+# --- what is in it ----------------------------------------------------------------------------
+
+
+def test_whole_segments_as_they_lie_there(record: Path, tmp_path: Path) -> None:
+    case = export_case(record, tmp_path / "case", Pick(4, 5))
+    first, last = case.manifest.segments
+    found = [one.number for one in segments(record) if {4, 5} & rounds_in(one)]
+    assert (first, last) == (found[0], found[-1])
+    for number in range(first, last + 1):
+        there = case.out / "record" / "segments" / f"{number:08d}.seg"
+        assert there.read_bytes() == segment_file(record, number).read_bytes()
+    assert case.manifest.remarks == ()
+
+
+def rounds_in(segment: Any) -> set[int]:
+    return {json.loads(frame.data)["round"] for frame in segment.frames}
+
+
+def test_the_segments_up_to_the_checkpoint_over_the_last_record_are_in_it(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    log = begun(record, size=8192)
+    play(log, 1, 1)
+    while len(list(segments(record))) < 2:
+        log.write([note("of round 2", 90, round=2)])
+    while len(list(segments(record))) < 3:
+        log.write([note("of round 3", 90, round=3)])
+    log.close()
+    assert max(one.seq for one in of_round(record, 2)) <= list(segments(record))[1].after.seq
+    case = export_case(record, tmp_path / "case", Pick(2, 2))
+    assert case.manifest.segments == (1, 3)
+
+
+def test_notes_keys_and_hashes_are_in_it(record: Path, tmp_path: Path) -> None:
+    grow(record)
+    case = export_case(record, tmp_path / "case", Pick())
+    said = case.manifest
+    assert said.table_key == str(table_key(record))
+    boots = {one.boot for _, one in records(record)}
+    assert {one.boot for one in said.boots} == boots
+    assert {one.conf for one in said.boots} == {"c0" * 32}
+    assert {f"certificates/{boot}.note" for boot in boots} <= set(wanted(case))
+    notes = {path for path in wanted(case) if path.startswith("checkpoints/")}
+    assert len(notes) == len(list(segments(record)))
+    for path in notes:
+        origin, size, root, *_ = (case.out / path).read_text("utf-8").split("\n")
+        assert (origin, path) == (said.origin, f"checkpoints/{size}.note")
+        assert base64.b64decode(root) == root_of(record, int(size))
+    for name in ("FORMAT.md", VERIFIER):
+        theirs = (case.out / name).read_bytes()
+        assert theirs == Path(export.__file__).with_name(name).read_bytes()
+
+
+def test_proofs_lead_to_what_a_witness_saw(record: Path, tmp_path: Path) -> None:
+    made = seen_by(record, tmp_path / "archive")
+    bring(record, [("a", made.note.encode())], WITNESS.cosigner)
+    grow(record)
+    case = export_case(record, tmp_path / "case", Pick(2, 2))
+    against = case.manifest.proofs
+    assert against is not None
+    assert (against.size, against.root) == (made.size, made.root.hex())
+    assert (case.out / against.note).read_text("utf-8") == made.note
+    assert (case.out / "witnessed" / f"{made.size}.note").read_text("utf-8") == made.note
+    proof = unpacked("p", (case.out / "proofs" / "round-00000002.json").read_bytes())
+    assert check_proof("p", proof, table_key(record), WITNESS.cosigner).witnessed_size == made.size
+
+
+def test_a_note_that_is_not_of_the_record_is_remarked(record: Path, tmp_path: Path) -> None:
+    made = seen_by(record, tmp_path / "archive")
+    (record / "cosigned").mkdir()
+    root = made.note.split("\n")[2]
+    wrong = made.note.replace(root, "A" * 43 + "=")
+    (record / "cosigned" / f"{made.size}.note").write_text(wrong, "utf-8")
+    case = export_case(record, tmp_path / "case", Pick(2, 2))
+    (remark,) = case.manifest.remarks
+    assert f"cosigned/{made.size}.note: this record has no such checkpoint" in remark
+    assert f"witnessed/{made.size}.note" in wanted(case)
+
+
+def test_a_day_is_exported(record: Path, tmp_path: Path) -> None:
+    days = {one.day for _, one in records(record)}
+    (day,) = days
+    case = export_case(record, tmp_path / "case", Pick(day=day))
+    assert case.manifest.exported.what == "day"
+    assert case.manifest.exported.day == day
+    proofs = [path for path in wanted(case) if path.startswith("proofs/")]
+    assert len(proofs) == len({one.round for _, one in records(record)} - {0})
+
+
+@pytest.mark.parametrize("pick", [Pick(99, 120), Pick(day="1999-01-01")])
+def test_what_is_not_there_is_not_exported(pick: Pick, record: Path, tmp_path: Path) -> None:
+    with pytest.raises(NothingThere, match=f"has nothing of {pick}"):
+        export_case(record, tmp_path / "case", pick)
+    assert sorted(os.listdir(tmp_path)) == ["mega-1", "mega-1.looks.jsonl"]
+
+
+def test_what_was_set_aside_is_in_it(tmp_path: Path) -> None:
+    record = played(tmp_path / "record", 1)
+    segment = next(segments(record))
+    with segment.file.open("r+b") as file:
+        file.seek(segment.end)
+        file.write(b"\x80\0\0\0half")
+    grow(record)
+    (tail,) = (record / "tails").iterdir()
+    case = export_case(record, tmp_path / "case", Pick())
+    assert (case.out / "record" / "tails" / tail.name).read_bytes() == tail.read_bytes()
+    code, told = verified_by_others(case.out)
+    assert (code, told["wrong"]) == (0, None)
+
+
+# --- nothing that lies face down --------------------------------------------------------------
+
+
+def test_no_card_that_lies_face_down_is_in_it(dealt: Path, tmp_path: Path) -> None:
+    """A record that ends with a hole card on the felt; how that would open is known to us."""
+    record = shutil.copytree(dealt, tmp_path / "par")
+    shown = [one for _, one in records(record) if one.kind == "decision"]
+    made = [(one, read_decision(one).event) for one in shown]
+    dealt_at = max(at for at, (_, event) in enumerate(made) if isinstance(event, HoleDealt))
+    opening = next(event.opening for _, event in made[dealt_at:] if isinstance(event, HoleRevealed))
+    end_after(record, made[dealt_at + 1][0].seq)
+    turn = made[dealt_at][0].round
+    for pick in (Pick(), Pick(turn, turn)):
+        case = export_case(record, tmp_path / f"case-{pick.first}", pick)
+        every = b"".join(files_in(case.out).values())
+        assert b'"HoleDealt"' in every
+        raw = bytes.fromhex(opening)
+        for form in (raw, opening.encode(), base64.b64encode(raw).rstrip(b"="), raw[:32]):
+            assert form not in every
+            assert form[:24] not in every
+
+
+def end_after(record: Path, seq: int) -> None:
+    for segment in list(segments(record)):
+        if segment.before.seq >= seq:
+            segment.file.unlink()
+            continue
+        end = max(frame.end for frame in segment.frames if frame.seq <= seq)
+        with segment.file.open("r+b") as file:
+            file.seek(end)
+            file.write(bytes(segment.end - end))
+
+
+# --- always the same --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pick", [Pick(), Pick(3, 4)])
+def test_the_same_record_gives_the_same_bytes(pick: Pick, record: Path, tmp_path: Path) -> None:
+    cases = []
+    for name in ("one", "two"):
+        case = export_case(record, tmp_path / f"{name}.zip", pick, who="Eve", reason="why")
+        cases.append((case.out.read_bytes(), case.seal))
+        os.utime(segment_file(record, 1), (1, 1))
+    assert cases[0] == cases[1]
+    folder = export_case(record, tmp_path / "folder", pick, who="Eve", reason="why")
+    assert folder.seal == cases[0][1] == seal_of((folder.out / "manifest.json").read_bytes())
+    assert files_in(folder.out) == files_in(unpack(tmp_path / "one.zip", tmp_path / "unpacked"))
+
+
+def test_a_zip_tells_nothing_of_who_made_it(record: Path, tmp_path: Path) -> None:
+    case = export_case(record, tmp_path / "case.zip", Pick(1, 1))
+    with zipfile.ZipFile(case.out) as packed:
+        names = packed.namelist()
+        assert names == sorted(names)
+        assert {one.date_time for one in packed.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        assert packed.testzip() is None
+
+
+def test_the_names_in_it_are_those_of_the_page(record: Path, tmp_path: Path) -> None:
+    made = seen_by(record, tmp_path / "archive")
+    bring(record, [("a", made.note.encode())], WITNESS.cosigner)
+    case = export_case(record, tmp_path / "case", Pick(1, 2))
+    page = (case.out / "FORMAT.md").read_text("utf-8")
+    for path in wanted(case):
+        shape = re.sub(r"/[0-9]+\.note", "/SIZE.note", path)
+        shape = re.sub(r"certificates/.*", "certificates/BOOT.note", shape)
+        shape = re.sub(r"round-[0-9]+", "round-NUMBER", shape)
+        shape = re.sub(r"(record/[a-z]+/).*", r"\1", shape)
+        assert f"`{shape}`" in page

@@ -1,0 +1,390 @@
+"""`holecard audit`: witnesses, proofs and cases, as people type them."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.audit.cli_export import export_record
+from controller.audit.key_making import make
+from controller.audit.looks import looks_file
+from controller.audit.notes import parse_checkpoint, parse_note
+from controller.audit.proving import last_signed
+from controller.rules.problem import UsageProblem
+from tests.support.audit.tools.cases import record
+from tests.support.audit.tools.outside import (
+    audit,
+    audited,
+    bytes_of,
+    files_in,
+    grow,
+    of_round,
+    origin_of,
+    played,
+    root_of,
+    table_key,
+    whole,
+)
+from tests.support.paths import ROOT
+
+__all__ = ["audited", "record", "whole"]
+
+pytestmark = pytest.mark.usefixtures("audited")
+Out = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    make(tmp_path / "keys", "witness", "floor.example/archive")
+    return tmp_path / "keys"
+
+
+def witness_key(keys: Path) -> str:
+    return (keys / "witness.pub").read_text("utf-8")
+
+
+def cosign(record: Path, keys: Path, *more: object) -> int:
+    archive = keys.parent / "archive"
+    return audit("cosign", record, "--keys", keys, "--archive", archive, *more)
+
+
+# --- witnesses --------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_goes_there_and_back(
+    record: Path, keys: Path, tmp_path: Path, capsys: Out
+) -> None:
+    assert cosign(record, keys) == 0
+    out, err = capsys.readouterr()
+    said = parse_checkpoint(parse_note(out).text)
+    assert said == last_signed(record).checkpoint
+    assert f"all {said.size} records up to its last checkpoint were read" in err
+    assert str(table_key(record)) in err
+    grow(record)
+    assert cosign(record, keys, "--out", tmp_path / "w.note") == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    now = last_signed(record).checkpoint
+    words = f"{origin_of(record)}: {now.size} records, continues the {said.size} seen before"
+    assert err == f"holecard: {words}\n"
+    bring = ("witnessed", record, tmp_path / "w.note", "--witness-key", witness_key(keys))
+    assert audit(*bring) == 0
+    assert capsys.readouterr().out == f"{now.size}.note: brought\n"
+    assert audit(*bring, "--json") == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told == {"size": now.size, "file": f"{now.size}.note", "new": False}
+    assert files_in(record / "cosigned")[f"{now.size}.note"] == (tmp_path / "w.note").read_bytes()
+
+
+def test_cosign_as_json(record: Path, keys: Path, capsys: Out) -> None:
+    key = table_key(record)
+    assert cosign(record, keys, "--table-key", key, "--json") == 0
+    out, err = capsys.readouterr()
+    found: dict[str, Any] = json.loads(out)
+    assert found["root"] == root_of(record, found["size"]).hex()
+    assert (found["before"], found["table_key_proven"]) == (0, True)
+    assert parse_checkpoint(parse_note(found["note"]).text).size == found["size"]
+    assert "own word" not in err
+
+
+def test_no_is_exit_1_and_one_line(record: Path, keys: Path, tmp_path: Path, capsys: Out) -> None:
+    old = shutil.copytree(record, tmp_path / "old")
+    grow(record)
+    assert cosign(record, keys) == 0
+    capsys.readouterr()
+    assert cosign(old, keys, "--out", tmp_path / "w.note") == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"holecard: {old}: it was cut off, or is an older copy: ")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "w.note").exists()
+
+
+def test_a_new_record_of_the_table_must_be_said(
+    record: Path, keys: Path, tmp_path: Path, capsys: Out
+) -> None:
+    assert cosign(record, keys) == 0
+    fresh = played(tmp_path / "fresh", 1)
+    assert cosign(fresh, keys) == 1
+    assert "say --new-record" in capsys.readouterr().err
+    assert cosign(fresh, keys, "--new-record") == 0
+
+
+def test_the_note_is_kept_though_it_cannot_be_put_out(
+    record: Path, keys: Path, tmp_path: Path, capsys: Out
+) -> None:
+    assert cosign(record, keys, "--out", tmp_path / "none" / "w.note") == 2
+    assert "--out: " in capsys.readouterr().err
+    assert len(list((tmp_path / "archive").glob("*/cosigned/*.note"))) == 1
+
+
+# --- proofs -----------------------------------------------------------------------------------
+
+
+def test_a_proof_of_a_round_is_made_and_checked(record: Path, tmp_path: Path, capsys: Out) -> None:
+    proof, key = tmp_path / "p.json", table_key(record)
+    assert audit("prove", record, "--round", 4, "--out", proof, "--by", "Eve") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(of_round(record, 4))
+    (look,) = map(json.loads, looks_file(record).read_text("utf-8").splitlines())
+    assert (look["who"], look["what"], look["of"]) == ("Eve", "prove", "round 4")
+    record.rename(tmp_path / "gone")
+    assert audit("check-proof", proof, "--table-key", key) == 0
+    out = capsys.readouterr().out
+    assert f"{key.name.removesuffix('/table')}: signed by the table" in out
+    assert "note of round 4, " in out
+    assert audit("check-proof", proof, "--table-key", key, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["witnessed"] is None
+    proof.write_text(proof.read_text("utf-8").replace("round 4, 2", "round 4, 3"), "utf-8")
+    assert audit("check-proof", proof, "--table-key", key) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "is not in the tree of the checkpoint" in err
+
+
+def test_a_proof_against_what_a_witness_saw(
+    record: Path, keys: Path, tmp_path: Path, capsys: Out
+) -> None:
+    seen, proof = tmp_path / "w.note", tmp_path / "p.json"
+    assert cosign(record, keys, "--out", seen) == 0
+    grow(record)
+    assert audit("prove", record, "--since", seen, "--since", 7, "--out", proof) == 0
+    assert audit("prove", record, "--seq", 3, 9, "--checkpoint", seen, "--json") == 0
+    capsys.readouterr()
+    check = ("check-proof", proof, "--table-key", table_key(record))
+    assert audit(*check, "--witness-key", witness_key(keys)) == 0
+    out = capsys.readouterr().out
+    assert "a witness saw " in out
+    assert "grown from 7 records" in out
+
+
+def test_a_proof_on_stdout_is_the_file(record: Path, tmp_path: Path, capsys: Out) -> None:
+    assert audit("prove", record, "--seq", 3, "--json", "--out", tmp_path / "p.json") == 0
+    assert capsys.readouterr().out == (tmp_path / "p.json").read_text("utf-8")
+
+
+# --- exports ----------------------------------------------------------------------------------
+
+
+def test_a_case_is_made_and_checked(record: Path, tmp_path: Path, capsys: Out) -> None:
+    case = tmp_path / "case.zip"
+    more = ("--by", "Eve", "--reason", "complaint 7")
+    assert audit("export", record, "--round", "3-4", "--out", case, *more) == 0
+    out = capsys.readouterr().out
+    seal = out.split()[-1]
+    assert f"rounds 3 to 4 of {origin_of(record)}" in out
+    assert audit("check-case", case, "--seal", seal) == 0
+    assert capsys.readouterr() == (f"right: 10 files, seal {seal}\n", "")
+    assert audit("check-case", case, "--seal", "00" * 32) == 1
+    assert "manifest.json: is not the one that was sealed" in capsys.readouterr().out
+    data = bytearray(case.read_bytes())
+    data[len(data) // 2] ^= 1
+    case.write_bytes(data)
+    assert audit("check-case", case, "--json") == 1
+    assert not json.loads(capsys.readouterr().out)["right"]
+
+
+def test_an_export_as_json(record: Path, tmp_path: Path, capsys: Out) -> None:
+    assert audit("export", record, "--all", "--out", tmp_path / "case", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["records"] == [1, len(bytes_of(record))]
+    assert found["remarks"] == []
+
+
+def test_lines_go_to_stdout_or_a_file(record: Path, tmp_path: Path, capsys: Out) -> None:
+    assert audit("export", record, "--format", "jsonl") == 0
+    out, err = capsys.readouterr()
+    assert (out.encode(), err) == (b"\n".join(bytes_of(record)) + b"\n", "")
+    file = tmp_path / "r.csv"
+    assert audit("export", record, "--round", 2, "--format", "csv", "--out", file) == 0
+    count = len(of_round(record, 2))
+    assert capsys.readouterr().out == f"{file}: round 2, {count} records\n"
+    (day,) = {one.day for one in of_round(record, 2)}
+    assert audit("export", record, "--day", day, "--format", "csv") == 0
+    looked = [json.loads(line)["what"] for line in looks_file(record).read_text().splitlines()]
+    assert looked == ["export jsonl", "export csv", "export csv"]
+
+
+def test_what_is_not_there_is_exit_1(record: Path, tmp_path: Path, capsys: Out) -> None:
+    for more in (("--round", 99), ("--day", "1999-12-31")):
+        assert audit("export", record, *more, "--out", tmp_path / "case") == 1
+        assert audit("export", record, *more, "--format", "jsonl") == 1
+        assert "has nothing of" in capsys.readouterr().err
+    assert audit("prove", record, "--round", 99) == 1
+    assert audit("prove", record, "--seq", 4000) == 1
+    assert not (tmp_path / "case").exists()
+
+
+# --- mistakes ---------------------------------------------------------------------------------
+
+NO_KEY = "NAME+8 hex digits+BASE64"
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    [
+        (["export", "R", "--round", "0", "--out", "c"], "N, or N-M with M not less than N"),
+        (["export", "R", "--round", "5-4", "--out", "c"], "N, or N-M with M not less than N"),
+        (["export", "R", "--round", "x", "--out", "c"], "N, or N-M with M not less than N"),
+        (["export", "R", "--day", "2027-02-30", "--out", "c"], "YYYY-MM-DD"),
+        (["export", "R", "--day", "20270101", "--out", "c"], "YYYY-MM-DD"),
+        (["export", "R"], "FILE.zip or a directory to be made"),
+        (["export", "R", "--out", ""], "a name"),
+        (["export", "R", "--out", "c", "--by", ""], "a line of 1 to 500 characters"),
+        (["export", "R", "--out", "c", "--reason", "a\nb"], "a line of 1 to 500 characters"),
+        (["export", "R", "--out", "keys"], "another name"),
+        (["export", "nothing", "--out", "c"], "there is no record here"),
+        (["export", "nothing", "--format", "csv"], "there is no record here"),
+        (["prove", "R"], "--seq, --round or --since"),
+        (["prove", "R", "--round", "3-4"], "a number from 1"),
+        (["prove", "R", "--since", "no such file"], "a file"),
+        (["prove", "R", "--seq", "1", "--out", "keys"], "another name"),
+        (["prove", "nothing", "--seq", "1"], "there is no record here"),
+        (["check-proof", "none.json", "--table-key", "KEY"], "a file"),
+        (["check-proof", "none.json", "--table-key", "x"], NO_KEY),
+        (["prove", "R", "--seq", "0"], "1 to 999999999999999999"),
+        (["prove", "R", "--seq", "2", "-7"], "1 to 999999999999999999"),
+        (["prove", "R", "--seq", "1" + 18 * "0"], "1 to 999999999999999999"),
+        (["check-proof", "none.json", "--table-key", "keys/witness.key"], "a verifier key, or"),
+        (["check-case", "none.zip"], "there is no such case"),
+        (["check-case", "keys"], "it has no manifest.json"),
+        (["check-case", "keys/witness.pub"], "is no zip, or a part of one"),
+        (["check-case", "none.zip", "--seal", "zz"], "64 hex digits"),
+        (["cosign", "R", "--archive", "a", "--keys", "none"], "`holecard keys new` makes one"),
+        (["cosign", "R", "--archive", "a", "--keys", "keys", "--table-key", "x"], NO_KEY),
+        (["cosign", "R", "--archive", "", "--keys", "keys"], "a name"),
+        (["cosign", "nothing", "--archive", "a", "--keys", "keys"], "there is no record here"),
+        (["witnessed", "R", "none.note", "--witness-key", "WITNESS"], "a file"),
+        (["witnessed", "R", "none.note", "--witness-key", "KEY"], "what witness.pub holds"),
+        (["witnessed", "R", "none.note", "--witness-key", "keys/nobody"], NO_KEY),
+        (
+            ["witnessed", "R", "none.note", "--witness-key", "keys/witness.key"],
+            "what witness.pub holds",
+        ),
+    ],
+)
+def test_mistakes_are_exit_2_and_change_nothing(
+    words: list[str],
+    allowed: str,
+    record: Path,
+    keys: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Out,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = files_in(tmp_path)
+    stand_for = {"R": str(record), "KEY": str(table_key(record)), "WITNESS": witness_key(keys)}
+    assert audit(*(stand_for.get(word, word) for word in words)) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("holecard: ")
+    assert allowed in err
+    assert err.count("allowed:") <= 1
+    assert "PRIVATE" not in err
+    assert err.count("\n") == 1
+    assert files_in(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["export", "R", "--round", "1", "--day", "2027-01-15", "--out", "c"],
+        ["export", "R", "--format", "xml"],
+        ["prove", "R", "--seq", "x"],
+        ["prove", "R", "--seq", "1", "--round", "1"],
+        ["cosign", "R"],
+        ["witnessed", "R"],
+        ["check-proof", "p"],
+        ["check-case"],
+        ["export", "R", "--outt", "c"],
+        [],
+        ["burn"],
+    ],
+)
+def test_wrong_arguments_are_exit_2(words: list[str], capsys: Out) -> None:
+    assert audit(*words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("usage: holecard audit")
+
+
+@pytest.mark.parametrize(
+    "command", ["", "cosign", "witnessed", "prove", "check-proof", "export", "check-case"]
+)
+def test_help_has_examples_and_exit_codes(command: str, capsys: Out) -> None:
+    assert audit(*command.split(), "--help") == 0
+    out = capsys.readouterr().out
+    assert "Exit codes: 0 done" in out
+    assert f"holecard audit {command}" in out
+
+
+FULL = """\
+import sys
+from controller import cli
+if not any(command.name == "audit" for command in cli.COMMANDS):
+    ours = cli.Command("audit", "controller.audit.cli_audit:register", "")
+    cli.COMMANDS = (*cli.COMMANDS, ours)
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_an_output_that_is_full_is_exit_74(record: Path) -> None:
+    command = [sys.executable, "-c", FULL, "audit", "export", str(record), "--format", "jsonl"]
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (
+        74,
+        b"holecard: the output cannot be written: No space left on device\n",
+    )
+
+
+@pytest.mark.parametrize(("problem", "code"), [(errno.ENOSPC, errno.ENOSPC), (errno.EACCES, 2)])
+def test_a_place_that_is_full_is_no_mistake_of_the_user(
+    problem: int, code: int, record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command makes 74 of what leaves it as the disk's own word."""
+
+    def refuses(*_: object) -> None:
+        raise OSError(problem, os.strerror(problem))
+
+    monkeypatch.setattr("controller.audit.case_folder.os.rename", refuses)
+    arguments = Namespace(
+        record=str(record), out=str(tmp_path / "case"), round=None, day=None, format="case",
+        by=None, reason=None, json=False,
+    )  # fmt: skip
+    expected: type[Exception] = OSError if code == problem else UsageProblem
+    with pytest.raises(expected):
+        export_record(arguments)
+    assert not (tmp_path / "case").exists()
+
+
+def test_a_look_that_cannot_be_written_is_exit_2(record: Path, tmp_path: Path, capsys: Out) -> None:
+    looks_file(record).mkdir()
+    for words in (("export", record, "--out", tmp_path / "case"), ("prove", record, "--seq", 1)):
+        assert audit(*words) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "nobody looks without it" in err
+    assert not (tmp_path / "case").exists()
+
+
+def test_progress_is_shown_on_a_terminal_only(
+    record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Out
+) -> None:
+    assert audit("export", record, "--out", tmp_path / "a.zip") == 0
+    assert "segment" not in capsys.readouterr().err
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert audit("export", record, "--out", tmp_path / "b.zip") == 0
+    assert "\rsegment 2 " in capsys.readouterr().err

@@ -1,0 +1,229 @@
+"""`holecard audit retire`: what it takes and what it refuses, and with which exit code."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from controller.audit import cli_retire, key_making, key_texts
+from controller.audit.folding import Replay, at_rest
+from controller.audit.heads import first_head
+from controller.audit.reading import records
+from controller.audit.retiring import NothingToRetire
+from controller.audit.retiring_sums import Unsigned
+from controller.audit.segments import numbers
+from tests.controller.audit.export.test_case import end_after
+from tests.support.audit.record.retiring import DAYS, aged, ends_of, retired, right
+from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun, note
+from tests.support.audit.tools.audit_command import Ran, Runs
+from tests.support.audit.tools.cases import dealt
+from tests.support.audit.tools.outside import files_in, play
+
+__all__ = ["dealt"]
+
+TODAY = "2027-02-14"
+BY = ("--by", "Ann", "--and", "Bo")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return aged(tmp_path_factory.mktemp("aged")).record
+
+
+@pytest.fixture
+def runs(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Runs:
+    """A month later, on the machine that has the table's key."""
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> Later:
+            return cls(2027, 2, 14, 9, tzinfo=UTC)
+
+    monkeypatch.setattr(cli_retire, "datetime", Later)
+    runs = Runs(tmp_path, capsys)
+    shutil.copytree(made, runs.record)
+    runs.keys.mkdir(0o700)
+    (runs.keys / "table.key").write_bytes(key_texts.private_text(TABLE_KEY))
+    public = TABLE_KEY.public_key().public_bytes_raw()
+    (runs.keys / "table.pub").write_bytes(key_texts.table_text(public))
+    for name in ("table.key", "table.pub"):
+        (runs.keys / name).chmod(0o600)
+    return runs
+
+
+def tried(runs: Runs, *options: str, day: str = DAYS[2], out: str = "old.zip") -> Ran:
+    place = str(runs.folder / out)
+    return runs("retire", "--before", day, "--out", place, "--keys", str(runs.keys), *options)
+
+
+def refused(runs: Runs, code: int, words: str, *options: str, **more: str) -> None:
+    """Nothing is changed: not in the record, nor beside it."""
+    before = files_in(runs.folder)
+    ran = tried(runs, *options, **more)
+    assert (ran.code, words in ran.line) == (code, True), ran
+    assert files_in(runs.folder) == before
+
+
+def test_it_says_what_was_retired(runs: Runs) -> None:
+    last = ends_of(runs.record)[DAYS[1]]
+    ran = tried(runs, *BY)
+    assert ran.code == 0, ran
+    assert f"segments 1 to {last}, gaming days {DAYS[0]} to {DAYS[1]}" in ran.out
+    (words,) = right(runs.record)
+    assert words in ran.out
+    assert runs("check-case", record=runs.folder / "old.zip").code == 0
+    verified = runs("verify", "--no-replay", "--table-key", str(runs.keys / "table.pub"))
+    assert f"retired: {words}" in verified.out
+    assert verified.out.endswith("\nRIGHT\n")
+
+
+def test_a_case_that_is_brought_back_is_known(runs: Runs) -> None:
+    assert tried(runs, *BY).code == 0
+    other = runs.folder / "other.zip"
+    assert runs("export", "--out", str(other)).code == 0
+    asked = ("check-case", "--retired-from", str(runs.record))
+    assert runs(*asked, record=runs.folder / "old.zip").code == 0
+    ran = runs(*asked, record=other)
+    assert (ran.code, "no case that was retired from this record" in ran.out) == (1, True)
+    assert runs(*asked[:2], str(runs.keys), record=other).code == 2
+
+
+def test_it_is_told_in_json(runs: Runs) -> None:
+    found = tried(runs, *BY, "--json").json
+    assert (found["segments"][0], found["days"]) == (1, [DAYS[0], DAYS[1]])
+    assert (found["two"], found["ended"]) == (["Ann", "Bo"], False)
+    line = (runs.record / found["note"]).read_bytes().partition(b"\n")[0]
+    said = json.loads(line)
+    for name in ("case", "seal", "root", "records", "rounds"):
+        assert found[name] == said[name]
+
+
+def test_the_keys_beside_a_record_are_found(runs: Runs) -> None:
+    shutil.move(runs.keys, runs.record / "keys")
+    out = str(runs.folder / "old.zip")
+    assert runs("retire", "--before", DAYS[2], "--out", out, *BY).code == 0
+
+
+@pytest.mark.parametrize(
+    "day", ["yesterday", "2027-02-30", "2027-2-1", "20270201", "", "2027-02-01T00"]
+)
+def test_a_day_that_is_none_is_refused(day: str, runs: Runs) -> None:
+    refused(runs, 2, "is no day; allowed: YYYY-MM-DD", *BY, day=day)
+
+
+def test_a_day_in_the_future_is_refused(runs: Runs) -> None:
+    refused(runs, 2, "2027-02-15 is in the future", *BY, day="2027-02-15")
+    assert tried(runs, *BY, day=TODAY).code == 0
+
+
+def test_where_nothing_is_so_old_nothing_is_done(runs: Runs) -> None:
+    words = f"no whole closed segment has only gaming days before {DAYS[0]}"
+    refused(runs, 1, words, *BY, day=DAYS[0])
+
+
+def test_a_file_that_is_there_is_never_replaced(runs: Runs) -> None:
+    (runs.folder / "old.zip").write_text("mine")
+    refused(runs, 2, "is there already", *BY)
+    refused(runs, 2, "is no zip", *BY, out="old")
+    refused(runs, 2, "there is no directory", *BY, out="none/old.zip")
+    refused(runs, 2, "lies in the record's own directory", *BY, out="record/old.zip")
+
+
+def test_two_different_people_say_so(runs: Runs) -> None:
+    refused(runs, 2, "'ann' is the same person", "--by", "Ann", "--and", "ann")
+    refused(runs, 2, "--and: is missing: two people must say so", "--by", "Ann")
+    refused(runs, 2, "--by: is missing: two people must say so")
+
+
+def test_a_record_that_is_served_stays_as_it_is(runs: Runs) -> None:
+    with (runs.record / "lock").open("rb+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        refused(runs, 2, "another process writes it", *BY)
+    assert tried(runs, *BY).code == 0
+
+
+def test_another_tables_key_retires_nothing(runs: Runs) -> None:
+    shutil.rmtree(runs.keys)
+    refused(runs, 2, "there is no such directory", *BY)
+    other = Runs(runs.folder, runs._capsys)
+    for role in ("table", "hole", "surveillance"):
+        key_making.make(other.keys, role)
+    refused(runs, 2, "another table's key than the one that is given", *BY)
+
+
+def test_what_is_no_record_is_refused(runs: Runs) -> None:
+    out = str(runs.folder / "old.zip")
+    words = ("retire", "--before", DAYS[2], "--out", out, "--keys", str(runs.keys), *BY)
+    for place in (runs.folder / "nowhere", runs.keys):
+        before = files_in(runs.folder)
+        assert runs(*words, record=place).code == 2
+        assert files_in(runs.folder) == before
+
+
+def test_a_record_that_is_wrong_stays_as_it_is(runs: Runs) -> None:
+    file = runs.record / "segments" / "00000002.seg"
+    data = bytearray(file.read_bytes())
+    data[5000] ^= 1
+    file.write_bytes(data)
+    refused(runs, 1, "", *BY)
+    file.unlink()
+    refused(runs, 1, "is missing", *BY)
+
+
+# --- what stays -------------------------------------------------------------------------------
+
+
+def test_the_open_segment_stays_and_what_a_start_reads(tmp_path: Path) -> None:
+    """A boot that has come into a new segment has its beginning in the one before."""
+    log = begun(tmp_path / "record", clock=FakeClock())
+    play(log, 1, 8, 700)
+    log.let_go()
+    record = tmp_path / "record"
+    there = numbers(record)
+    said = retired(record, "2999-01-01", tmp_path / "old.zip").said
+    assert said.segments == (1, there[-1] - 2)
+    assert numbers(record) == there[-2:]
+    right(record)
+
+
+def test_an_open_round_stays_whole(dealt: Path, tmp_path: Path) -> None:
+    """Wherever the table stops, in a round or between two."""
+    replay = Replay(dealt)
+    began: dict[int, int] = {}
+    """By seq, the first record of the round that is open there; 0 where none is."""
+    first = 0
+    for place, found in records(dealt):
+        replay.take(place, found)
+        first = 0 if replay.state is None or at_rest(replay.state) else first or found.seq
+        began[found.seq] = first
+    kept = took = 0
+    for seq in range(200, len(began), 97):
+        record = shutil.copytree(dealt, tmp_path / f"{seq}")
+        end_after(record, seq)
+        try:
+            took += retired(record, "2999-01-01", tmp_path / f"{seq}.zip").said.segments[1]
+        except (NothingToRetire, Unsigned):
+            continue
+        assert first_head(record).record.seq <= (began[seq] or seq)
+        kept += began[seq] > 0
+    assert kept > 3
+    assert took > 30
+
+
+def test_what_no_checkpoint_is_over_stays(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    log = begun(record, clock=FakeClock(NOON))
+    while numbers(record)[-1] < 4:
+        log.write([note("not signed", 700)])
+    log.let_go()
+    with pytest.raises(Unsigned, match="has no checkpoint over all of it yet"):
+        retired(record, "2999-01-01", tmp_path / "old.zip")
+    assert numbers(record)[0] == 1
+    assert not (tmp_path / "old.zip").exists()

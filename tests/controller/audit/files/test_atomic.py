@@ -1,0 +1,81 @@
+"""Commands that change the same thing take turns, and none waits for ever."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from controller import cli
+from controller.audit import turns
+from controller.audit.looks import look, looks_file
+from controller.audit.problems import InUse
+from controller.audit.witnessed import COSIGNED, bring
+from tests.support.audit.tools.outside import WITNESS, files_in, played
+from tests.support.audit.witnessing import seen_by
+
+
+@contextmanager
+def held(place: Path) -> Iterator[int]:
+    """Another command is at work there."""
+    fd = os.open(place, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def test_nobody_waits_for_ever_to_bring_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = played(tmp_path / "record")
+    note = seen_by(record, tmp_path / "archive").note.encode()
+    (record / COSIGNED).mkdir()
+    monkeypatch.setattr(turns, "WAIT", 0.05)
+    before = files_in(record)
+    with held(record / COSIGNED):
+        with pytest.raises(InUse, match=r"another command has been writing here for 0\.05 s"):
+            bring(record, [("a", note)], WITNESS.cosigner)
+        file = tmp_path / "a.note"
+        file.write_bytes(note)
+        words = ["audit", "witnessed", str(record), str(file)]
+        assert cli.main([*words, "--witness-key", str(WITNESS.cosigner)]) == 2
+        assert "see what holds it, then try again" in capsys.readouterr().err
+    assert files_in(record) == before
+    assert bring(record, [("a", note)], WITNESS.cosigner)[0].new
+
+
+def test_nobody_looks_while_a_look_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = tmp_path / "record"
+    look(record, "show", "all")
+    before = looks_file(record).read_bytes()
+    monkeypatch.setattr(turns, "WAIT", 0.05)
+    with held(looks_file(record)), pytest.raises(InUse):
+        look(record, "tail", "all")
+    assert looks_file(record).read_bytes() == before
+
+
+def test_who_waits_has_its_turn_when_the_other_one_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = tmp_path / "record"
+    look(record, "show", "all")
+    waits: list[float] = []
+    with held(looks_file(record)) as fd:
+
+        def ended(seconds: float) -> None:
+            waits.append(seconds)
+            fcntl.flock(fd, fcntl.LOCK_UN)
+
+        sleep: Callable[[float], None] = ended
+        monkeypatch.setattr("controller.audit.turns.time.sleep", sleep)
+        look(record, "tail", "all")
+    assert len(waits) == 1
+    assert len(looks_file(record).read_text().splitlines()) == 2

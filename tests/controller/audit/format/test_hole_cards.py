@@ -1,0 +1,326 @@
+"""Hole cards in the record: bound, sealed, opened again, and told by nothing before."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import struct
+from collections.abc import Callable
+
+import pytest
+from cryptography.hazmat.bindings._rust import openssl
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from controller.audit.sealing import (
+    HoleKey,
+    NotCommitted,
+    NotOpened,
+    Opening,
+    OtherCard,
+    SealProblem,
+    WrongForm,
+    WrongKey,
+    check,
+    commit,
+    commitment,
+    nonce,
+    open_sealed,
+    opened_card,
+    opening,
+    seal,
+)
+from drivers.sealed import Sealed
+from firmware_protocol.enums import CardFlags
+from firmware_protocol.messages_shoe import CardRead
+from tests.support.audit.record.sealed_card import (
+    BODY,
+    CARD,
+    COMMITTED,
+    CURSOR,
+    HOLE_KEY,
+    OPENED,
+    PUBLIC,
+    READ,
+    SALT,
+    SURVEILLANCE,
+    TABLE,
+    At,
+)
+from tests.support.audit.tools import rfc9180
+
+BODIES = st.builds(
+    CardRead,
+    shoe=st.integers(0, 0xFFFFFFFF),
+    pos=st.integers(1, 65535),
+    card=st.integers(0, 51),
+    confidence=st.integers(0, 100),
+    alternative=st.sampled_from([*range(52), 0x40, 0xFE]),
+    flags=st.just(CardFlags(0)),
+    dwell=st.integers(0, 65535),
+    back=st.integers(0, 255),
+    salt=st.binary(min_size=11, max_size=11),
+)
+NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
+CURSORS = st.builds(
+    At, device=NAMES, epoch=st.integers(0, 0xFFFFFFFF), seq=st.integers(0, 0xFFFFFFFF)
+)
+
+
+# --- as the page of the format has it ---------------------------------------------------------
+
+
+def test_the_bytes_are_those_of_the_page() -> None:
+    place = struct.pack("<II", 5, 9)
+    made = hmac.new(bytes(range(32)), b"holecard-nonce-v1\0SH-0001\0" + place + SALT, "sha256")
+    assert nonce(HOLE_KEY, "SH-0001", 5, 9, Sealed(SALT)) == made.digest()
+    raw = made.digest() + BODY.encode()
+    assert OPENED.open() == raw
+    assert len(raw) == 56
+    assert raw[32 + 6] == CARD
+    bound = b"holecard-v1\0mega-1\0SH-0001\0" + place + raw
+    committed = commitment(TABLE, "SH-0001", 5, 9, OPENED)
+    assert committed == hashlib.sha256(bound).digest()
+    assert committed.hex() == COMMITTED.commitment_hex
+    sealed = base64.b64decode(COMMITTED.sealed_b64, validate=True)
+    assert len(sealed) == 104
+    assert rfc9180.open_with(SURVEILLANCE, committed, b"", sealed) == raw
+
+
+VECTOR = {
+    "info": "4f6465206f6e2061204772656369616e2055726e",
+    "skEm": "f4ec9b33b792c372c1d2c2063507b684ef925b8c75a42dbcbf57d63ccd381600",
+    "skRm": "8057991eef8f1f1af18f4a9491d16a1ce333f695d4db8e38da75975c4478e0fb",
+    "pkRm": "4310ee97d88cc1f088a5576c77ab0cf5c3ac797f3d95139c6c84b5429c59662a",
+    "enc": "1afa08d3dec047a643885163f1180476fa7ddb54c6a8029ea33f95796bf2ac4a",
+    "key": "ad2744de8e17f4ebba575b3f5f5a8fa1f69c2a07f6e7500bc60ca6e3e3ec1c91",
+    "base_nonce": "5c4d98150661b848853b547f",
+    "shared_secret": "0bbe78490412b4bbea4812666f7916932b828bba79942424abb65244930d69a7",
+    "pt": "4265617574792069732074727574682c20747275746820626561757479",
+    "aad": "436f756e742d30",
+    "ct": (
+        "1c5250d8034ec2b784ba2cfd69dbdb8af406cfe3ff938e131f0def8c8b60b4db21993c62ce81883d2dd1b51a28"
+    ),
+}
+"""RFC 9180, appendix A.2.1, sequence number 0."""
+RFC = {name: bytes.fromhex(text) for name, text in VECTOR.items()}
+
+
+def test_the_second_hand_is_that_of_rfc_9180() -> None:
+    ephemeral = X25519PrivateKey.from_private_bytes(RFC["skEm"])
+    dh = ephemeral.exchange(X25519PublicKey.from_public_bytes(RFC["pkRm"]))
+    assert rfc9180.shared_secret(dh, RFC["enc"] + RFC["pkRm"]) == RFC["shared_secret"]
+    assert rfc9180.schedule(RFC["shared_secret"], RFC["info"]) == (RFC["key"], RFC["base_nonce"])
+    sealed = rfc9180.seal_with(ephemeral, RFC["pkRm"], RFC["info"], RFC["aad"], RFC["pt"])
+    assert sealed == RFC["enc"] + RFC["ct"]
+    private = X25519PrivateKey.from_private_bytes(RFC["skRm"])
+    assert rfc9180.open_with(private, RFC["info"], RFC["aad"], sealed) == RFC["pt"]
+
+
+def test_the_suite_in_use_opens_the_vector_of_rfc_9180() -> None:
+    suite = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+    private = X25519PrivateKey.from_private_bytes(RFC["skRm"])
+    # The vector has associated data, for which the library has a way in for tests only.
+    opened = openssl.hpke._decrypt_with_aad(
+        suite, RFC["enc"] + RFC["ct"], private, info=RFC["info"], aad=RFC["aad"]
+    )
+    assert opened == RFC["pt"]
+
+
+@given(BODIES, st.binary(min_size=32, max_size=32), st.binary(min_size=32, max_size=32))
+def test_what_others_seal_by_the_page_is_opened_and_the_reverse(
+    body: CardRead, ephemeral: bytes, secret: bytes
+) -> None:
+    private = X25519PrivateKey.from_private_bytes(secret)
+    public = private.public_key()
+    opened = opening(HOLE_KEY, CURSOR, Sealed(body))
+    committed = commitment(TABLE, CURSOR.device, CURSOR.epoch, CURSOR.seq, opened)
+    theirs = rfc9180.seal_with(
+        X25519PrivateKey.from_private_bytes(ephemeral),
+        public.public_bytes_raw(),
+        committed,
+        b"",
+        opened.open(),
+    )
+    assert open_sealed(private, committed, theirs).open() == opened.open()
+    ours = seal(public, committed, opened)
+    assert rfc9180.open_with(private, committed, b"", ours) == opened.open()
+
+
+# --- round and round --------------------------------------------------------------------------
+
+
+@given(NAMES, CURSORS, BODIES, st.binary(min_size=32, max_size=32))
+def test_what_is_committed_is_opened_again(
+    table: str, cursor: At, body: CardRead, raw_key: bytes
+) -> None:
+    hole_key = HoleKey(raw_key)
+    made = commit(table, cursor, Sealed(body), hole_key, PUBLIC)
+    again = opening(hole_key, cursor, Sealed(CardRead.decode(body.encode())))
+    check(again, table, cursor, made.commitment_hex, body.card)
+    recorded = Opening.of_hex(again.open().hex())
+    check(recorded, table, cursor, made.commitment_hex, body.card)
+    card = opened_card(cursor, table, made.commitment_hex, made.sealed_b64, SURVEILLANCE)
+    assert card == body.card
+    assert (len(made.commitment_hex), len(made.sealed_b64)) == (64, 140)
+
+
+@given(BODIES, CURSORS, BODIES, CURSORS)
+def test_other_records_have_other_nonces(
+    body: CardRead, cursor: At, other: CardRead, elsewhere: At
+) -> None:
+    one = nonce(HOLE_KEY, cursor.device, cursor.epoch, cursor.seq, Sealed(body.salt))
+    two = nonce(HOLE_KEY, elsewhere.device, elsewhere.epoch, elsewhere.seq, Sealed(other.salt))
+    assert (one == two) == ((cursor, body.salt) == (elsewhere, other.salt))
+    assert one != nonce(HoleKey(bytes(32)), cursor.device, cursor.epoch, cursor.seq, Sealed(SALT))
+
+
+def test_every_card_looks_the_same() -> None:
+    every = [
+        commit(TABLE, CURSOR, Sealed(replace(BODY, card=card)), HOLE_KEY, PUBLIC)
+        for card in range(52)
+    ]
+    assert {(len(one.commitment_hex), len(one.sealed_b64)) for one in every} == {(64, 140)}
+    assert len({one.commitment_hex for one in every}) == 52
+
+
+def test_the_same_card_is_sealed_anew_each_time() -> None:
+    again = commit(TABLE, CURSOR, READ, HOLE_KEY, PUBLIC)
+    assert again.commitment_hex == COMMITTED.commitment_hex
+    assert again.sealed_b64 != COMMITTED.sealed_b64
+
+
+# --- what does not fit ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "cursor"),
+    [
+        ("mega-2", CURSOR),
+        ("mega", At("1SH-0001")),
+        (TABLE, replace(CURSOR, device="SH-0002")),
+        (TABLE, replace(CURSOR, epoch=6)),
+        (TABLE, replace(CURSOR, seq=10)),
+        (TABLE, At(epoch=9, seq=5)),
+    ],
+)
+def test_a_commitment_is_of_its_place_only(table: str, cursor: At) -> None:
+    check(OPENED, TABLE, CURSOR, COMMITTED.commitment_hex)
+    with pytest.raises(NotCommitted, match="does not give the commitment"):
+        check(OPENED, table, cursor, COMMITTED.commitment_hex)
+    with pytest.raises(NotCommitted):
+        opened_card(cursor, table, COMMITTED.commitment_hex, COMMITTED.sealed_b64, SURVEILLANCE)
+
+
+@given(st.integers(0, 56 * 8 - 1))
+def test_no_bit_of_an_opening_can_be_changed(bit: int) -> None:
+    raw = bytearray(OPENED.open())
+    raw[bit // 8] ^= 1 << bit % 8
+    with pytest.raises((NotCommitted, WrongForm)):
+        check(Opening.of_bytes(bytes(raw)), TABLE, CURSOR, COMMITTED.commitment_hex)
+
+
+def test_a_card_that_is_not_the_one_of_the_opening() -> None:
+    for card in range(52):
+        if card == CARD:
+            check(OPENED, TABLE, CURSOR, COMMITTED.commitment_hex, card)
+            continue
+        with pytest.raises(OtherCard) as caught:
+            check(OPENED, TABLE, CURSOR, COMMITTED.commitment_hex, card)
+        assert str(caught.value) == "the card is not the one that was committed to"
+
+
+@given(st.integers(0, 104 * 8 - 1))
+def test_no_bit_of_what_is_sealed_can_be_changed(bit: int) -> None:
+    raw = bytearray(base64.b64decode(COMMITTED.sealed_b64))
+    raw[bit // 8] ^= 1 << bit % 8
+    sealed = base64.b64encode(raw).decode()
+    with pytest.raises(NotOpened, match="this key does not open it"):
+        opened_card(CURSOR, TABLE, COMMITTED.commitment_hex, sealed, SURVEILLANCE)
+
+
+def test_another_key_and_another_commitment_do_not_open_it() -> None:
+    other = X25519PrivateKey.generate()
+    with pytest.raises(NotOpened):
+        opened_card(CURSOR, TABLE, COMMITTED.commitment_hex, COMMITTED.sealed_b64, other)
+    moved = commit(TABLE, replace(CURSOR, seq=10), READ, HOLE_KEY, PUBLIC)
+    with pytest.raises(NotOpened):
+        opened_card(CURSOR, TABLE, moved.commitment_hex, COMMITTED.sealed_b64, SURVEILLANCE)
+
+
+def test_an_opening_that_was_never_committed_to() -> None:
+    """Who seals may lie: the sealed copy is worth no more than its commitment."""
+    lie = Opening(bytes(32), replace(BODY, card=0).encode())
+    committed = bytes.fromhex(COMMITTED.commitment_hex)
+    sealed = base64.b64encode(seal(PUBLIC, committed, lie)).decode()
+    with pytest.raises(NotCommitted):
+        opened_card(CURSOR, TABLE, COMMITTED.commitment_hex, sealed, SURVEILLANCE)
+
+
+def test_a_sealed_body_with_no_card_in_it() -> None:
+    raw = bytearray(OPENED.open())
+    raw[32 + 6] = 52
+    committed = bytes.fromhex(COMMITTED.commitment_hex)
+    ephemeral = X25519PrivateKey.generate()
+    sealed = rfc9180.seal_with(ephemeral, PUBLIC.public_bytes_raw(), committed, b"", bytes(raw))
+    with pytest.raises(WrongForm, match="byte 6 of the opening's body is no card"):
+        open_sealed(SURVEILLANCE, committed, sealed)
+
+
+def test_a_key_that_seals_nothing() -> None:
+    for weak in (bytes(32), b"\x01" + bytes(31)):
+        with pytest.raises(WrongKey, match="surveillance's public key"):
+            commit(TABLE, CURSOR, READ, HOLE_KEY, X25519PublicKey.from_public_bytes(weak))
+
+
+FORMS: dict[str, Callable[[], object]] = {
+    "hole key": lambda: HoleKey(bytes(31)),
+    "nonce": lambda: Opening(bytes(31), bytes(24)),
+    "body": lambda: Opening(bytes(32), bytes(25)),
+    "opening, short": lambda: Opening.of_bytes(bytes(55)),
+    "opening, empty": lambda: Opening.of_hex(""),
+    "opening, capitals": lambda: Opening.of_hex(OPENED.open().hex().upper()),
+    "opening, blanks": lambda: Opening.of_hex(OPENED.open().hex(" ")),
+    "opening, no hex": lambda: Opening.of_hex("zz" * 56),
+    "opening, no ASCII": lambda: Opening.of_hex("٣" * 112),
+    "commitment": lambda: check(OPENED, TABLE, CURSOR, "00"),
+    "commitment to seal with": lambda: seal(PUBLIC, bytes(31), OPENED),
+    "commitment to open with": lambda: open_sealed(SURVEILLANCE, bytes(33), bytes(104)),
+    "sealed": lambda: open_sealed(SURVEILLANCE, bytes(32), bytes(103)),
+    "sealed, empty": lambda: opened_card(CURSOR, TABLE, "00" * 32, "", SURVEILLANCE),
+    "sealed, no base64": lambda: opened_card(CURSOR, TABLE, "00" * 32, "é", SURVEILLANCE),
+    "sealed, a newline": lambda: opened_card(
+        CURSOR, TABLE, "00" * 32, COMMITTED.sealed_b64 + "\n", SURVEILLANCE
+    ),
+    "sealed, loose bits": lambda: opened_card(
+        CURSOR, TABLE, "00" * 32, COMMITTED.sealed_b64[:-2] + "B=", SURVEILLANCE
+    ),
+    "table, empty": lambda: check(OPENED, "", CURSOR, COMMITTED.commitment_hex),
+    "table, a zero": lambda: check(OPENED, "a\0b", CURSOR, COMMITTED.commitment_hex),
+    "table, no text": lambda: check(OPENED, "\ud800", CURSOR, COMMITTED.commitment_hex),
+    "device": lambda: opening(HOLE_KEY, At(device="a\0"), READ),
+    "epoch": lambda: opening(HOLE_KEY, At(epoch=-1), READ),
+    "seq": lambda: opening(HOLE_KEY, At(seq=1 << 32), READ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_not_as_it_must_be(form: str) -> None:
+    with pytest.raises(WrongForm) as caught:
+        FORMS[form]()
+    assert str(caught.value)
+    assert OPENED.open().hex() not in str(caught.value)
+
+
+@given(st.text(), st.text(), st.text(), st.integers(), st.integers())
+def test_whatever_a_record_says_the_answer_is_a_problem(
+    table: str, committed: str, sealed: str, epoch: int, seq: int
+) -> None:
+    with pytest.raises(SealProblem):
+        opened_card(At("SH", epoch, seq), table, committed, sealed, SURVEILLANCE)
+    with pytest.raises(SealProblem):
+        check(OPENED, table, At("SH", epoch, seq), COMMITTED.commitment_hex)

@@ -1,0 +1,271 @@
+"""Proofs are those of RFC 6962, and what was not proved is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pymerkle import InmemoryTree, verify_consistency, verify_inclusion
+
+from controller.audit import proofs
+from controller.audit.proofs import Leaves, Proof, check_consistency, check_inclusion
+from controller.audit.tree import EMPTY_ROOT, Span, leaf_hash, node_hash
+from tests.support.audit.record import growing
+
+MOST = 130
+RECORDS = growing.records(MOST)
+LEAVES = Leaves([leaf_hash(record) for record in RECORDS])
+ROOTS = [LEAVES.root(size) for size in range(MOST + 1)]
+LEAF = [leaf_hash(record) for record in RECORDS]
+OTHER = leaf_hash(b"another record")
+
+sizes = st.integers(1, (1 << 62) - 1)
+
+
+def hashes(text: str) -> Proof:
+    return tuple(bytes.fromhex(text[at : at + 64]) for at in range(0, len(text), 64))
+
+
+def tampered(proof: Proof) -> Iterator[Proof]:
+    """The proof with one thing wrong."""
+    yield (*proof, OTHER)
+    yield (OTHER, *proof)
+    for at, one in enumerate(proof):
+        before, behind = proof[:at], proof[at + 1 :]
+        yield (*before, *behind)
+        yield (*before, one, *proof[at:])
+        for bit in (0, 255):
+            yield (*before, flipped(one, bit), *behind)
+        yield (*before, one[:31], *behind)
+        yield (*before, one + b"\0", *behind)
+        if behind:
+            yield (*before, behind[0], one, *behind[1:])
+
+
+def flipped(one: bytes, bit: int) -> bytes:
+    return bytes(value ^ (at == bit // 8) << bit % 8 for at, value in enumerate(one))
+
+
+@cache
+def alike(width: int) -> bytes:
+    """The hash of so many leaves that are all the same."""
+    if width == 1:
+        return OTHER
+    left = 1 << (width - 1).bit_length() - 1
+    return node_hash(alike(left), alike(width - left))
+
+
+def all_alike(begin: int, end: int) -> bytes:
+    return alike(end - begin)
+
+
+def test_the_example_of_rfc_6962() -> None:
+    leaves = Leaves(leaf_hash(record) for record in growing.RECORDS)
+    for (index, size), text in growing.INCLUSION.items():
+        proof = leaves.inclusion(index, size)
+        assert proof == hashes(text)
+        leaf = leaf_hash(growing.RECORDS[index])
+        assert check_inclusion(leaf, index, size, proof, growing.ROOTS[size])
+    for (old, new), text in growing.CONSISTENCY.items():
+        proof = leaves.consistency(old, new)
+        assert proof == hashes(text)
+        assert check_consistency(old, new, proof, growing.ROOTS[old], growing.ROOTS[new])
+
+
+@pytest.mark.parametrize("size", range(1, MOST + 1))
+def test_each_leaf_of_each_size_is_proved(size: int) -> None:
+    assert ROOTS[size] == growing.root(RECORDS[:size])
+    for index in range(size):
+        proof = LEAVES.inclusion(index, size)
+        assert len(proof) <= (size - 1).bit_length()
+        assert check_inclusion(LEAF[index], index, size, proof, ROOTS[size])
+        assert not check_inclusion(OTHER, index, size, proof, ROOTS[size])
+        assert not check_inclusion(LEAF[index], index, size, proof, OTHER)
+        assert not check_inclusion(LEAF[index], index ^ 1, size, proof, ROOTS[size])
+
+
+@pytest.mark.parametrize("new", range(MOST + 1))
+def test_each_size_is_proved_to_grow_into_each(new: int) -> None:
+    for old in range(new + 1):
+        proof = LEAVES.consistency(old, new)
+        assert check_consistency(old, new, proof, ROOTS[old], ROOTS[new])
+        assert not check_consistency(old, new, proof, OTHER, ROOTS[new])
+        # To the empty tree anything may have been added.
+        assert check_consistency(old, new, proof, ROOTS[old], OTHER) == (old == 0 < new)
+        if 0 < old < new:
+            assert not check_consistency(old, new, (), ROOTS[old], ROOTS[new])
+            assert not check_consistency(old, new, proof, ROOTS[old - 1], ROOTS[new])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 31, 32, 33, 65, 100])
+def test_proofs_are_as_the_rfc_defines_them(size: int) -> None:
+    for at in range(size):
+        assert LEAVES.inclusion(at, size) == growing.inclusion(at, RECORDS[:size])
+        assert LEAVES.consistency(at + 1, size) == growing.consistency(at + 1, RECORDS[:size])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 21, 64, 130])
+def test_tampered_proofs_are_refused(size: int) -> None:
+    tried = 0
+    for at in range(size):
+        for proof in tampered(LEAVES.inclusion(at, size)):
+            assert not check_inclusion(LEAF[at], at, size, proof, ROOTS[size])
+            tried += 1
+        for proof in tampered(LEAVES.consistency(at + 1, size)):
+            assert not check_consistency(at + 1, size, proof, ROOTS[at + 1], ROOTS[size])
+            tried += 1
+    for proof in tampered(()):
+        assert not check_consistency(0, size, proof, EMPTY_ROOT, ROOTS[size])
+    assert tried >= 4 * size
+
+
+@pytest.mark.parametrize(("less", "more"), [(1, 2), (1, 3), (2, 4), (4, 8), (8, 13), (64, 130)])
+def test_a_proof_of_another_size_is_refused(less: int, more: int) -> None:
+    """Too short for the size that is said, or too long, though it leads to the root given."""
+    for said, size in ((more, less), (less, more)):
+        proof = LEAVES.inclusion(0, size)
+        assert check_inclusion(LEAF[0], 0, size, proof, ROOTS[size])
+        assert not check_inclusion(LEAF[0], 0, said, proof, ROOTS[size])
+        grown = LEAVES.consistency(1, size)
+        assert check_consistency(1, size, grown, ROOTS[1], ROOTS[size])
+        assert not check_consistency(1, said, grown, ROOTS[1], ROOTS[size])
+
+
+@pytest.mark.parametrize("half", [1, 2, 4, 8, 64])
+def test_a_proof_goes_no_further_than_the_root_of_its_size(half: int) -> None:
+    """In the right half of a tree all stands as it does in a tree of its own, one level higher."""
+    both = 2 * half
+    proof = LEAVES.inclusion(half, both)
+    assert check_inclusion(LEAF[half], half, both, proof, ROOTS[both])
+    assert not check_inclusion(LEAF[half], 0, half, proof, ROOTS[both])
+    grown = LEAVES.consistency(both - 1, both)
+    assert check_consistency(both - 1, both, grown, ROOTS[both - 1], ROOTS[both])
+    assert not check_consistency(half - 1, half, grown, ROOTS[both - 1], ROOTS[both])
+
+
+@given(st.integers(1, MOST), st.integers(1, MOST), st.integers(0, MOST - 1), st.data())
+def test_a_record_altered_later_is_found(
+    one: int, other: int, altered: int, data: st.DataObject
+) -> None:
+    """No proof that can be made of the altered leaves leads from the old root to the new one."""
+    old, new = sorted((one, other))
+    altered %= old
+    others = Leaves([*LEAF[:altered], OTHER, *LEAF[altered + 1 :]])
+    root = others.root(new)
+    for source in (LEAVES, others):
+        assert not check_consistency(old, new, source.consistency(old, new), ROOTS[old], root)
+        proof = source.inclusion(altered, new)
+        assert not check_inclusion(LEAF[altered], altered, new, proof, root)
+    random = data.draw(st.lists(st.sampled_from([*LEAF, *ROOTS, root, OTHER]), max_size=9))
+    assert not check_consistency(old, new, random, ROOTS[old], root)
+
+
+@given(sizes, sizes)
+def test_proofs_of_huge_trees(one: int, other: int) -> None:
+    old, new = sorted((one, other))
+    root = alike(new)
+    proof = proofs.inclusion(all_alike, old - 1, new)
+    assert check_inclusion(OTHER, old - 1, new, proof, root)
+    grown = proofs.consistency(all_alike, old, new)
+    assert check_consistency(old, new, grown, alike(old), root)
+    assert len(grown) <= 2 * new.bit_length()
+
+
+@given(sizes, sizes)
+def test_ranges_are_subtrees_that_never_overlap(one: int, other: int) -> None:
+    old, new = sorted((one, other))
+    beside = proofs.inclusion_ranges(old - 1, new)
+    assert [begin <= old - 1 < end for begin, end in beside] == [False] * len(beside)
+    covered = sorted((*beside, (old - 1, old)))
+    assert [begin for begin, _ in covered] == [0, *(end for _, end in covered[:-1])]
+    assert covered[-1][1] == new
+    grown = sorted(proofs.consistency_ranges(old, new))
+    for begin, end in grown:
+        assert begin == 0 or end - begin <= begin & -begin
+        assert end <= old or begin >= old
+    if grown:
+        assert grown[-1][1] == new
+        assert [begin for begin, _ in grown[1:]] == [end for _, end in grown[:-1]]
+
+
+def test_ranges_can_be_gathered_in_one_reading() -> None:
+    wanted = {*proofs.inclusion_ranges(41, 101), *proofs.consistency_ranges(67, 101)}
+    spans = {one: Span(one[0]) for one in wanted}
+    for index in range(101):
+        for (begin, end), span in spans.items():
+            if begin <= index < end:
+                span.add(LEAF[index])
+    found = {one: span.root() for one, span in spans.items()}
+    gathered = proofs.inclusion(lambda begin, end: found[begin, end], 41, 101)
+    assert gathered == LEAVES.inclusion(41, 101)
+    gathered = proofs.consistency(lambda begin, end: found[begin, end], 67, 101)
+    assert gathered == LEAVES.consistency(67, 101)
+
+
+@given(st.lists(st.binary(max_size=20), min_size=1, max_size=150), st.data())
+def test_pymerkle_says_the_same(records: list[bytes], data: st.DataObject) -> None:
+    theirs = InmemoryTree(algorithm="sha256")
+    theirs.append_entries(records)
+    ours = Leaves(leaf_hash(record) for record in records)
+    new = data.draw(st.integers(1, len(records)))
+    index = data.draw(st.integers(0, new - 1))
+    proof = theirs.prove_inclusion(index + 1, new)
+    assert proof.path == [leaf_hash(records[index]), *ours.inclusion(index, new)]
+    verify_inclusion(leaf_hash(records[index]), ours.root(new), proof, index + 1, new)
+    assert check_inclusion(proof.path[0], index, new, proof.path[1:], theirs.get_root(new))
+    old = data.draw(st.integers(1, new))
+    grown = theirs.prove_consistency(old, new)
+    verify_consistency(ours.root(old), ours.root(new), grown, old, new)
+    proof = ours.consistency(old, new)
+    assert check_consistency(old, new, proof, theirs.get_root(old), theirs.get_root(new))
+
+
+@pytest.mark.parametrize(("index", "size"), [(-1, 1), (0, 0), (1, 1), (8, 8), (9, 8), (0, -1)])
+def test_there_is_no_proof_of_a_leaf_that_is_not_there(index: int, size: int) -> None:
+    with pytest.raises(ValueError, match=rf"^leaf {index} of {size}; allowed: "):
+        LEAVES.inclusion(index, size)
+    assert not check_inclusion(LEAF[0], index, size, (), LEAF[0])
+    assert not check_inclusion(LEAF[0], index, size, LEAVES.inclusion(0, 8), ROOTS[8])
+
+
+@pytest.mark.parametrize(("old", "new"), [(-1, 1), (2, 1), (1, 0), (-1, -1), (0, -1)])
+def test_there_is_no_proof_that_a_tree_shrank(old: int, new: int) -> None:
+    with pytest.raises(ValueError, match=rf"^a tree of {old} leaves grown to {new}; allowed: "):
+        LEAVES.consistency(old, new)
+    assert not check_consistency(old, new, (), ROOTS[1], ROOTS[1])
+    assert not check_consistency(old, new, LEAVES.consistency(1, 2), ROOTS[2], ROOTS[1])
+
+
+def test_the_empty_tree_has_one_root_only() -> None:
+    assert check_consistency(0, 0, (), EMPTY_ROOT, EMPTY_ROOT)
+    assert not check_consistency(0, 0, (), OTHER, OTHER)
+    assert not check_consistency(0, 3, (), OTHER, ROOTS[3])
+
+
+@pytest.mark.parametrize("wrong", [b"", LEAF[0][:31], LEAF[0] + b"\0", LEAF[0].hex(), None, 7])
+def test_what_is_no_hash_proves_nothing(wrong: Any) -> None:
+    """As it may come out of a file that somebody else wrote."""
+    good = LEAVES.inclusion(2, 5)
+    for leaf, root, first in ((wrong, ROOTS[5], good[0]), (LEAF[2], wrong, good[0])):
+        assert not check_inclusion(leaf, 2, 5, (first, *good[1:]), root)
+    assert not check_inclusion(LEAF[2], 2, 5, (wrong, *good[1:]), ROOTS[5])
+    grown = LEAVES.consistency(3, 5)
+    bad = (wrong, *grown[1:])
+    assert not check_consistency(3, 5, bad, ROOTS[3], ROOTS[5])
+    assert not check_consistency(5, 5, (), wrong, wrong)
+
+
+def test_leaves_answer_for_subtrees_only() -> None:
+    for begin, end in ((-1, 1), (3, 3), (3, 2), (0, MOST + 1)):
+        with pytest.raises(ValueError, match=rf"^leaves from {begin} up to {end}; allowed: within"):
+            LEAVES.subtree(begin, end)
+    with pytest.raises(ValueError, match=r"no subtree; allowed: up to 2$"):
+        LEAVES.subtree(1, 3)
+    with pytest.raises(ValueError, match=r"^leaves that are no hashes; allowed: 32 bytes each$"):
+        Leaves([LEAF[0], b"short"])
+    assert Leaves([]).root(0) == EMPTY_ROOT
+    assert (Leaves([]).size, LEAVES.size) == (0, MOST)

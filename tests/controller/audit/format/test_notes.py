@@ -1,0 +1,250 @@
+"""Signed notes: what is written is read back, and what was changed is no note or not signed."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.audit.forms import MAX_LINES, MAX_SIZE
+from controller.audit.notes import (
+    MAX_SIGNATURES,
+    Note,
+    NoteProblem,
+    Signature,
+    Verified,
+    VerifierKey,
+    parse_note,
+    signed,
+    verified,
+)
+from tests.support.audit.tools.note_strategies import close, names, signatures, texts
+from tests.support.audit.tools.signers import (
+    BOOT_KEY,
+    ORIGIN,
+    SECONDS,
+    SIGNED,
+    STRANGER,
+    TEXT,
+    WITNESS,
+    WITNESSED,
+    signing_key,
+)
+
+
+def line(signature: Signature) -> str:
+    return signed("x\n", signature).removeprefix("x\n\n")
+
+
+def test_a_note_is_written_as_the_format_says() -> None:
+    head, dash, rest = SIGNED.partition("\n— ")
+    assert head == f"{ORIGIN}\n20852\n{TEXT.splitlines()[2]}\n"
+    name, _, encoded = rest.partition(" ")
+    assert (dash, name) == ("\n— ", ORIGIN)
+    assert b64decode(encoded)[:4] == BOOT_KEY.verifier.key_id
+    assert len(b64decode(encoded)) == 68
+    assert encoded.endswith("=\n")
+
+
+@given(texts, st.lists(signatures, min_size=1, max_size=4))
+def test_what_is_written_is_read_back(text: str, some: list[Signature]) -> None:
+    note = signed(text, *some)
+    assert parse_note(note) == parse_note(note.encode()) == Note(text, tuple(some))
+
+
+@given(texts, names)
+def test_what_is_signed_is_verified(text: str, name: str) -> None:
+    key = signing_key(name)
+    note = parse_note(signed(text, STRANGER.sign(text), key.sign(text)))
+    assert verified(note, [WITNESS.cosigner, key.verifier]) == (Verified(key.verifier),)
+    assert VerifierKey.parse(str(key.verifier)) == key.verifier
+    assert VerifierKey.parse(str(key.cosigner)) == key.cosigner
+    with pytest.raises(NoteProblem, match=r" is not one of this text$"):
+        verified(Note(f"x{text}", note.signatures), [key.verifier])
+
+
+def test_unknown_keys_say_nothing() -> None:
+    note = parse_note(SIGNED)
+    same_name = signing_key(ORIGIN, "another").verifier
+    same_key = VerifierKey("another-name", BOOT_KEY.verifier.key)
+    for known in ([], [STRANGER.verifier], [same_name], [same_key], [BOOT_KEY.cosigner]):
+        with pytest.raises(NoteProblem, match=r"^a note that none of the known keys has signed$"):
+            verified(note, known)
+        found = verified(note, [*known, BOOT_KEY.verifier])
+        assert found == (Verified(BOOT_KEY.verifier),)
+
+
+def test_one_wrong_signature_of_a_known_key_is_enough() -> None:
+    right = BOOT_KEY.sign(TEXT)
+    wrong = Signature(right.name, right.key_id, right.bytes[::-1])
+    for some in ((wrong,), (right, wrong), (wrong, right), (right, WITNESS.sign(TEXT), wrong)):
+        note = parse_note(signed(TEXT, *some))
+        with pytest.raises(NoteProblem, match=f"^the signature of {ORIGIN} is not one of this"):
+            verified(note, [WITNESS.verifier, BOOT_KEY.verifier])
+    with_stranger = parse_note(signed(TEXT, WITNESS.sign(TEXT), wrong))
+    assert verified(with_stranger, [WITNESS.verifier]) == (Verified(WITNESS.verifier),)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 63, 65, 71, 73, 200])
+def test_a_signature_of_another_length_is_wrong(size: int) -> None:
+    for key in (BOOT_KEY.verifier, BOOT_KEY.cosigner):
+        note = Note(TEXT, (Signature(ORIGIN, key.key_id, bytes(size)),))
+        with pytest.raises(NoteProblem, match=r" is not one of this text$"):
+            verified(note, [key])
+
+
+def test_a_key_counts_once() -> None:
+    two = signed(TEXT, WITNESS.cosign(TEXT, SECONDS), WITNESS.cosign(TEXT, SECONDS + 9))
+    known = [WITNESS.cosigner, VerifierKey.parse(str(WITNESS.cosigner))]
+    assert verified(parse_note(two), known) == (Verified(WITNESS.cosigner, SECONDS),)
+
+
+def test_two_keys_with_one_name_and_id_are_refused() -> None:
+    one, other = (VerifierKey("witness.example", n.to_bytes(32)) for n in (30424, 42834))
+    assert one.key_id == other.key_id
+    with pytest.raises(NoteProblem, match=r"^two keys with the name and id of VerifierKey\(wit"):
+        verified(parse_note(SIGNED), [BOOT_KEY.verifier, one, other])
+
+
+def test_every_flipped_bit_of_a_note_is_found() -> None:
+    data = SIGNED.encode()
+    for at in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[at // 8] ^= 1 << at % 8
+        with pytest.raises(NoteProblem):
+            verified(parse_note(bytes(flipped)), [BOOT_KEY.verifier])
+
+
+def test_every_cut_is_found() -> None:
+    data = SIGNED.encode()
+    for at in range(len(data)):
+        for rest in (data[:at], data[at:] if at else b"", data[:at] + data[at + 1 :]):
+            with pytest.raises(NoteProblem):
+                verified(parse_note(rest), [BOOT_KEY.verifier])
+
+
+@given(st.text() | close | st.binary())
+def test_whatever_is_read_is_a_note_or_a_problem(data: str | bytes) -> None:
+    try:
+        note = parse_note(data)
+    except NoteProblem:
+        return
+    again = signed(note.text, *note.signatures)
+    assert again == (data if isinstance(data, str) else data.decode())
+
+
+@given(st.integers(0, len(WITNESSED)), st.integers(0, 40), close | st.text(max_size=3))
+def test_whatever_was_changed_is_a_note_or_a_problem(at: int, cut: int, put: str) -> None:
+    data = WITNESSED[:at] + put + WITNESSED[at + cut :]
+    try:
+        note = parse_note(data)
+        found = verified(note, [BOOT_KEY.verifier, WITNESS.cosigner])
+    except NoteProblem:
+        return
+    assert signed(note.text, *note.signatures) == data
+    assert note.text == TEXT
+    assert len(found) == 2 or data != WITNESSED
+
+
+WRONG = [
+    ("", "a note without an empty line between its text and its signatures"),
+    ("words\n", "a note without an empty line between its text and its signatures"),
+    ("words\n\n", "a note that does not end with a line of signature"),
+    (f"words\n\n{'— key eHh4eHg='}", "a note that does not end with a line of signature"),
+    ("words\n\n— key eHh4eHg=\n\n", "a note that does not end with a line of signature"),
+    ("words\n\n- key eHh4eHg=\n", "no line of signature: '- key eHh4eHg='"),
+    ("words\n\n—key eHh4eHg=\n", r"no line of signature: '\u2014key eHh4eHg='"),
+    ("words\n\n—  eHh4eHg=\n", "no name of a key: ''; allowed: no spaces, no +, not empty"),
+    ("words\n\n— a+b eHh4eHg=\n", "no name of a key: 'a+b'; allowed: no spaces, no +, not empty"),
+    (
+        "words\n\n— a\u2003b eHh4eHg=\n",
+        r"no name of a key: 'a\u2003b'; allowed: no spaces, no +, not empty",
+    ),
+    ("words\n\n— key\n", "no base64 as it is to be written: ''"),
+    ("words\n\n— key  eHh4eHg=\n", "no base64: ' eHh4eHg='"),
+    ("words\n\n— key eHh4eHg= \n", "no base64: 'eHh4eHg= '"),
+    ("words\n\n— key eHh4eHg\n", "no base64: 'eHh4eHg'"),
+    ("words\n\n— key eHh4eHg==\n", "no base64: 'eHh4eHg=='"),
+    ("words\n\n— key eHh4-Hg=\n", "no base64: 'eHh4-Hg='"),
+    ("words\n\n— key ééé=\n", r"no base64: '\xe9\xe9\xe9='"),
+    ("words\n\n— key eHh4eHh=\n", "no base64 as it is to be written: 'eHh4eHh='"),
+    ("words\n\n— key eHh4eA==\n", "a signature of 'key' that is no more than a key id"),
+    ("wo\trds\n\n— key eHh4eHg=\n", r"a note with the character '\t'; allowed: none but newlines"),
+    ("words\r\n\n— key eHh4eHg=\n", r"a note with the character '\r'; allowed: none but newlines"),
+    (
+        "wo\0rds\n\n— key eHh4eHg=\n",
+        r"a note with the character '\x00'; allowed: none but newlines",
+    ),
+    ("words\ud800\n\n— key eHh4eHg=\n", "a text that UTF-8 cannot say"),
+    (b"words\xff\n\n\xe2\x80\x94 key eHh4eHg=\n", "a note that is not UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("data", "what"), WRONG)
+def test_what_is_no_note_is_said_why(data: str | bytes, what: str) -> None:
+    with pytest.raises(NoteProblem) as problem:
+        parse_note(data)
+    assert problem.value.what == str(problem.value) == what
+
+
+@pytest.mark.parametrize("code", [code for code in range(32) if code != 10])
+def test_no_control_character_is_taken(code: int) -> None:
+    right = BOOT_KEY.sign("words\n")
+    for text in (f"wo{code:c}rds\n", f"{code:c}words\n", f"words\n{code:c}\n"):
+        with pytest.raises(NoteProblem, match=r"^a note with the character "):
+            BOOT_KEY.sign(text)
+        with pytest.raises(NoteProblem, match=r"^a note with the character "):
+            signed(text, right)
+    with pytest.raises(NoteProblem, match=r"^a note with the character "):
+        parse_note(signed("words\n", right).replace("wo", f"wo{code:c}"))
+
+
+def test_the_text_ends_at_the_last_empty_line() -> None:
+    forged = f"{SIGNED}\n— key eHh4eHg=\n"
+    assert parse_note(forged).text == SIGNED
+    with pytest.raises(NoteProblem, match="none of the known keys"):
+        verified(parse_note(forged), [BOOT_KEY.verifier])
+    for text in ("\n", "\n\n", "a\n\n", "\n\na\n\n\nb\n"):
+        assert parse_note(signed(text, BOOT_KEY.sign(text))).text == text
+
+
+def test_notes_have_bounds() -> None:
+    one = Signature("k", b"abcd", b"e")
+    most = signed("x\n", *[one] * MAX_SIGNATURES)
+    assert len(parse_note(most).signatures) == MAX_SIGNATURES
+    with pytest.raises(NoteProblem, match=r"^a note with 101 signatures; allowed: 100$"):
+        parse_note(most + line(one))
+    longest = signed("x\n" * MAX_LINES, one)
+    assert parse_note(longest).text.count("\n") == MAX_LINES
+    with pytest.raises(NoteProblem, match=r"^a text of 1001 lines; allowed: 1000$"):
+        parse_note(f"x\n{longest}")
+    room = MAX_SIZE - len(signed("\n", one).encode())
+    assert len(signed("x" * room + "\n", one).encode()) == MAX_SIZE
+    for text in ("x" * (room + 1), "é" * (room // 2 + 1)):
+        with pytest.raises(NoteProblem, match=r"^a note of 1\d{5} bytes; allowed: 131072$"):
+            signed(text + "\n", one)
+    with pytest.raises(NoteProblem, match=r"^a note of 131073 or more bytes; allowed: 131072$"):
+        parse_note("x" * (MAX_SIZE + 1))
+
+
+@pytest.mark.parametrize("text", ["", "no newline", "a\rb\n", "\ud800\n", "tab\t\n"])
+def test_a_text_that_a_note_cannot_hold_is_not_signed(text: str) -> None:
+    for attempt in (BOOT_KEY.sign, lambda text: signed(text, BOOT_KEY.sign(TEXT))):
+        with pytest.raises(NoteProblem):
+            attempt(text)
+
+
+def test_signatures_that_a_note_cannot_hold_are_not_written() -> None:
+    with pytest.raises(NoteProblem, match=r"^a note that does not end with a line of signature$"):
+        signed(TEXT)
+    for wrong in (
+        Signature("two words", b"abcd", bytes(64)),
+        Signature("key", b"abc", bytes(64)),
+        Signature("key", b"abcde", bytes(64)),
+        Signature("key", b"abcd", b""),
+        Signature("a\n\n— key", b"abcd", bytes(64)),
+    ):
+        with pytest.raises(NoteProblem):
+            signed(TEXT, BOOT_KEY.sign(TEXT), wrong)

@@ -1,0 +1,306 @@
+"""What explains the bytes past the last good frame, and what does not."""
+
+import io
+import struct
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.audit import tails, verify_record
+from controller.audit.frames import HEAD_SIZE, Frame, chained, pack, unpack
+from controller.audit.opening import Opening
+from controller.audit.problems import Missing, Unexplained
+from controller.audit.reading import read_segment
+from controller.audit.segments import segment_file
+from controller.audit.tails import Tail, Verdict, classify
+from controller.audit.tree import leaf_hash
+from tests.support.audit.record.table import TABLE, begun, everything, note
+
+SIZE = 8192
+CHAIN = bytes(32)
+
+
+def frames(first: int, before: int, *texts: str) -> list[bytes]:
+    chain, made = CHAIN, []
+    for seq, text in enumerate(texts, first):
+        data = b'{"text":"' + text.encode() + b'"}'
+        chain = chained(chain, leaf_hash(data))
+        made.append(pack(seq, before, chain, data))
+    return made
+
+
+def segment(at: int, data: bytes) -> bytes:
+    return (b"x" * at + data).ljust(SIZE, b"\0")
+
+
+def by_the_verifier(buffer: bytes, at: int, last: int) -> Verdict:
+    """What the one file that shares no code says of it."""
+    segment = verify_record.Segment(1, io.BytesIO(buffer), len(buffer))
+    used = segment.used(at)
+    words = "" if used == at else segment.tail(at, used, last)
+    if words.endswith("the tail is unexplained"):
+        return Verdict.UNEXPLAINED
+    assert not words or words.endswith("records that were acknowledged cannot be read")
+    return Verdict.MISSING if words else Verdict.CLEAN if used == at else Verdict.TORN
+
+
+def test_zeros_are_clean() -> None:
+    assert classify(segment(500, b""), 500, 9) == Tail(Verdict.CLEAN, 500, 0)
+    assert classify(b"x" * SIZE, SIZE, 9).verdict is Verdict.CLEAN
+
+
+@pytest.mark.parametrize("at", [100, 440, 500, 511, 512, 513, 1000])
+def test_a_write_cut_at_every_byte_is_torn(at: int) -> None:
+    data = b"".join(frames(10, 9, "a" * 200, "b" * 400, "c" * 10))
+    for cut in range(1, len(data)):
+        left = data[:cut].rstrip(b"\0")
+        tail = classify(segment(at, left), at, 9)
+        ends = [len(frames(10, 9, "a" * 200)[0])]
+        ends.append(ends[0] + len(frames(11, 9, "b" * 400)[0]))
+        if cut in ends or not left:
+            continue  # whole frames: a reader takes them for what they are
+        if cut < ends[0]:
+            assert tail == Tail(Verdict.TORN, at, len(left))
+
+
+@given(at=st.integers(0, 1500), kept=st.lists(st.booleans(), min_size=12, max_size=12))
+def test_sectors_that_were_not_written_are_torn(at: int, kept: list[bool]) -> None:
+    data = b"".join(frames(10, 9, "a" * 200, "b" * 900, "c" * 2000, "d" * 30))
+    buffer = bytearray(segment(at, data))
+    for sector, stays in enumerate(kept):
+        start = max(at, (at // 512 + sector) * 512)
+        end = min((at // 512 + sector + 1) * 512, at + len(data))
+        if not stays and start < end:
+            buffer[start:end] = bytes(end - start)
+    first_end = at + len(frames(10, 9, "a" * 200)[0])
+    whole = buffer[at:first_end] == data[: first_end - at]
+    if not whole and buffer[at:].strip(b"\0"):
+        assert classify(bytes(buffer), at, 9).verdict is Verdict.TORN
+
+
+def test_a_later_frame_that_knew_of_more_says_what_is_missing() -> None:
+    first, second = frames(10, 9, "a" * 600)[0], frames(11, 10, "b" * 50)[0]
+    hole = bytes(len(first)) + second
+    tail = classify(segment(100, hole), 100, 9)
+    assert (tail.verdict, tail.needed) == (Verdict.MISSING, 10)
+    changed = first.replace(b"aaaa", b"aaba", 1) + second
+    assert classify(segment(100, changed), 100, 9).verdict is Verdict.MISSING
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"garbage",
+        bytes(3000) + b"\x80",
+        frames(10, 9, "a" * 30)[0],  # whole, with a chain that is not this record's
+        frames(11, 9, "a" * 30)[0],  # whole, and not the next one
+        frames(10, 9, "a" * 30)[0].replace(b"aaa", b"aab", 1),
+        frames(10, 9, "a" * 900)[0].replace(b"aaa", b"aab", 1),
+    ],
+    ids=["garbage", "far off", "chain", "seq", "bit", "bit in several sectors"],
+)
+def test_what_is_neither_is_unexplained(data: bytes) -> None:
+    tail = classify(segment(3 * 512 - 60, data), 3 * 512 - 60, 9)
+    assert tail.verdict is Verdict.UNEXPLAINED
+
+
+def test_every_flipped_bit_of_the_last_frame_is_found(tmp_path: Path) -> None:
+    """None of them makes it look like a write that was cut off, or like nothing."""
+    place = tmp_path / "record"
+    log = begun(place)
+    log.write([note("the last one")])
+    log.close()
+    found = read_segment(place, 1)
+    last = next(frame for frame in found.frames if b"the last one" in frame.data)
+    unclosed = bytearray(found.buffer)
+    unclosed[last.end :] = bytes(len(unclosed) - last.end)
+    verdicts = {}
+    for bit in range(8 * (HEAD_SIZE + len(last.data))):
+        flipped = bytearray(unclosed)
+        flipped[last.offset + bit // 8] ^= 1 << bit % 8
+        verdicts[bit] = classify(bytes(flipped), last.offset, last.seq - 1).verdict
+    assert set(verdicts.values()) == {Verdict.UNEXPLAINED}
+
+
+# --- both verifiers say the same, and neither is slow
+
+
+ENDS = st.sampled_from([0, 100, 448, 449, 455, 456, 457, 460, 464, 500, 508, 511, 512, 513])
+"""Where a record ends: before, at and behind a sector's border."""
+
+
+def cut_off(dice: Random, at: int) -> bytes:
+    """A write behind `at`, of which a disk has some; then anything may have been done to it."""
+    texts = ["a" * dice.randrange(1, dice.choice([20, 600, 1500])) for _ in range(4)]
+    before = dice.choice([9, 9, 9, 9, 8, 10])
+    made = frames(10, 9, *texts[:2]) + frames(12, before, *texts[2:])
+    data = bytearray(segment(at, b"".join(made)))
+    end = len(data.rstrip(b"\0"))
+    if dice.random() < 0.4:
+        data[dice.randrange(at, end) :] = b""
+        data = data.ljust(SIZE, b"\0")
+    for sector in range(at // 512 * 512, end, 512):
+        if dice.random() < 0.4:
+            start = max(sector, at)
+            data[start : sector + 512] = bytes(sector + 512 - start)
+    for _ in range(dice.choice([0, 0, 0, 1, 2])):
+        place = dice.choice([at + dice.randrange(64), dice.randrange(at, end)])
+        size = dice.choice([1, 1, 8, 39, 40, 41, 60])
+        if dice.random() < 0.5:
+            data[place] ^= 1 << dice.randrange(8)
+        else:
+            data[place : place + size] = bytes(size)
+    return bytes(data[:SIZE])
+
+
+@settings(max_examples=500)
+@given(dice=st.randoms(use_true_random=False), at=ENDS)
+def test_both_verifiers_say_the_same_of_a_tail(dice: Random, at: int) -> None:
+    buffer = cut_off(dice, at)
+    assert classify(buffer, at, 9).verdict is by_the_verifier(buffer, at, 9)
+
+
+def knew_of(buffer: bytes, at: int, stop: int, last: int) -> int:
+    """The page's words for it: whatever whole frame stands there, wherever it begins."""
+    needed, most = 0, last + 1 + (stop - at) // HEAD_SIZE
+    while at < stop:
+        frame = unpack(buffer, at)
+        if frame is not None and last < frame.before < frame.seq <= most:
+            needed, at = max(needed, frame.before), frame.end
+        else:
+            at += 1
+    return needed
+
+
+@given(
+    pieces=st.lists(
+        st.one_of(
+            st.binary(max_size=60),
+            st.sampled_from([bytes(1), bytes(3), bytes(500), b"\1\0\0\0"]),
+            st.builds(
+                lambda seq, before, size: pack(seq, before, CHAIN, b"x" * size),
+                st.integers(8, 200),
+                st.integers(7, 60),
+                st.sampled_from([1, 3, 255, 256, 300, 65536]),
+            ),
+        ),
+        max_size=8,
+    ),
+    at=st.integers(0, 600),
+)
+def test_what_a_later_frame_knew_of_is_found_wherever_it_begins(
+    pieces: list[bytes], at: int
+) -> None:
+    data = b"x" * at + b"".join(pieces)
+    buffer = data.ljust(-(-len(data) // 512) * 512, b"\0")
+    stop = len(buffer.rstrip(b"\0"))
+    needed = knew_of(buffer, at, stop, 9) if stop > at else 0
+    found = classify(buffer, at, 9)
+    assert found.needed == needed
+    assert (found.verdict is Verdict.MISSING) == (needed > 0)
+
+
+def slope(size: int) -> bytes:
+    """A head of a long frame every eight bytes."""
+    most = 9 + size // HEAD_SIZE
+    return (struct.pack(f"<{most - 9}Q", *range(most, 9, -1)) * 8)[:size]
+
+
+def test_bytes_that_are_made_to_be_slow_are_unexplained_before_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[int] = []
+
+    def counted(buffer: bytes, at: int) -> Frame | None:
+        tried.append(HEAD_SIZE + int.from_bytes(buffer[at : at + 4], "little"))
+        return unpack(buffer, at)
+
+    monkeypatch.setattr(tails, "unpack", counted)
+    size = 2 << 20
+    buffer = b"x" * 512 + slope(size)
+    assert classify(buffer, 512, 9).verdict is Verdict.UNEXPLAINED
+    assert 64 << 20 < sum(tried) <= (64 << 20) + 8 * size
+    assert by_the_verifier(buffer, 512, 9) is Verdict.UNEXPLAINED
+
+
+def test_a_frame_that_is_cut_again_and_again_is_looked_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every other sector is lost: no frame's body is read up to the end of all."""
+    read: list[int] = []
+    begins = tails._begins_with_object
+
+    def counted(body: bytes) -> bool:
+        read.append(len(body))
+        return begins(body)
+
+    monkeypatch.setattr(tails, "_begins_with_object", counted)
+    body = b"{" + b"y" * (1024 - HEAD_SIZE - 1)
+    seqs = range(10, 10 + 512)
+    made = bytes(512).join(pack(seq, 9, CHAIN, body)[:512] for seq in seqs)
+    assert classify(b"x" * 512 + made, 512, 9).size == len(made)
+    assert len(read) > 500
+    assert sum(read) <= len(made)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 4, 8, 12, 16, 30, 55])
+def test_the_beginning_of_a_frame_that_the_segment_has_no_room_for_is_no_write(cut: int) -> None:
+    at = SIZE - 150
+    head = struct.pack("<IIQQ", 100, 0x11223344, 10, 9).ljust(HEAD_SIZE, b"c")
+    assert classify(segment(at, b"\x50" + head[1:cut]), at, 9).verdict is Verdict.TORN
+    assert classify(segment(at, b"\x5f" + head[1:cut]), at, 9).verdict is Verdict.UNEXPLAINED
+
+
+def test_half_a_frame_that_knew_of_more_is_no_write_that_was_cut_off() -> None:
+    """What it knew of has been acknowledged, and is not there."""
+    lost, half = bytes(912), frames(11, 10, "b" * 3000)[0][:1000]
+    first = frames(10, 9, "a" * 900)[0]
+    assert classify(segment(0, first[:400] + lost[400:] + half), 0, 9).verdict is not Verdict.TORN
+    knew_no_more = frames(11, 9, "b" * 3000)[0][:1000]
+    torn = first[:512] + bytes(len(first) - 512) + knew_no_more
+    assert classify(segment(0, torn), 0, 9).verdict is Verdict.UNEXPLAINED  # no sector ends there
+    at = 1024 - len(first)
+    torn = (first[: 512 - at] + bytes(512)) + knew_no_more
+    assert classify(segment(at, torn), at, 9).verdict is Verdict.TORN
+    half_way = (first[: 512 - at] + bytes(512)) + half
+    assert classify(segment(at, half_way), at, 9).verdict is Verdict.UNEXPLAINED
+
+
+def broken(place: Path, change: bytes, to: bytes) -> None:
+    file = segment_file(place, 1)
+    data = file.read_bytes()
+    assert data.count(change) == 1
+    file.write_bytes(data.replace(change, to))
+
+
+def test_damage_before_a_signature_is_missing_records(tmp_path: Path) -> None:
+    place = tmp_path / "record"
+    log = begun(place)
+    log.write([note("paid 500")])
+    log.sign()
+    log.close()
+    broken(place, b"paid 500", b"paid 900")
+    with pytest.raises(
+        Missing, match=r"after seq 4 cannot be read from there on; .* seq \d+ at least"
+    ):
+        Opening.at(place, table=TABLE)
+
+
+def test_two_people_accept_what_nothing_explains(tmp_path: Path) -> None:
+    place = tmp_path / "record"
+    begun(place).close()
+    file = segment_file(place, 1)
+    data = file.read_bytes()
+    file.write_bytes(data[:9000] + b"scribbled" + data[9009:])
+    with pytest.raises(Unexplained, match="that no cut-off write explains"):
+        Opening.at(place, table=TABLE)
+    assert file.read_bytes()[9000:9009] == b"scribbled"
+    log = begun(place, accept=("Ann", "Bo"))
+    log.close()
+    tail = next(one for one in everything(place) if one.kind == "tail")
+    assert b'"verdict":"accepted"' in bytes(tail.data)
+    assert b'"two":["Ann","Bo"]' in bytes(tail.data)
+    assert file.read_bytes()[9000:9009] == bytes(9)

@@ -1,0 +1,282 @@
+"""What is no index of this record is told apart, and never written over but where that is safe."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import apsw
+import pytest
+
+from controller.audit.index import Index
+from controller.audit.problems import (
+    Damaged,
+    IndexAhead,
+    IndexDamaged,
+    IndexOfOther,
+    IndexOutdated,
+    IndexPlace,
+    IndexProblem,
+    RecordProblem,
+)
+from controller.audit.reading import read_segment, segments
+from controller.audit.segments import segment_file
+from tests.support.audit.record.dealing import boot
+from tests.support.audit.record.table import begun, note
+from tests.support.audit.tools.indexing import (
+    caught_up,
+    dealt,
+    dump,
+    dump_of,
+    rebuilt,
+    write_all,
+    written,
+)
+
+FLIPS: Final = 400
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "record"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "index.db"
+
+
+def changed(file: Path, *statements: str) -> None:
+    with closing(apsw.Connection(str(file))) as db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def refused(
+    record: Path, file: Path | None, kind: type[IndexProblem], words: str, *, remake: bool
+) -> None:
+    """It is told in these words, and made anew where that loses nothing; only then."""
+    with pytest.raises(kind, match=words) as told:
+        Index.open(record, file)
+    assert told.type is kind
+    assert "rebuild-index" in told.value.todo or "--index FILE" in told.value.todo
+    there = file or record / "index.db"
+    before = there.read_bytes()
+    said: list[str] = []
+    if not remake:
+        with pytest.raises(kind, match=words):
+            Index.ready(record, file, say=said.append)
+        assert said == []
+        assert there.read_bytes() == before
+        return
+    with Index.ready(record, file, say=said.append) as index:
+        assert len(said) == 1
+        assert "it is being made anew" in said[0]
+        assert dump(index.db)["records"] == []
+        index.catch_up()
+        assert dump(index.db) == rebuilt(record, there.parent / "again.db")
+    with Index.ready(record, file, say=said.append):
+        assert len(said) == 1
+
+
+# --- whose it is ------------------------------------------------------------------------------
+
+
+def test_the_index_of_another_record(place: Path, file: Path, tmp_path: Path) -> None:
+    for other in (place, tmp_path / "other"):
+        log = begun(other)
+        log.write([note("one")])
+        log.close()
+    caught_up(tmp_path / "other", file)
+    refused(place, file, IndexOfOther, "is the index of another record, holecard", remake=False)
+
+
+def test_of_another_version(place: Path) -> None:
+    begun(place).close()
+    caught_up(place)
+    changed(place / "index.db", "PRAGMA user_version = 7")
+    refused(place, None, IndexOutdated, "was made by another version", remake=True)
+
+
+def test_one_that_has_what_is_no_longer_in_the_record(place: Path) -> None:
+    """Whole segments may be deleted after their time; their rows go with them."""
+    written(place, dealt("pruned", 12))
+    caught_up(place)
+    first = list(segments(place))[2]
+    for number in (1, 2):
+        segment_file(place, number).unlink()
+    refused(place, None, IndexOutdated, "knows segments from 00000001 on", remake=True)
+    assert dump_of(place / "index.db")["records"][0][0] == first.frames[0].seq
+
+
+def test_one_that_had_nothing_when_the_record_was_pruned(place: Path) -> None:
+    written(place, dealt("pruned", 12))
+    Index.open(place).close()
+    segment_file(place, 1).unlink()
+    refused(place, None, IndexOutdated, "knows segments from 00000001 on", remake=True)
+
+
+# --- newer than the record --------------------------------------------------------------------
+
+
+def test_a_record_whose_end_is_gone(place: Path) -> None:
+    written(place, dealt("cut", 12))
+    caught_up(place)
+    last = list(segments(place))[-1]
+    with segment_file(place, last.number).open("r+b") as segment:
+        segment.seek(last.frames[-3].offset)
+        segment.write(bytes(last.frames[-1].end - last.frames[-3].offset))
+    words = f"up to seq {last.after.seq}, the record ends with {last.after.seq - 3}"
+    refused(place, None, IndexAhead, words, remake=False)
+
+
+def test_a_record_whose_last_segments_are_gone(place: Path) -> None:
+    written(place, dealt("cut", 12))
+    caught_up(place)
+    every = list(segments(place))
+    for segment in every[3:]:
+        segment.file.unlink()
+    words = f"up to seq {every[-1].after.seq}, the record ends with {every[2].after.seq}"
+    refused(place, None, IndexAhead, words, remake=False)
+
+
+def test_a_record_that_was_put_back_and_written_on(place: Path, tmp_path: Path) -> None:
+    table = dealt("put back", 12)
+    log = boot(place, table.game)
+    write_all(log, table.entries[:60])
+    log.close()
+    shutil.copytree(place, tmp_path / "older")
+    log = boot(place, table.game)
+    write_all(log, table.entries[60:70])
+    log.close()
+    caught_up(place)
+    shutil.rmtree(place / "segments")
+    shutil.copytree(tmp_path / "older" / "segments", place / "segments")
+    log = boot(place, table.game)
+    write_all(log, table.entries[80:])
+    log.close()
+    refused(place, None, IndexAhead, "has seen another record at seq", remake=False)
+
+
+def test_making_it_anew_by_hand_is_always_possible(place: Path) -> None:
+    written(place, dealt("cut", 12))
+    caught_up(place)
+    list(segments(place))[-1].file.unlink()
+    with Index.anew(place) as index:
+        index.catch_up()
+        assert dump(index.db) == rebuilt(place, place.parent / "other.db")
+
+
+# --- damaged ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content", [b"words, and no index\n" * 50, bytes(4096), bytes(range(256)) * 20, b"x"]
+)
+def test_what_is_no_database(place: Path, file: Path, content: bytes) -> None:
+    """In the record's directory nothing else can have its name; anywhere else it is somebody's."""
+    begun(place).close()
+    file.write_bytes(content)
+    refused(place, file, IndexOfOther, "holds something else", remake=False)
+    with pytest.raises(IndexOfOther, match="put it away yourself"):
+        Index.anew(place, file)
+    assert file.read_bytes() == content
+    (place / "index.db").write_bytes(content)
+    refused(place, None, IndexDamaged, "the index is damaged", remake=True)
+
+
+def test_somebody_elses_database_is_never_written_over(place: Path, file: Path) -> None:
+    begun(place).close()
+    for there in (file, place / "index.db"):
+        changed(there, "CREATE TABLE guests (name)", "INSERT INTO guests VALUES ('Ann')")
+        refused(place, there, IndexOfOther, "holds something else", remake=False)
+    with pytest.raises(IndexOfOther):
+        Index.anew(place, file)
+    with closing(apsw.Connection(str(file))) as db:
+        assert db.execute("SELECT name FROM guests").get == "Ann"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["DELETE FROM goes"],
+        ["UPDATE goes SET seq = seq + 1"],
+        ["UPDATE goes SET standing = '{}'"],
+        ["UPDATE goes SET origin = 'holecard/other/0000000000000000'"],
+        ["DROP TABLE goes"],
+        ["DROP VIEW segments", "DROP TABLE raw_segments"],
+    ],
+)
+def test_one_in_which_something_was_changed(place: Path, statements: list[str]) -> None:
+    begun(place).close()
+    caught_up(place)
+    changed(place / "index.db", *statements)
+    refused(place, None, IndexDamaged, "damaged|does not say how far", remake=True)
+
+
+def test_rows_that_are_there_already(place: Path) -> None:
+    log = begun(place)
+    caught_up(place)
+    changed(
+        place / "index.db",
+        "INSERT INTO raw_records SELECT seq + 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 "
+        "FROM raw_records ORDER BY seq DESC LIMIT 1",
+    )
+    log.write([note("one")])
+    with Index.open(place) as index:
+        seq = index.goes.seq
+        with pytest.raises(IndexDamaged, match="UNIQUE"):
+            index.catch_up()
+        assert index.goes.seq == seq
+    log.close()
+
+
+def test_a_bit_that_flipped_anywhere_in_it(place: Path) -> None:
+    """It may not be seen; but nothing else than a problem of the index comes of it, and then it is
+    made anew from the record."""
+    written(place, dealt("flips", 6))
+    caught_up(place)
+    file = place / "index.db"
+    whole = dump_of(file)
+    good = file.read_bytes()
+    rng = Random("flips")
+    offsets = [*range(100), *(rng.randrange(100, len(good)) for _ in range(FLIPS))]
+    told = 0
+    for offset in offsets:
+        bad = bytearray(good)
+        bad[offset] ^= 1 << rng.randrange(8)
+        file.write_bytes(bad)
+        try:
+            with Index.open(place) as index:
+                index.catch_up()
+                dump(index.db)
+                continue
+        except IndexProblem:
+            told += 1
+        except apsw.Error:  # of the dump
+            pass
+        with Index.anew(place) as index:
+            index.catch_up()
+        assert dump_of(file) == whole
+    assert told > 30
+
+
+def test_a_damaged_record_is_not_the_indexs_problem(place: Path) -> None:
+    begun(place).close()
+    caught_up(place)
+    frame = read_segment(place, 1).frames[0]
+    with segment_file(place, 1).open("r+b") as segment:
+        segment.seek(frame.offset + 70)
+        segment.write(b"\xff")
+    for opens in (Index.open, Index.anew, Index.ready):
+        with pytest.raises(Damaged, match="its first record is not whole"):
+            opens(place)
+
+
+def test_each_problem_says_what_to_do() -> None:
+    every = [IndexAhead, IndexDamaged, IndexOfOther, IndexOutdated, IndexPlace]
+    assert {kind for kind in every if kind.remake} == {IndexDamaged, IndexOutdated}
+    assert all(issubclass(kind, RecordProblem) for kind in every)

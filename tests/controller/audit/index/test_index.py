@@ -1,0 +1,342 @@
+"""An index catches up with its record, whatever happens meanwhile, and says when it is not its."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Final
+
+import apsw
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.audit import index_file, index_frames
+from controller.audit.frames import HEAD_SIZE, Frame
+from controller.audit.index import Index, Progress
+from controller.audit.index_frames import Goes
+from controller.audit.log import Log
+from controller.audit.problems import (
+    IndexBusy,
+    IndexPlace,
+    NoRecord,
+)
+from controller.audit.reading import Where, good_frames, segments
+from tests.support.audit.record.dealing import boot
+from tests.support.audit.record.table import begun, note
+from tests.support.audit.tools.indexing import (
+    SMALL,
+    dump,
+    dump_of,
+    rebuilt,
+    same_as_rebuilt,
+    some_rounds,
+    write_all,
+    written,
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "record"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "index.db"
+
+
+# --- catching up ------------------------------------------------------------------------------
+
+
+def test_a_new_index_takes_the_whole_record_and_then_nothing(place: Path) -> None:
+    log = begun(place)
+    log.write([note("one"), note("two")])
+    log.close()
+    with Index.open(place) as index:
+        assert index.goes.seq == 0
+        assert index.catch_up() == 8
+        assert index.goes.seq == log.where.seq
+        assert index.goes.chain == log.where.chain
+        assert index.catch_up() == 0
+    assert (place / "index.db").stat().st_mode & 0o777 == 0o640 & ~_umask()
+    with Index.open(place) as index:
+        assert index.goes.seq == log.where.seq
+
+
+def _umask() -> int:
+    now = os.umask(0)
+    os.umask(now)
+    return now
+
+
+def test_where_no_record_has_begun_no_index_is_made(place: Path, file: Path) -> None:
+    with pytest.raises(NoRecord):
+        Index.open(place, file)
+    (place / "segments").mkdir(parents=True)
+    with pytest.raises(NoRecord, match="no record has begun here"):
+        Index.open(place, file)
+    assert not file.exists()
+
+
+_OPS = st.one_of(
+    st.tuples(st.just("write"), st.integers(1, 30), st.integers(1, 8)),
+    st.tuples(st.just("step"), st.integers(1, 40_000), st.just(0)),
+    st.tuples(st.just("catch up"), st.just(0), st.just(0)),
+    st.tuples(st.just("sign"), st.just(0), st.just(0)),
+    st.tuples(st.just("boot"), st.just(0), st.just(0)),
+    st.tuples(st.just("open"), st.just(0), st.just(0)),
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(_OPS, max_size=25))
+def test_however_it_catches_up_it_comes_to_the_same(ops: list[tuple[str, int, int]]) -> None:
+    table = some_rounds()
+    left = list(table.entries)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "record"
+        log = boot(place, table.game, size=SMALL)
+        index = Index.open(place)
+        try:
+            for what, many, together in ops:
+                match what:
+                    case "write":
+                        write_all(log, left[:many], together)
+                        left = left[many:]
+                    case "step":
+                        index.step(room=many)
+                    case "catch up":
+                        index.catch_up()
+                        assert index.goes.seq == log.where.seq
+                    case "sign":
+                        log.sign()
+                    case "boot":
+                        log.close()
+                        log = boot(place, table.game, size=SMALL)
+                    case "open":
+                        index.close()
+                        index = Index.open(place)
+            index.catch_up()
+            assert index.goes.seq == log.where.seq
+            assert same_as_rebuilt(index)
+        finally:
+            index.close()
+            log.close()
+
+
+def test_beside_a_writer_it_takes_what_is_there(place: Path) -> None:
+    """Segments end and begin while it reads them."""
+    table = some_rounds()
+    log = boot(place, table.game, size=SMALL)
+    writer = Thread(target=write_all, args=(log, table.entries))
+    with Index.open(place) as index:
+        writer.start()
+        went = []
+        while writer.is_alive():
+            index.catch_up()
+            went.append(index.goes.seq)
+        writer.join()
+        log.close()
+        index.catch_up()
+        assert index.goes.seq == log.where.seq
+        assert same_as_rebuilt(index)
+    assert went == sorted(went)
+    assert len(list(segments(place))) > 5
+
+
+def test_a_segment_may_end_while_it_is_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes into it after it was read, and before the next one begins, is not passed over."""
+    log = begun(place)
+
+    def and_then(buffer: bytes, at: int, where: Where) -> Iterator[Frame]:
+        yield from good_frames(buffer, at, where)
+        if len(list(segments(place))) == 1:
+            for number in range(60):
+                log.write([note(f"{number}", 400)])
+
+    with Index.open(place) as index:
+        monkeypatch.setattr("controller.audit.index_frames.good_frames", and_then)
+        index.catch_up()
+        monkeypatch.undo()
+        assert len(list(segments(place))) > 1
+        index.catch_up()
+        assert index.goes.seq == log.where.seq
+        assert same_as_rebuilt(index)
+    log.close()
+
+
+def test_progress_is_told_after_each_part(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(place, some_rounds())
+    told: list[Progress] = []
+    monkeypatch.setattr(Index.step, "__defaults__", (None, 50_000))
+    with Index.open(place) as index:
+        count = index.catch_up(told.append)
+        assert told[-1].records == told[-1].seq == count == index.goes.seq
+    assert len(told) > 5
+    assert [one.seq for one in told] == sorted({one.seq for one in told})
+    assert {one.segments for one in told} == {len(list(segments(place)))}
+
+
+def test_one_step_takes_no_more_than_it_has_room_for(place: Path) -> None:
+    log = begun(place)
+    log.write([note("one", 300), note("two", 300), note("three", 300)])
+    log.close()
+    with Index.open(place) as index:
+        taken = []
+        while (step := index.step(room=1)).records:
+            taken.append(step)
+        assert {step.records for step in taken} == {1}
+        assert index.goes.seq == log.where.seq
+        assert step.more is False
+
+
+def test_a_segment_larger_than_a_window_is_read_in_several(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(place, some_rounds())
+    longest = max(len(frame.data) for one in segments(place) for frame in one.frames)
+    with Index.open(place) as index:
+        monkeypatch.setattr(index_frames, "WINDOW", longest + HEAD_SIZE)
+        index.catch_up()
+        monkeypatch.undo()
+        assert same_as_rebuilt(index)
+
+
+def _db(file: Path | str) -> apsw.Connection:
+    return apsw.Connection(str(file))
+
+
+# --- killed, and without room -----------------------------------------------------------------
+
+_STEPPING: Final = """
+import sys
+from pathlib import Path
+from controller.audit.index import Index
+with Index.open(Path(sys.argv[1]), Path(sys.argv[2])) as index:
+    while index.step(room=4_000).records:
+        print(index.goes.seq, flush=True)
+"""
+
+
+def test_killed_in_the_middle_it_is_an_index_that_ends_earlier(place: Path, file: Path) -> None:
+    written(place, some_rounds())
+    whole = rebuilt(place, file.parent / "whole.db")
+    ended = went = 0
+    for lines in (1, 2, 7, 3, 1, 12, 5):
+        command = [sys.executable, "-c", _STEPPING, str(place), str(file)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as stepping:
+            assert stepping.stdout is not None
+            for _ in range(lines):
+                went = int(stepping.stdout.readline() or went)
+            stepping.send_signal(signal.SIGKILL)
+        ended += stepping.returncode == -signal.SIGKILL
+        with Index.open(place, file) as index:
+            seq = index.goes.seq
+            assert seq >= went
+            now = dump(index.db)
+        for name, at in (("records", 0), ("cards", 1), ("seats", 1), ("bets", 0)):
+            assert now[name] == [row for row in whole[name] if row[at] <= seq]
+    assert ended > 3
+    with Index.open(place, file) as index:
+        index.catch_up()
+    assert dump_of(file) == whole
+
+
+def test_without_room_it_says_so_and_stays_what_it_was(place: Path, file: Path) -> None:
+    written(place, some_rounds())
+    with Index.open(place, file) as index:
+        index.step(room=20_000)
+        before = dump(index.db)
+        pages = index.db.pragma("page_count")
+        index.db.pragma("max_page_count", pages + 2)
+        with pytest.raises(IndexPlace, match=r"no room for the index.*--index FILE"):
+            index.catch_up()
+        index.db.pragma("max_page_count", 1 << 20)
+        assert dump(index.db)["records"] >= before["records"]
+        index.catch_up()
+        assert same_as_rebuilt(index)
+
+
+# --- several at once --------------------------------------------------------------------------
+
+
+def test_two_may_catch_up_the_same_index(place: Path) -> None:
+    written(place, some_rounds())
+    with Index.open(place) as one, Index.open(place) as other:
+        turns = 0
+        while one.step(room=9_000).records and other.step(room=7_000).records:
+            turns += 1
+        assert turns > 3
+        one.catch_up()
+        assert other.goes == one.goes
+        assert same_as_rebuilt(other)
+
+
+@contextmanager
+def held(index: Index) -> Iterator[None]:
+    """Somebody writes the index, and does not end."""
+    index.db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        index.db.execute("ROLLBACK")
+
+
+def test_who_writes_it_too_long_is_told_of(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun(place).close()
+    monkeypatch.setattr(index_file, "WAIT_MS", 20)
+    with Index.open(place) as one, Index.open(place) as other:
+        with held(one), pytest.raises(IndexBusy, match="somebody else writes"):
+            other.catch_up()
+        assert other.catch_up() == 6
+
+
+def test_who_reads_is_not_in_the_way_and_sees_what_there_was(place: Path) -> None:
+    written(place, some_rounds())
+    with Index.open(place) as index:
+        index.step(room=30_000)
+        with closing(_db(place / "index.db")) as reader:
+            reader.execute("BEGIN")
+            before = dump(reader)
+            index.catch_up()
+            assert dump(reader) == before
+            with Index.anew(place) as again:
+                assert dump(reader) == before
+                assert dump(again.db)["records"] == []
+            reader.execute("COMMIT")
+            assert dump(reader)["records"] == []
+            index.catch_up()
+            assert dump(reader) == dump(index.db)
+        assert same_as_rebuilt(index)
+
+
+def test_an_index_that_was_put_away_is_not_written_on(place: Path) -> None:
+    log: Log = begun(place)
+    with Index.open(place) as index:
+        index.catch_up()
+        (place / "index.db").unlink()
+        log.write([note("more")])
+        with pytest.raises(IndexPlace, match="cannot be looked at"):
+            index.catch_up()
+        with Index.open(place) as other:
+            other.catch_up()
+            with pytest.raises(IndexPlace, match="somebody has replaced it"):
+                index.catch_up()
+    log.close()
+
+
+def test_how_far_it_goes_is_a_place_in_the_record(place: Path) -> None:
+    written(place, some_rounds())
+    last = list(segments(place))[-1]
+    frame = last.frames[-1]
+    with Index.open(place) as index:
+        index.catch_up()
+        assert index.goes == Goes(last.number, frame.offset, frame.end, frame.seq, frame.chain)

@@ -1,0 +1,298 @@
+"""What an index says of records: all that lies face up, and nothing that does not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pytest
+from msgspec import json
+
+from controller.audit.index import Index
+from controller.audit.index_entries import NOT_UNDERSTOOD
+from controller.audit.reading import records
+from controller.audit.records import By, Entry, Record
+from controller.procedure import effects as f
+from controller.procedure import events as e
+from controller.procedure.effects import Effect
+from controller.procedure.engine import Procedure
+from controller.procedure.events import Event
+from controller.procedure.row import Decision, Refused
+from controller.procedure.states import State, Step
+from controller.rules.cards import DECK
+from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player
+from tests.support.audit.record.dealing import Dealing, boot, recorded
+from tests.support.audit.record.table import ANN, begun, note
+from tests.support.audit.tools.indexed_facts import Facts, facts
+from tests.support.audit.tools.indexing import dealt, dump, rebuilt, written
+from tests.support.procedure.random_games import GAMES, game_as_it_is
+
+Heard: TypeAlias = tuple[int, int, State, Event, Decision | Refused]
+"""Seq and utc, the state before it, the event, and what came of it."""
+_ROUNDS: Final = 120
+_ALWAYS: Final = frozenset(
+    {
+        *("drawn", "revealed", "settled"),
+        *("wager", "refused", "double", "split", "insurance", "declared", "locked"),
+        *("collected", "returned", "paid", "won", "was_paid", "was_due"),
+        *("late_wager", "wrong_payment", "device_lost", "dealer_relieved", "deck_suspect"),
+        "cannot_cover",
+    }
+)
+"""What so many random rounds of every game bring."""
+
+
+def heard(place: Path, table: Dealing) -> Iterator[Heard]:
+    """The table's events with their places in the record."""
+    found = [one for _, one in records(place) if one.kind in ("decision", "refusal")]
+    for record, (before, event, answer) in zip(found, table.heard, strict=True):
+        yield record.seq, record.utc, before, event, answer
+
+
+def by_seq(rows: list[tuple[Any, ...]], at: int, *columns: int) -> dict[int, list[tuple[Any, ...]]]:
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        found.setdefault(row[at], []).append(tuple(row[column] for column in columns))
+    return found
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_of_random_rounds_it_says_what_the_states_tell(tmp_path: Path, name: str) -> None:
+    table = dealt(f"rows {name}", _ROUNDS, name)
+    place = tmp_path / "record"
+    written(place, table)
+    said = rebuilt(place, tmp_path / "index.db")
+    cards = by_seq(said["cards"], 1, 4, 2, 3)
+    amounts = by_seq(said["amounts"], 0, 2, 3, 4, 5)
+    bets = by_seq(said["bets"], 0, 2, 3, 4, 5, 6, 7, 8, 9)
+    seats = by_seq(said["seats"], 1, 0)
+    irregular = by_seq(said["irregularities"], 1, 0, 3, 4, 5, 6)
+    problems: dict[int, str] = dict(said["problems"])
+    second = {seq: who for who, seq, part in said["people"] if part == "second"}
+    seen: Counter[str] = Counter()
+    wanted: dict[int, Facts] = {}
+    for seq, _, before, event, answer in heard(place, table):
+        one = wanted[seq] = facts(before, event, answer)
+        assert set(cards.get(seq, [])) == one.cards, seq
+        assert sorted(amounts.get(seq, [])) == sorted(one.amounts), seq
+        assert sorted(bets.get(seq, [])) == sorted(one.bets), seq
+        assert {seat for (seat,) in seats.get(seq, [])} == one.seats, seq
+        found = [(what, seat, "", "", "") for what, seat in one.found]
+        ruled = [(what, 0, way, by, two) for what, way, by, two in one.ruled]
+        assert sorted(irregular.get(seq, [])) == sorted(found + ruled), seq
+        assert problems.get(seq, "") == one.problem, seq
+        assert second.get(seq, "") == one.second, seq
+        seen.update(how for _, _, how in one.cards)
+        seen.update(what for what, *_ in one.amounts)
+        seen.update(what for what, _ in one.found)
+    assert {*cards, *bets, *irregular, *amounts, *seats, *problems} <= set(wanted)
+    assert set(seen) >= _ALWAYS, _ALWAYS - set(seen)
+
+
+def test_every_record_has_its_row_and_its_place(tmp_path: Path) -> None:
+    place = tmp_path / "record"
+    written(place, dealt("every", 20))
+    said = rebuilt(place, tmp_path / "index.db")
+    lengths = {}
+    for at, record in records(place):
+        lengths[record.seq] = (at, record)
+    rows = said["records"]
+    assert [row[0] for row in rows] == list(lengths)
+    for row in rows:
+        at, one = lengths[row[0]]
+        seq, utc, day, round_, kind, role, name, seat, event, _, cause, segment, offset, _, _ = row
+        assert (seq, utc, day, round_) == (one.seq, one.utc, one.day, one.round)
+        assert (kind, role, name, seat) == (one.kind, one.by.role, one.by.name, one.by.seat)
+        assert (cause, segment, offset) == (one.cause, at.segment, at.offset)
+        assert event == _event(one)
+
+
+def _event(record: Record) -> str:
+    if record.kind not in ("decision", "refusal"):
+        return ""
+    return str(json.decode(record.data)["event"]["type"])
+
+
+def test_people_are_those_who_did_it_and_no_devices(tmp_path: Path) -> None:
+    place = tmp_path / "record"
+    written(place, dealt("people", 20))
+    said = rebuilt(place, tmp_path / "index.db")
+    did = {
+        (one.by.name, one.seq, one.by.role) for _, one in records(place) if one.by.role != "device"
+    }
+    assert {row for row in said["people"] if row[2] != "second"} == did
+    assert {part for _, _, part in said["people"]} >= {"dealer", "player", "floor", "second"}
+
+
+# --- rounds and shifts ------------------------------------------------------------------------
+
+
+def test_rounds_begin_with_their_first_wager_and_end_where_the_next_begins(
+    tmp_path: Path,
+) -> None:
+    for number, name in enumerate(GAMES):
+        table = dealt(f"rounds {name}", 40, name)
+        place = tmp_path / f"record {number}"
+        written(place, table)
+        said = rebuilt(place, tmp_path / f"index {number}.db")
+        times = {row[0]: row[1] for row in said["records"]}
+        last = max(times)
+        found = {row[0]: row[1:] for row in said["rounds"]}
+        wanted = _rounds(place, table, last)
+        assert set(found) == set(wanted)
+        for number_, (first, end, over, wagered, won, void, irregular, corrected) in wanted.items():
+            row = found[number_]
+            assert row[:4] == (first, end, times[first], times[end])
+            assert row[4:6] == (over, times.get(over, 0))
+            assert row[7:] == (wagered, won, void, irregular, corrected), (number_, name)
+
+
+def _rounds(place: Path, table: Dealing, last: int) -> dict[int, tuple[int, ...]]:
+    """First and last seq, when it was over, wagered, won, voided, irregularities, corrections."""
+    rounds: dict[int, list[int]] = {}
+    wagers = waiting = 0
+    for seq, _, before, event, answer in heard(place, table):
+        after = answer.state if isinstance(answer, Decision) else before
+        if isinstance(answer, Decision) and isinstance(event, e.WagerPlaced):
+            wagers = wagers or seq
+        if after.round > before.round:
+            first = wagers or seq
+            if rounds:
+                rounds[before.round][1] = first - 1
+            rounds[after.round] = [first, last, 0, 0, 0, 0, waiting, 0]
+            wagers = waiting = 0
+        waiting += len(facts(before, event, answer).found)
+        if not wagers or not after.seats:
+            if after.round:
+                rounds[after.round][6] += waiting
+            wagers = waiting = 0
+        understood = facts(before, event, answer).problem != NOT_UNDERSTOOD
+        for effect in answer.effects if isinstance(answer, Decision) and understood else ():
+            _of_round(rounds, seq, effect)
+    return {number: tuple(row) for number, row in rounds.items()}
+
+
+def _of_round(rounds: dict[int, list[int]], seq: int, effect: Effect) -> None:
+    match effect:
+        case f.WagersLocked():
+            rounds[effect.round][3] = effect.total
+        case f.RoundOver():
+            rounds[effect.round][2], rounds[effect.round][4] = seq, effect.won
+        case f.RoundVoid():
+            rounds[effect.round][5] = 1
+        case f.Corrected():
+            rounds[effect.round][7] += 1
+        case _:
+            pass
+
+
+def test_a_correction_counts_for_the_round_it_is_about(tmp_path: Path) -> None:
+    """However long that is over: here the index has long taken it."""
+    table = dealt("correct", 12)
+    place = tmp_path / "record"
+    log = boot(place, table.game)
+    with Index.anew(place) as index:
+        for entry in table.entries:
+            log.write([entry])
+            index.catch_up()
+        late = e.PaymentCorrected(FLOOR, 3, 1, 0, "main", 100, 150, SECOND)
+        for _ in range(2):
+            table.hand_in(late)
+            log.write(table.entries[-1:])
+            index.catch_up()
+        before = [row[-1] for row in rebuilt(place, tmp_path / "other.db")["rounds"]]
+        assert [row[-1] for row in dump(index.db)["rounds"]] == before
+    log.close()
+    assert before[2] >= 2
+
+
+def test_shifts_go_from_a_dealers_first_act_to_the_next_dealers_or_the_close(
+    tmp_path: Path,
+) -> None:
+    place = tmp_path / "record"
+    table = Dealing(Procedure(game_as_it_is("classic")), "shifts")
+    ann, bob = e.Actor("dealer", "Ann"), e.Actor("dealer", "Bob")
+    table.hand_in(e.TableOpened(FLOOR, 1000, SECOND))
+    table.hand_in(e.ShuffleStarted(ann))
+    table.hand_in(e.ShuffleDone(SHOE))
+    table.hand_in(e.ShoeLoaded(SHOE, table.game.decks * 52))
+    while table.state.step is Step.BURNING:
+        table.hand_in(e.CardBurned(SHOE))
+    relieved = len(table.entries)
+    table.hand_in(e.DealerRelieved(bob))
+    while table.state.step is Step.RELIEF_BURN:
+        table.hand_in(e.CardBurned(SHOE))
+    closed = len(table.entries)
+    table.hand_in(e.TableClosed(FLOOR, 1000, SECOND))
+    assert table.state.step is Step.CLOSED
+    recorded(place, table.game, table.entries)
+    said = rebuilt(place, tmp_path / "index.db")
+    first = next(one.seq for _, one in records(place) if one.kind == "decision")
+    assert said["shifts"] == [
+        (first + 1, first + relieved - 1, "Ann"),
+        (first + relieved, first + closed, "Bob"),
+    ]
+    dealers = {row[0]: row[9] for row in said["records"]}
+    assert dealers[first] == ""
+    assert dealers[first + 1] == "Ann"
+    assert {dealers[first + relieved], dealers[first + closed]} == {"Bob"}
+    assert dealers[first + closed + 1] == ""
+
+
+# --- records that other software has written ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"event": "Hit", "rows": [], "effects": []},
+        {"event": {"type": "Hit", "seat": "three"}, "rows": [], "effects": []},
+        {"event": {"type": "Hit"}, "effects": [{"type": "Settled", "stake": "ten"}]},
+        {"event": {"type": "WagerPlaced", "seat": 1, "amount": 1 << 62}, "effects": []},
+        {"event": {"type": "Hit", "seat": -(1 << 63)}, "effects": []},
+        {"effects": []},
+        [],
+        None,
+        "Hit",
+    ],
+)
+def test_of_a_decision_that_is_not_understood_there_is_a_row_and_no_more(
+    tmp_path: Path, data: object
+) -> None:
+    place = tmp_path / "record"
+    log = begun(place)
+    seq = log.write([Entry("decision", ANN, data, 1), note("next")])[0].seq
+    log.close()
+    said = rebuilt(place, tmp_path / "index.db")
+    row = next(row for row in said["records"] if row[0] == seq)
+    assert (row[4], row[6], row[8]) == ("decision", "Ann", "")
+    assert said["problems"] == [(seq, "not_understood")]
+    assert len(said["records"]) == seq + 3
+    assert [said[name] for name in ("cards", "seats", "amounts", "bets", "rounds")] == [[]] * 5
+
+
+def test_what_it_does_not_know_of_a_decision_it_leaves_out(tmp_path: Path) -> None:
+    place = tmp_path / "record"
+    log = begun(place)
+    event = {"type": "CardFlipped", "actor": DEALER, "seat": 2, "card": 5, "speed": [1, 2]}
+    effects = [{"type": "Fireworks", "seat": 3, "card": 6}, {"type": "ShoeLock", "locked": 1}]
+    data = {"event": event, "rows": ["flip"], "effects": effects, "more": {"a": [1.5]}}
+    seq = log.write([Entry("decision", By("player", "seat-2", 2), data, 4)])[0].seq
+    log.close()
+    said = rebuilt(place, tmp_path / "index.db")
+    assert next(row[8] for row in said["records"] if row[0] == seq) == "CardFlipped"
+    assert said["seats"] == [(2, seq)]
+    assert said["cards"] == said["problems"] == []
+
+
+def test_a_face_is_one_of_the_deck(tmp_path: Path) -> None:
+    place = tmp_path / "record"
+    log = begun(place)
+    for card in (-1, 52, 1000, *DECK):
+        event = {"type": "CardDrawn", "actor": player(1), "card": card}
+        log.write([Entry("decision", ANN, {"event": event, "rows": [], "effects": []}, 1)])
+    log.close()
+    said = rebuilt(place, tmp_path / "index.db")
+    assert [row[0] for row in said["cards"]] == list(DECK)

@@ -1,0 +1,335 @@
+"""`holecard keys`: what it makes, shows and refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+
+from controller.audit.keys import (
+    load_hole_key,
+    load_surveillance_private,
+    load_surveillance_public,
+    load_witness_public,
+)
+from controller.audit.sealing import commit, opened_card
+from controller.cli import main
+from tests.support.audit.record.sealed_card import CARD, CURSOR, READ, TABLE
+from tests.support.audit.tools.key_places import (
+    CHANGED,
+    FOREIGN,
+    NAMES,
+    WITNESS,
+    contents,
+    filled,
+    mode,
+    secrets_of,
+)
+from tests.support.paths import ROOT
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return filled(tmp_path_factory.mktemp("made") / "keys")
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the keys lie that a command finds without --dir."""
+    monkeypatch.setenv("HOLECARD_KEYS", str(tmp_path / "keys"))
+    return shutil.copytree(made, tmp_path / "keys")
+
+
+def keys(*arguments: str) -> int:
+    return main(["keys", *arguments])
+
+
+def new(role: str) -> list[str]:
+    name = NAMES[role]  # type: ignore[index] # any text will do
+    return ["new", role, *(("--name", name) if name else ())]
+
+
+@pytest.mark.parametrize("role", NAMES)
+def test_new_says_what_it_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], role: str
+) -> None:
+    place = tmp_path / "keys"
+    assert keys(*new(role), "--dir", str(place)) == 0
+    out, err = capsys.readouterr()
+    *lines, fingerprint = out.splitlines()
+    assert lines == [f"made {place / name} (mode 600)" for name in sorted(contents(place))]
+    assert fingerprint.startswith("fingerprint ")
+    assert mode(place) == 0o700
+    if role in ("surveillance", "witness"):
+        assert f"{role}.key stays on this machine; bring only {role}.pub to the table." in err
+    else:
+        assert f"Keep a backup of {role}.key" in err
+    assert not [secret for secret in secrets_of(place) if secret in out + err]
+    assert keys("show", "--dir", str(place)) == 0
+    assert fingerprint in capsys.readouterr().out
+
+
+def test_new_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "keys"
+    assert keys(*new("witness"), "--dir", str(place), "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {
+        "directory": str(place),
+        "kind": "witness",
+        "files": [
+            {"file": "witness.key", "mode": "600"},
+            {"file": "witness.pub", "mode": "600"},
+        ],
+        "fingerprint": told["fingerprint"],
+        "public": (place / "witness.pub").read_text().strip(),
+        "name": WITNESS,
+        "problem": None,
+    }
+    assert str(load_witness_public(place)) == told["public"]
+
+
+def test_where_the_keys_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOLECARD_KEYS", str(tmp_path / "named"))
+    assert keys("new", "hole") == 0
+    assert (tmp_path / "named/hole.key").exists()
+    monkeypatch.setenv("HOLECARD_KEYS", "")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    assert keys("new", "hole") == 0
+    assert (tmp_path / "config/holecard/keys/hole.key").exists()
+    for command in (["new", "hole"], ["show"]):
+        capsys.readouterr()
+        assert keys(*command, "--dir", "") == 2
+        assert capsys.readouterr().err == "holecard: --dir: is empty; allowed: a directory\n"
+
+
+def test_show(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert keys("show") == 0
+    out, err = capsys.readouterr()
+    first, *lines = out.splitlines()
+    assert first == f"{place} (mode 700)"
+    assert [line.split()[0] for line in lines] == ["table", "hole", "surveillance", "witness"]
+    assert lines[0].endswith("  table.key (600), table.pub (600)")
+    assert lines[1].endswith("  hole.key (600)")
+    assert f"  {WITNESS}  " in lines[3]
+    assert err.splitlines()[0] == (
+        "surveillance.key lies beside table.key; it belongs on a machine of its own, and only "
+        "surveillance.pub at the table"
+    )
+    assert not [secret for secret in secrets_of(place) if secret in out + err]
+
+
+def test_show_as_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert keys("show", "--json") == 0
+    out = capsys.readouterr().out
+    told = json.loads(out)
+    assert (told["directory"], told["mode"]) == (str(place), "700")
+    by_kind = {one["kind"]: one for one in told["keys"]}
+    assert by_kind["hole"]["public"] is None
+    assert by_kind["table"]["public"] == (place / "table.pub").read_text().splitlines()[1]
+    assert by_kind["witness"]["name"] == WITNESS
+    assert not [secret for secret in secrets_of(place) if secret in out]
+
+
+def test_show_of_a_table_that_surveillance_brought_its_key_to(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("surveillance.key", "witness.key"):
+        (place / name).unlink()
+    assert keys("show") == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[3].endswith("  surveillance.pub (600)")
+    assert err == ""
+    assert isinstance(load_surveillance_public(place), X25519PublicKey)
+
+
+def test_show_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "keys").mkdir(mode=0o700)
+    assert keys("show", "--dir", str(tmp_path / "keys")) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "no key of the record is there"
+    assert keys("show", "--dir", str(tmp_path / "none")) == 2
+    assert capsys.readouterr().err == (
+        f"holecard: {tmp_path}/none: there is no such directory; "
+        "allowed: `holecard keys new` makes one\n"
+    )
+
+
+# --- mistakes: one line, exit 2 ---------------------------------------------------------------
+
+
+def _one_line(capsys: pytest.CaptureFixture[str], place: Path) -> str:
+    out, err = capsys.readouterr()
+    assert not [secret for secret in secrets_of(place) if secret in out + err]
+    lines = [line for line in err.splitlines() if line.startswith("holecard: ")]
+    assert len(lines) == 1
+    assert err.endswith(f"{lines[0]}\n")
+    return lines[0]
+
+
+@pytest.mark.parametrize("role", NAMES)
+def test_a_key_that_is_there(place: Path, capsys: pytest.CaptureFixture[str], role: str) -> None:
+    before = contents(place)
+    assert keys(*new(role)) == 2
+    assert f"{place}/{role}.key: is there already" in _one_line(capsys, place)
+    assert contents(place) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (
+            ["new", "tabel"],
+            "KIND: there is no key 'tabel'; allowed: table, hole, surveillance, wit",
+        ),
+        (["new", ""], "KIND: there is no key ''; allowed: table, hole"),
+        (["new", "witness"], "--name: is missing: a witness signs with its name; allowed: the wit"),
+        (["new", "witness", "--name", ""], "--name: '' is no name of a key; allowed: the witness"),
+        (["new", "witness", "--name", "a b"], "--name: 'a b' is no name of a key; allowed: the"),
+        (["new", "hole", "--name", "x"], "--name: no hole has one when its key is made"),
+    ],
+)
+def test_wrong_arguments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], what: str
+) -> None:
+    place = tmp_path / "keys"
+    assert keys(*arguments, "--dir", str(place)) == 2
+    assert _one_line(capsys, place).startswith(f"holecard: {what}")
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["new"], ["shew"], ["show", "more"], ["new", "a", "b"]])
+def test_what_is_no_command(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    assert keys(*arguments) == 2
+    assert "usage: holecard keys" in capsys.readouterr().err
+
+
+def test_looser_modes(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "hole.key").chmod(0o644)
+    assert keys("show") == 2
+    assert _one_line(capsys, place).endswith(
+        f"{place}/hole.key: others may touch it (mode 644); "
+        f"allowed: mode 600: chmod 600 {place}/hole.key"
+    )
+    place.chmod(0o755)
+    for command in (["show"], ["new", "hole"]):
+        assert keys(*command) == 2
+        assert f"{place}: others may touch it (mode 755)" in _one_line(capsys, place)
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_a_foreign_file(place: Path, capsys: pytest.CaptureFixture[str], foreign: str) -> None:
+    data, what = FOREIGN[foreign]
+    (place / "table.key").write_bytes(data)
+    assert keys("show", "--json") == 2
+    out, err = capsys.readouterr()
+    by_kind = {one["kind"]: one for one in json.loads(out)["keys"]}
+    assert by_kind["table"]["problem"].startswith(f"{place}/table.key: {what}; allowed: ")
+    assert by_kind["table"]["fingerprint"] is None
+    assert all(by_kind[role]["fingerprint"] for role in ("hole", "surveillance", "witness"))
+    assert err.splitlines()[-1] == f"holecard: {by_kind['table']['problem']}"
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_a_file_that_was_changed(
+    place: Path, capsys: pytest.CaptureFixture[str], change: str
+) -> None:
+    name, changed, what = CHANGED[change]
+    hidden = secrets_of(place)
+    (place / name).write_bytes(changed(contents(place)))
+    assert keys("show") == 2
+    out, err = capsys.readouterr()
+    assert what in err.splitlines()[-1]
+    role = name.partition(".")[0]
+    line = next(line for line in out.splitlines() if line.startswith(f"{role} "))
+    assert f"cannot be used: {role}." in line
+    assert not [secret for secret in hidden if secret in out + err]
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    for place, what in (
+        ("/proc/holecard/keys", "/proc/holecard: cannot be made: "),
+        (str(tmp_path / "file"), "file: is no directory; allowed: a directory for keys alone"),
+        (str(tmp_path / "file/keys"), "file: cannot be made: file exists"),
+        (str(tmp_path / ("x" * 300)), "cannot be made: file name too long"),
+    ):
+        assert keys("new", "hole", "--dir", place) == 2
+        assert what in _one_line(capsys, tmp_path)
+
+
+def test_a_directory_without_write_permission(tmp_path: Path) -> None:
+    """Root may write everywhere, so as somebody who is not."""
+    place = tmp_path / "keys"
+    place.mkdir()
+    code = (
+        "import os, sys\n"
+        "from controller.cli import main\n"
+        "import controller.audit.cli_keys\n"
+        "os.chmod(sys.argv[1], 0o500)\n"
+        "os.chdir(sys.argv[1])\n"
+        "if os.geteuid() == 0:\n"
+        "    os.chown(sys.argv[1], 65534, 65534)\n"
+        "    os.setgroups([])\n"
+        "    os.setgid(65534)\n"
+        "    os.setuid(65534)\n"
+        "sys.exit(main(['keys', 'new', 'hole', '--dir', '.']))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(place)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    place.chmod(0o700)
+    assert ran.stderr == (
+        "holecard: lock: cannot be opened: permission denied; "
+        "allowed: a directory that this user may use\n"
+    )
+    assert ran.returncode == 2
+    assert list(place.iterdir()) == []
+
+
+def test_a_full_disk(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, os.strerror(28))
+
+    place = tmp_path / "keys"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        code = keys("new", "table", "--dir", str(place))
+    assert code == 2
+    assert "cannot be written: no space left on device; allowed: room" in _one_line(capsys, place)
+    assert contents(place) == {}
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["--help"], ["new", "--help"], ["show", "--help"]):
+        assert keys(*arguments) == 0
+        out = capsys.readouterr().out
+        assert "examples:\n  holecard keys " in out
+        assert "$HOLECARD_KEYS" in out
+        assert "Exit codes: 0 done; 2 wrong arguments" in out
+
+
+def test_surveillances_key_opens_what_the_table_sealed(tmp_path: Path) -> None:
+    """From one machine to the other with nothing but the .pub in hand."""
+    theirs, ours = tmp_path / "surveillance", tmp_path / "table"
+    assert keys("new", "surveillance", "--dir", str(theirs)) == 0
+    assert keys("new", "hole", "--dir", str(ours)) == 0
+    shutil.copy(theirs / "surveillance.pub", ours)
+    assert keys("show", "--dir", str(ours)) == 0
+    made = commit(TABLE, CURSOR, READ, load_hole_key(ours), load_surveillance_public(ours))
+    private = load_surveillance_private(theirs)
+    assert opened_card(CURSOR, TABLE, made.commitment_hex, made.sealed_b64, private) == CARD

@@ -1,0 +1,378 @@
+"""Keys of the record are made once, whole, and are there before anybody is told."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import multiprocessing
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.audit.key_making import make
+from controller.audit.key_showing import find, look, out_of_place
+from controller.audit.keys import ROLES, Role
+from drivers.key_store import KeyProblem, KeyStore
+from tests.support.audit.tools.key_places import NAMES, WITNESS, contents, filled, mode, secrets_of
+
+FILES: dict[Role, list[str]] = {
+    "table": ["table.key", "table.pub"],
+    "hole": ["hole.key"],
+    "surveillance": ["surveillance.key", "surveillance.pub"],
+    "witness": ["witness.key", "witness.pub"],
+}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_all_that_is_made_is_ours_alone(tmp_path: Path, role: Role) -> None:
+    place = tmp_path / "deep/keys"
+    before = os.umask(0)
+    try:
+        made = make(place, role, NAMES[role])
+    finally:
+        os.umask(before)
+    assert sorted(contents(place)) == FILES[role]
+    assert mode(place) == 0o700
+    assert {mode(file) for file in place.iterdir()} == {0o600}
+    assert [(file.name, bits) for file, bits in made.files] == [(n, "600") for n in FILES[role]]
+    assert made == find(place, role)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_key_is_another(tmp_path: Path, role: Role) -> None:
+    every = [make(tmp_path / str(number), role, NAMES[role]) for number in range(3)]
+    assert len({found.shown.fingerprint for found in every if found.shown}) == 3
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_key_is_never_replaced(tmp_path: Path, role: Role) -> None:
+    place = filled(tmp_path / "keys")
+    before = contents(place)
+    with pytest.raises(KeyProblem) as caught:
+        make(place, role, NAMES[role])
+    assert str(caught.value) == (
+        f"{place}/{role}.key: is there already; allowed: another directory: "
+        "a key is made once and never replaced"
+    )
+    assert contents(place) == before
+
+
+@pytest.mark.parametrize("role", ["table", "surveillance", "witness"])
+def test_half_a_key_is_not_made_whole(tmp_path: Path, role: Role) -> None:
+    place = filled(tmp_path / "keys")
+    for name, what in (
+        (f"{role}.pub", f"{role}.key: is there already, without its {role}.pub; allowed: "),
+        (f"{role}.key", f"{role}.pub: is there already; allowed: another directory"),
+    ):
+        kept = (place / name).read_bytes()
+        (place / name).unlink()
+        before = contents(place)
+        with pytest.raises(KeyProblem, match=what):
+            make(place, role, NAMES[role])
+        assert contents(place) == before
+        (place / name).write_bytes(kept)
+        (place / name).chmod(0o600)
+
+
+@pytest.mark.parametrize("what", ["dangling", "directory", "empty"])
+def test_whatever_has_the_name_stays(tmp_path: Path, what: str) -> None:
+    place = tmp_path / "keys"
+    place.mkdir(mode=0o700)
+    file = place / "hole.key"
+    if what == "dangling":
+        file.symlink_to(tmp_path / "nowhere")
+    elif what == "directory":
+        file.mkdir()
+    else:
+        file.write_bytes(b"")
+    with pytest.raises(KeyProblem, match=r"hole\.key: is there already"):
+        make(place, "hole")
+    assert os.path.lexists(file)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_witness_has_a_name_and_nobody_else(tmp_path: Path) -> None:
+    place = tmp_path / "keys"
+    with pytest.raises(KeyProblem, match="--name: is missing: a witness signs with its name"):
+        make(place, "witness")
+    for role in ("table", "hole", "surveillance"):
+        with pytest.raises(KeyProblem, match=f"--name: no {role} has one when its key is made"):
+            make(place, role, WITNESS)
+    for name in (
+        "",
+        "a b",
+        "a+b",
+        "a\nb",
+        "a\u2003b",
+        "\ud800",
+        "a\x9bb",
+        "a\u202eb",
+        "x" * 200_000,
+    ):
+        with pytest.raises(KeyProblem, match=r"is no name of a key; allowed: the witness's name"):
+            make(place, "witness", name)
+    assert not place.exists()
+    shown = make(place, "witness", "Aufsicht/Süd").shown
+    assert shown
+    assert shown.name == "Aufsicht/Süd"
+
+
+def test_a_directory_that_others_may_touch_gets_no_key(tmp_path: Path) -> None:
+    place = tmp_path / "keys"
+    place.mkdir()
+    place.chmod(0o711)
+    with pytest.raises(KeyProblem, match=r"others may touch it \(mode 711\)"):
+        make(place, "hole")
+    assert list(place.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    with pytest.raises(KeyProblem, match="is no directory"):
+        make(tmp_path / "file", "hole")
+    with pytest.raises(KeyProblem, match="cannot be made: "):
+        make(tmp_path / "file/below/keys", "hole")
+
+
+def test_the_devices_keys_may_lie_in_the_same_place(tmp_path: Path) -> None:
+    place = tmp_path / "keys"
+    make(place, "hole")
+    own = KeyStore.create(place).own().private_bytes_raw()
+    make(place, "table")
+    assert KeyStore(place).own().private_bytes_raw() == own
+    assert [found.role for found in look(place)] == ["table", "hole"]
+
+
+# --- crashes, failing disks, others -----------------------------------------------------------
+
+
+def test_a_place_that_another_program_holds(tmp_path: Path) -> None:
+    place = tmp_path / "keys"
+    place.mkdir(mode=0o700)
+    lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        with pytest.raises(KeyProblem, match="lock: another program changes the keys"):
+            make(place, "hole")
+        assert contents(place) == {}
+    finally:
+        os.close(lock)
+    make(place, "hole")
+
+
+def test_a_lock_that_was_removed_while_it_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "keys"
+    flock = fcntl.flock
+
+    def late(descriptor: int, what: int) -> None:
+        (place / "lock").unlink()
+        flock(descriptor, what)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", late)
+        with pytest.raises(KeyProblem, match="another program changes the keys"):
+            make(place, "hole")
+    assert contents(place) == {}
+    make(place, "hole")
+
+
+def test_a_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with pytest.raises(KeyProblem, match="lock: cannot be locked: no locks available"):
+        make(tmp_path / "keys", "hole")
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("function", ["write", "fsync", "open", "link"])
+def test_a_disk_that_fails_at_any_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: Role, function: str
+) -> None:
+    """Fails at the first such call, at the second ... until one goes through."""
+    real: Callable[..., Any] = getattr(os, function)
+    for nth in range(20):
+        place = tmp_path / str(nth)
+        left = [nth]
+
+        def failing(*given: Any, left: list[int] = left, **named: Any) -> Any:
+            left[0] -= 1
+            if left[0] == -1:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real(*given, **named)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, function, failing)
+            try:
+                make(place, role, NAMES[role])
+            except KeyProblem as problem:
+                assert "no space left on device" in str(problem)  # noqa: PT017 - or it went well
+            else:
+                assert left[0] >= 0
+                break
+        assert not place.exists() or contents(place) == {}
+        assert make(place, role, NAMES[role]).shown
+    else:
+        pytest.fail("it never went through")
+    assert nth > 0
+
+
+def _killed_at(place: Path, role: Role, nth: int) -> None:
+    """Make a key and die before the nth call that changes anything."""
+    left = [nth]
+
+    def dying(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            left[0] -= 1
+            if left[0] == -1:
+                os._exit(9)
+            return real(*given, **named)
+
+        return call
+
+    for name in ("open", "write", "fsync", "link", "unlink", "mkdir"):
+        setattr(os, name, dying(getattr(os, name)))
+    make(place, role, NAMES[role])
+    os._exit(0)
+
+
+def _killed_in_turn(place: str, role: Role) -> list[int]:
+    """How each maker ended, of which each dies a call later; the last one lives."""
+    ends: list[int] = []
+    while 0 not in ends and len(ends) < 99:
+        child = os.fork()
+        if child == 0:
+            _killed_at(Path(place) / str(len(ends)), role, len(ends))
+        ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    return ends
+
+
+@pytest.mark.parametrize("role", ["surveillance", "hole"])
+def test_killed_before_any_call(tmp_path: Path, role: Role) -> None:
+    """A .pub is never there without its secret part, no part is ever half written, and what was
+    left behind is in nobody's way."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:  # which has no threads, and may fork
+        ends = pool.apply(_killed_in_turn, (str(tmp_path), role))
+        pool.close()
+        pool.join()
+    assert set(ends) == {9, 0}
+    seen = set()
+    for nth in range(len(ends)):
+        place = tmp_path / str(nth)
+        there = [name for name in FILES[role] if (place / name).exists()]
+        seen.add(len(there))
+        assert there == FILES[role][: len(there)]
+        if len(there) == len(FILES[role]):
+            assert find(place, role).problem is None
+        elif there:
+            with pytest.raises(KeyProblem, match="is there already, without its"):
+                make(place, role, NAMES[role])
+        else:
+            assert make(place, role, NAMES[role]).shown
+            assert sorted(contents(place)) == FILES[role]
+    assert seen == set(range(len(FILES[role]) + 1))
+
+
+def _try(place: str) -> str:
+    try:
+        make(Path(place), "table")
+    except KeyProblem as problem:
+        return str(problem)
+    return "made"
+
+
+def test_several_at_once_make_one_key(tmp_path: Path) -> None:
+    place = tmp_path / "keys"
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(3) as pool:
+        told = pool.map(_try, [str(place)] * 12, chunksize=1)
+        pool.close()
+        pool.join()
+    assert told.count("made") == 1
+    assert all(
+        "another program" in one or "is there already" in one for one in told if one != "made"
+    )
+    assert find(place, "table").problem is None
+
+
+def test_everything_is_synced_before_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = []
+    fsync, link = os.fsync, os.link
+
+    def synced(descriptor: int) -> None:
+        steps.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        fsync(descriptor)
+
+    def linked(old: Path, new: Path) -> None:
+        steps.append(f"-> {new.name}")
+        link(old, new)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "link", linked)
+    make(tmp_path / "keys", "surveillance")
+    private = steps.index("-> surveillance.key")
+    assert steps.index("surveillance.key.new") < private
+    assert steps.index("surveillance.pub.new") < private
+    assert steps[private:] == ["-> surveillance.key", "keys", "-> surveillance.pub", "keys"]
+
+
+def test_what_another_put_there_meanwhile_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By somebody who takes no lock. The key that is there stays."""
+    place = tmp_path / "keys"
+    theirs = filled(tmp_path / "theirs")
+    link = os.link
+
+    def late(old: Path, new: Path) -> None:
+        if new.name == "table.pub":
+            (theirs / "table.pub").rename(new)
+        link(old, new)
+
+    monkeypatch.setattr(os, "link", late)
+    with pytest.raises(KeyProblem, match=r"does not belong to table\.pub"):
+        make(place, "table")
+    assert list(contents(place)) == ["table.pub"]
+
+
+# --- what may be known ------------------------------------------------------------------------
+
+
+def test_what_is_shown_holds_no_secret(tmp_path: Path) -> None:
+    place = filled(tmp_path / "keys")
+    found = look(place)
+    assert [one.role for one in found] == list(ROLES)
+    assert all(one.shown and one.private and one.problem is None for one in found)
+    assert not [secret for secret in secrets_of(place) if secret in repr(found)]
+
+
+def test_secret_parts_that_should_not_lie_together(tmp_path: Path) -> None:
+    place = filled(tmp_path / "keys")
+    assert [words.partition(";")[0] for words in out_of_place(look(place))] == [
+        "surveillance.key lies beside table.key",
+        "witness.key lies beside table.key",
+    ]
+    (place / "table.key").unlink()
+    assert out_of_place(look(place))[0].startswith("surveillance.key lies beside hole.key; ")
+    (place / "hole.key").unlink()
+    assert out_of_place(look(place)) == ()
+
+
+def test_a_file_whose_mode_cannot_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = filled(tmp_path / "keys")
+    lstat = Path.lstat
+
+    def blind(self: Path) -> os.stat_result:
+        if self.name == "hole.key":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return lstat(self)
+
+    monkeypatch.setattr(Path, "lstat", blind)
+    found = {one.role: one for one in look(place)}
+    assert "permission denied" in str(found["hole"].problem)
+    assert found["table"].problem is None

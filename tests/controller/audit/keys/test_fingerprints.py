@@ -1,0 +1,144 @@
+"""Another hole key, or another key of surveillance, than before is told aloud and in the record."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from controller import cli
+from controller.audit import key_making, key_showing
+from controller.audit.keys import Role
+from controller.audit.keys_used import as_before, other_keys
+from controller.audit.opening import Opening
+from controller.audit.reading import records
+from controller.audit.recorder import Keys
+from controller.audit.records import Opened
+from controller.audit.verify import Verification
+from controller.config.loader import load_table
+from controller.procedure.engine import Procedure
+from controller.table.opening_up import open_record
+from controller.table.serving import load_keys, parts_of
+from tests.support.audit.record.table import IDENTITY, begun
+from tests.support.audit.tools.audit_command import Runs, rounds
+from tests.support.daemon.rig import furnished
+
+Out = pytest.CaptureFixture[str]
+
+
+def opened(record: Path) -> list[Opened]:
+    every = [one for _, one in records(record) if one.kind == "opened"]
+    return [msgspec.json.decode(one.data, type=Opened) for one in every]
+
+
+def shown(keys: Path, role: Role) -> str:
+    found = key_showing.find(keys, role).shown
+    assert found is not None
+    return found.fingerprint
+
+
+def other(keys: Path, role: Role, elsewhere: Path) -> None:
+    """Somebody has put another one there."""
+    key_making.make(elsewhere, role)
+    for suffix in ("key", "pub"):
+        file = elsewhere / f"{role}.{suffix}"
+        if file.exists():
+            shutil.copy2(file, keys / file.name)
+
+
+def right(record: Path) -> None:
+    """Both verifiers find nothing."""
+    verification = Verification(record)
+    for _ in verification:
+        pass
+    assert [one.what for one in verification.report.findings] == []
+    page = str(files("controller.audit").joinpath("verify_record.py"))
+    ran = subprocess.run(
+        [sys.executable, "-I", page, str(record)], capture_output=True, timeout=100, check=False
+    )
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("role", "field", "told"),
+    [
+        ("surveillance", "sealed_to", "surveillance's key is another one than before"),
+        ("hole", "hole", "the hole key is another one than before"),
+    ],
+)
+def test_scripts_with_another_key_say_so(
+    role: Role, field: str, told: str, tmp_path: Path, capsys: Out
+) -> None:
+    runs = Runs(tmp_path, capsys)
+    runs.make(*rounds(1))
+    former = shown(runs.keys, role)
+    words = ["script", "run", str(tmp_path / "rounds.json"), "--record", str(runs.record)]
+    again = [*words, "--keys", str(runs.keys)]
+    assert cli.main(again) == 0
+    assert told not in capsys.readouterr().err
+    other(runs.keys, role, tmp_path / "elsewhere")
+    now = shown(runs.keys, role)
+    assert now != former
+    assert cli.main(again) == 0
+    said = capsys.readouterr().err
+    assert f"holecard: {told}: {now}, it was {former}; " in said
+    assert cli.main(again) == 0
+    assert told not in capsys.readouterr().err
+    assert [getattr(one, field) for one in opened(runs.record)] == [former, former, now, now]
+    right(runs.record)
+    ran = runs("show", "--kind", "opened")
+    assert f"sealed to surveillance's key {shown(runs.keys, 'surveillance')}" in ran.out
+
+
+def test_a_served_table_with_another_key_says_so(tmp_path: Path, capsys: Out) -> None:
+    file = furnished(tmp_path)
+    keys = tmp_path / "keys"
+
+    def start() -> str:
+        parts = parts_of(load_table(file))
+        log, _ = open_record(parts, Procedure(parts.game))
+        log.close()
+        told = capsys.readouterr()
+        return told.out + told.err
+
+    assert "another key" not in start() + start()
+    former = shown(keys, "surveillance")
+    other(keys, "surveillance", tmp_path / "elsewhere")
+    now = shown(keys, "surveillance")
+    assert f"surveillance's key is another one than before: {now}, it was {former}" in start()
+    assert "another key" not in start()
+    assert [one.sealed_to for one in opened(tmp_path / "record")] == [former, former, now, now]
+    right(tmp_path / "record")
+
+
+def test_a_record_of_before_tells_of_no_key(tmp_path: Path) -> None:
+    """It is gone on with, and whoever goes on without any leaves it so."""
+    begun(tmp_path / "record").close()
+    (found,) = opened(tmp_path / "record")
+    assert (found.hole, found.sealed_to) == (msgspec.UNSET, msgspec.UNSET)
+    assert as_before(IDENTITY, found) == IDENTITY
+    keys: Keys = load_keys(_made(tmp_path / "keys"))
+    opening = Opening.at(tmp_path / "record", table=IDENTITY.table)
+    assert list(other_keys(opening.opened(), keys.hole, keys.surveillance)) == []
+    opening.close()
+
+
+def _made(place: Path) -> Path:
+    roles: tuple[Role, ...] = ("table", "hole", "surveillance")
+    for role in roles:
+        key_making.make(place, role)
+    return place
+
+
+def test_who_accepts_an_end_goes_on_with_the_keys_of_before(tmp_path: Path, capsys: Out) -> None:
+    runs = Runs(tmp_path, capsys)
+    runs.make(*rounds(1))
+    (found,) = opened(runs.record)
+    kept = as_before(IDENTITY, found)
+    assert (kept.hole, kept.sealed_to) == (found.hole, found.sealed_to)
+    assert kept.sealed_to == shown(runs.keys, "surveillance")

@@ -1,0 +1,205 @@
+"""Clocks set far off; disks that stand still, are full or read-only; no descriptors left."""
+
+import errno
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from msgspec import json
+
+from controller.audit.book import Book
+from controller.audit.disk import RealDisk
+from controller.audit.frames import pack
+from controller.audit.opening import Opening
+from controller.audit.problems import Failed, NoRoom, RecordProblem
+from controller.audit.reading import segments
+from controller.audit.records import ClockSet
+from controller.audit.segments import segment_file
+from tests.support.audit.record.table import (
+    TABLE,
+    FakeClock,
+    begun,
+    everything,
+    handed_in,
+    kinds,
+    note,
+)
+
+HOUR = 3600.0
+YEAR = 365 * 24 * HOUR
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "record"
+
+
+@pytest.mark.parametrize("seconds", [-HOUR, YEAR, -FakeClock().utc / 1e6, -0.6, 0.6, -0.3])
+def test_a_clock_that_is_set_far_off_is_told_and_loses_nothing(place: Path, seconds: float) -> None:
+    """Back an hour, forward a year, to 1970, and just more than the pace allows."""
+    clock = FakeClock()
+    log = begun(place, clock=clock)
+    log.write([note("before")])
+    clock.set(seconds)
+    log.write([note("after")])
+    log.sign()
+    log.close()
+    found = everything(place)
+    at = kinds(found).index("clock")
+    assert kinds(found)[at - 1 : at + 2] == ["note", "clock", "note"]
+    was = json.decode(found[at].data, type=ClockSet).utc_was
+    assert abs(found[at].utc - was - seconds * 1e6) < 1000
+    assert [one.mono for one in found] == sorted(one.mono for one in found)
+    later = begun(place, clock=FakeClock(found[-1].utc + 1, 5))
+    later.close()
+    opening = Opening.at(place, table=TABLE)
+    opening.close()
+    assert opening.closed()
+
+
+class Scripted(RealDisk):
+    """Fails as it is told to, once or until further notice."""
+
+    def __init__(self) -> None:
+        self.fails: dict[str, int] = {}
+        self.stalls = 0.0
+
+    def _may(self, what: str) -> None:
+        if what in self.fails:
+            raise OSError(self.fails[what], errno.errorcode[self.fails[what]])
+
+    def create(self, file: Path) -> int:
+        self._may("create")
+        return super().create(file)
+
+    def write(self, fd: int, data: bytes, offset: int) -> int:
+        self._may("write")
+        return super().write(fd, data, offset)
+
+    def sync(self, fd: int) -> None:
+        if self.stalls:
+            time.sleep(self.stalls)  # what a disk does that stands still
+            self.stalls = 0.0
+        super().sync(fd)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE])
+def test_what_can_be_had_later_is_waited_for(place: Path, number: int) -> None:
+    disk = Scripted()
+    log = begun(place, disk=disk)
+    log._spares.take()  # the one that was made while all was well
+    disk.fails = {"create": number}
+    log.write([note("a", 9000)])
+    for _ in range(3):
+        with pytest.raises(NoRoom):
+            log.write([note("b", 9000)])
+        log.write([note("small things still fit", 100)])
+    disk.fails = {}
+    log.write([note("b", 9000)])
+    log.close()
+    assert len(handed_in(place)) == 5
+    assert len(list(segments(place))) == 2
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EIO])
+@pytest.mark.parametrize("what", ["create", "write"])
+def test_a_disk_that_is_read_only_or_broken_ends_it(place: Path, what: str, number: int) -> None:
+    disk = Scripted()
+    log = begun(place, disk=disk)
+    log._spares.take()
+    log.write([note("kept")])
+    disk.fails = {what: number}
+    with pytest.raises(Failed) as failed:
+        log.write([note("lost", 16_000 if what == "create" else 10)])
+    assert isinstance(failed.value.first, OSError)
+    disk.fails = {}
+    with pytest.raises(Failed):
+        log.write([note("never")])
+    log.close()
+    assert [data for _, data in handed_in(place)] == [b'{"text":"kept"}']
+    begun(place).close()
+
+
+def test_a_disk_that_stands_still_delays_and_loses_nothing(place: Path) -> None:
+    disk = Scripted()
+    book = Book(begun(place, disk=disk, size=256 * 1024))
+    disk.stalls = 3.0
+    waiting = [book.hand_in(note(f"{at}")) for at in range(50)]
+    assert not waiting[0].done()
+    assert [one.result(20)[0].seq for one in waiting] == list(range(5, 55))
+    book.close_now()
+    assert len(handed_in(place)) == 50
+
+
+def test_two_writers_of_one_process_are_kept_apart(place: Path) -> None:
+    log = begun(place)
+    found: list[str] = []
+
+    def other() -> None:
+        try:
+            begun(place).close()
+        except RecordProblem as problem:
+            found.append(type(problem).__name__)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    log.close()
+    assert found == ["InUse"]
+
+
+class Interrupted(RealDisk):
+    """Ctrl-C falls into one of its calls."""
+
+    def __init__(self) -> None:
+        self.at = ""
+
+    def sync(self, fd: int) -> None:
+        if self.at == "sync":
+            raise KeyboardInterrupt
+        super().sync(fd)
+
+    def sync_directory(self, directory: Path) -> None:
+        super().sync_directory(directory)
+        if self.at == "rename" and (directory / "00000002.seg").exists():
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("at", "size"), [("sync", 10), ("rename", 9000)])
+def test_what_is_interrupted_half_way_writes_nothing_more(place: Path, at: str, size: int) -> None:
+    disk = Interrupted()
+    log = begun(place, disk=disk)
+    log.write([note("kept", 8000)])
+    disk.at = at
+    with pytest.raises(KeyboardInterrupt):
+        log.write([note("half-way", size)])
+    disk.at = ""
+    log.close()  # as whoever is interrupted does
+    found = kinds(everything(place))
+    assert "closed" not in found
+    assert handed_in(place)[0] == (5, b'{"text":"%s"}' % b"kept".ljust(8000, b"."))
+    begun(place).close()
+    assert kinds(everything(place))[-2:] == ["closed", "checkpoint"]
+
+
+def test_what_was_set_aside_is_told_also_after_a_rotation_that_was_cut_short(place: Path) -> None:
+    """Torn, set aside, and the next segment began before a boot could tell of it."""
+    disk = Interrupted()
+    log = begun(place, disk=disk)
+    log.write([note("nearly full", 12_900)])
+    log.let_go()
+    file = segment_file(place, 1)
+    whole = file.read_bytes()
+    end = len(whole.rstrip(b"\0"))
+    torn = pack(6, 5, bytes(32), b'{"text":"' + b"x" * 300)[:120]
+    file.write_bytes(whole[:end] + torn + whole[end + len(torn) :])
+    disk.at = "rename"
+    with pytest.raises(KeyboardInterrupt):
+        begun(place, disk=disk)
+    assert len(list(segments(place))) == 2
+    begun(place).close()
+    found = everything(place)
+    assert kinds(found).count("tail") == 1
+    begun(place).close()
+    assert kinds(everything(place)).count("tail") == 1

@@ -1,0 +1,366 @@
+"""What is found at a place where a record is to be opened, and what is said of it."""
+
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from controller.audit.frames import chained, pack
+from controller.audit.log import Log
+from controller.audit.opening import Opening
+from controller.audit.problems import (
+    CannotWrite,
+    Damaged,
+    InUse,
+    Missing,
+    NoRecord,
+    OtherTable,
+    RecordProblem,
+    Unexplained,
+)
+from controller.audit.reading import read_segment, record_of, segments
+from controller.audit.segments import HEADER_SIZE, SPARE, segment_file
+from controller.audit.signatures import BadSignature
+from controller.audit.tree import leaf_hash
+from controller.audit.unsigned import Unsigned
+from tests.support.audit.record.table import (
+    IDENTITY,
+    SMALL,
+    TABLE,
+    TABLE_KEY,
+    begun,
+    everything,
+    note,
+    told,
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "record"
+
+
+def test_a_link_that_leads_nowhere_is_named(place: Path) -> None:
+    place.symlink_to(place.parent / "disk")
+    with pytest.raises(NoRecord) as caught:
+        opened(place)
+    words = f"is a link to {place.parent}/disk, where nothing is"
+    assert (caught.value.what, caught.value.todo) == (
+        words,
+        "make that directory, or name another one",
+    )
+
+
+def opened(place: Path, table: str = TABLE) -> Opening:
+    opening = Opening.at(place, table=table)
+    opening.close()
+    return opening
+
+
+def written(place: Path, count: int = 40) -> None:
+    log = begun(place)
+    for at in range(count):
+        log.write([note(f"{at}", 500), told("SH-1", at + 1, epoch=3)])
+    log.close()
+
+
+def listing(place: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in place.rglob("*") if file.is_file()}
+
+
+def test_nothing_there_is_a_new_record(place: Path) -> None:
+    opening = opened(place)
+    assert opening.segment is None
+    assert opening.last is None
+    assert opening.state is None
+    assert opening.opened() is None
+    assert not opening.closed()
+
+
+def test_what_the_last_segment_says(place: Path) -> None:
+    written(place)
+    opening = opened(place)
+    assert opening.closed()
+    assert opening.segment is not None
+    assert opening.segment.number > 2
+    found = opening.cursor("SH-1")
+    assert found is not None
+    assert (found.epoch, found.seq) == (3, 40)
+    assert opening.cursor("SH-2") is None
+    chains = opening.chains("SH-1")
+    assert chains[40] == f"{40:016x}"
+    assert 1 < len(chains) < 40
+    assert opening.opened() is not None
+    assert opening.certificate() is not None
+
+
+def test_a_record_that_was_not_closed_says_so(place: Path) -> None:
+    log = begun(place)
+    log.write([note("in the middle")])
+    log.let_go()
+    assert not opened(place).closed()
+
+
+def test_one_writer(place: Path) -> None:
+    log = begun(place)
+    with pytest.raises(InUse, match="another process writes it"):
+        Opening.at(place, table=TABLE)
+    log.close()
+    opened(place)
+
+
+def test_the_record_of_another_table(place: Path) -> None:
+    written(place, 1)
+    before = listing(place)
+    with pytest.raises(OtherTable, match="is the record of table mega-1, not of mega-2"):
+        Opening.at(place, table="mega-2")
+    assert listing(place) == before
+
+
+def test_a_foreign_directory_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(NoRecord, match=r"holds no record, but letter\.txt"):
+        Opening.at(tmp_path, table=TABLE)
+    assert sorted(os.listdir(tmp_path)) == ["letter.txt"]
+
+
+def test_a_directory_of_other_segments_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "segments").mkdir()
+    (tmp_path / "segments" / "a.seg").write_text("?")
+    with pytest.raises(NoRecord, match=r"segments: holds no record, but a\.seg"):
+        Opening.at(tmp_path, table=TABLE)
+
+
+def test_a_start_that_was_cut_short_begins_again(place: Path) -> None:
+    (place / "segments").mkdir(parents=True)
+    (place / "segments" / SPARE).write_bytes(b"half")
+    begun(place).close()
+    assert opened(place).closed()
+
+
+def test_a_file_is_no_record(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    with pytest.raises(NoRecord, match="is no directory"):
+        Opening.at(file, table=TABLE)
+
+
+def test_a_directory_in_nowhere(tmp_path: Path) -> None:
+    with pytest.raises(NoRecord, match=r"there is no directory to make it in; make .*nowhere"):
+        Opening.at(tmp_path / "nowhere" / "record", table=TABLE)
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    """A link in the lock's place stands for any refusal, which root would not get."""
+    place = tmp_path / "record"
+    place.mkdir()
+    (place / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CannotWrite, match="cannot be written: Too many levels"):
+        Opening.at(place, table=TABLE)
+
+
+def test_a_missing_segment_is_named(place: Path) -> None:
+    written(place)
+    segment_file(place, 2).unlink()
+    with pytest.raises(Damaged, match=r"00000002\.seg: is missing; put it back"):
+        Opening.at(place, table=TABLE)
+
+
+def test_a_segment_in_the_place_of_another(place: Path) -> None:
+    written(place)
+    last = max(place.glob("segments/0*.seg"))
+    last.write_bytes(segment_file(place, 1).read_bytes())
+    with pytest.raises(Damaged, match="is segment 1, not"):
+        Opening.at(place, table=TABLE)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda data: data[:-1], f"has {SMALL - 1} bytes, its header says {SMALL}"),
+        (lambda data: data + b"\0", f"has {SMALL + 1} bytes"),
+        (lambda data: b"", "is no segment of a record"),
+        (lambda data: b"PK" + data[2:], "is no segment of a record"),
+        (lambda data: data[:30] + b"\xff" + data[31:], "its first record is not whole"),
+        (lambda data: data[:24] + bytes(SMALL - 24), "its first record is not whole"),
+    ],
+    ids=["short", "long", "empty", "foreign", "damaged", "zeroed"],
+)
+def test_a_last_segment_that_is_not_whole(
+    place: Path, change: Callable[[bytes], bytes], said: str
+) -> None:
+    written(place)
+    last = max(place.glob("segments/0*.seg"))
+    last.write_bytes(change(last.read_bytes()))
+    before = listing(place)
+    with pytest.raises(Damaged, match=said) as told_of:
+        Opening.at(place, table=TABLE)
+    assert told_of.value.todo
+    assert listing(place) == before
+
+
+def test_every_cut_off_end_of_a_signed_record_is_missing_records(place: Path) -> None:
+    """Zeroes in the middle of what stands before a checkpoint: nothing else explains them."""
+    written(place, 8)
+    file = segment_file(place, 1)
+    whole = file.read_bytes()
+    frames = next(segments(place)).frames
+    for frame in frames[3:-3]:
+        hole = bytes(frame.end - frame.offset)
+        file.write_bytes(whole[: frame.offset] + hole + whole[frame.end :])
+        with pytest.raises(Missing, match=f"records after seq {frame.seq - 1} cannot be read"):
+            Opening.at(place, table=TABLE)
+
+
+def test_problems_say_what_to_do() -> None:
+    problem = RecordProblem("records/mega-1", "is full of sand", "empty it")
+    assert str(problem) == "records/mega-1: is full of sand; empty it"
+
+
+def everything_in(folder: Path) -> dict[str, bytes | None]:
+    every = sorted(folder.rglob("*"))
+    return {str(one): one.read_bytes() if one.is_file() else None for one in every}
+
+
+def refused(place: Path, problem: type[Exception]) -> None:
+    """A start that is refused, and leaves everything as it was."""
+    before = everything_in(place.parent)
+    with pytest.raises(problem):
+        begun(place)
+    assert everything_in(place.parent) == before
+
+
+def test_a_start_that_is_refused_leaves_nothing_behind(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = everything_in(place.parent)
+    opened(place)
+    assert everything_in(place.parent) == before
+    place.mkdir()
+    opened(place)
+    assert everything_in(place.parent) == {str(place): None}
+    place.rmdir()
+
+    written(place, 3)
+    (place / "lock").unlink()  # a copy that was made without it
+    opened(place)
+    assert not (place / "lock").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.support.audit.record.table.TABLE", "mega-2")
+        refused(place, OtherTable)
+    segment = segment_file(place, 1)
+    whole = segment.read_bytes()
+    segment.write_bytes(whole[:-1])
+    refused(place, Damaged)
+    segment.write_bytes(whole[:-9] + b"scribbled")
+    refused(place, Unexplained)
+    segment.write_bytes(whole)
+    other = Ed25519PrivateKey.generate()
+    with pytest.raises(BadSignature):
+        Log.begin(Opening.at(place, table=TABLE), IDENTITY, other)
+    assert not (place / "lock").exists()
+    written(place, 1)
+    assert (place / "lock").exists()
+
+
+def test_a_lock_that_was_taken_away_keeps_others_out_no_more(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between opening the file and locking it, whoever had made it goes and takes it away; then
+    somebody else begins."""
+    first = Opening.at(place, table=TABLE)
+    real = fcntl.flock
+    others: list[Opening] = []
+
+    def slow(fd: int, how: int) -> None:
+        monkeypatch.setattr("controller.audit.writer_lock.fcntl.flock", real)
+        first.close()
+        others.append(Opening.at(place, table=TABLE))
+        real(fd, how)
+
+    monkeypatch.setattr("controller.audit.writer_lock.fcntl.flock", slow)
+    with pytest.raises(InUse):
+        Opening.at(place, table=TABLE)
+    (other,) = others
+    with pytest.raises(InUse):
+        Opening.at(place, table=TABLE)
+    other.close()
+    opened(place)
+
+
+@pytest.mark.parametrize("left", ["cosigned", "tails", "index.db"])
+def test_a_record_whose_segments_are_gone_is_not_begun_anew(place: Path, left: str) -> None:
+    written(place, 1)
+    if left == "index.db":
+        (place / left).write_bytes(b"SQLite format 3")
+    else:
+        (place / left).mkdir()
+    for file in place.glob("segments/0*.seg"):
+        file.unlink()
+    with pytest.raises(NoRecord, match=f"holds no record, but {left}"):
+        Opening.at(place, table=TABLE)
+
+
+def test_a_bare_directory_begins_a_record_only_where_none_has_begun(place: Path) -> None:
+    """What a start leaves that was cut short before its first segment, and what is left of a record
+    when its segments are taken away, are told apart by the lock."""
+    (place / "segments").mkdir(parents=True)
+    (place / "segments" / SPARE).write_bytes(bytes(SMALL))
+    (place / "lock").touch()
+    (place / "keys").mkdir()
+    log = begun(place)
+    log.close()
+    assert (place / "lock").read_text() == log.origin
+    first = {file.name: file.read_bytes() for file in place.glob("segments/0*.seg")}
+    for name in first:
+        (place / "segments" / name).unlink()
+    words = f"the record {log.origin} was begun here, and its segments are gone"
+    for gone in (place / "segments" / SPARE, place / "segments"):
+        before = everything_in(place)
+        with pytest.raises(Missing, match=f"{words}; .* a new record needs a directory of its own"):
+            Opening.at(place, table=TABLE)
+        assert everything_in(place) == before
+        gone.rmdir() if gone.is_dir() else gone.unlink(missing_ok=True)
+    (place / "segments").mkdir()
+    for name, data in first.items():
+        (place / "segments" / name).write_bytes(data)
+    (place / "lock").write_bytes(b"")  # a record that was begun before locks told of it
+    begun(place).close()
+    assert (place / "lock").read_text() == log.origin
+
+
+def test_an_old_image_is_not_gone_on_with(place: Path) -> None:
+    written(place, 1)
+    (place / "cosigned").mkdir()
+    (place / "cosigned" / "21.note").write_text("as a witness wrote it")
+    with pytest.raises(Missing, match="ends with record 8; a witness has seen 21"):
+        Opening.at(place, table=TABLE)
+
+
+def test_who_has_no_key_writes_nothing_that_a_boot_would_sign(place: Path) -> None:
+    """The last segment written anew with right hashes, its signatures left out."""
+    written(place, 3)
+    found = read_segment(place, 1)
+    kept = [one for one in found.frames if record_of(found.file, one).kind not in _SIGNED]
+    seq, chain, data = found.before.seq, found.before.chain, b""
+    for frame in kept:
+        seq += 1
+        text = frame.data.replace(b'"seq":%d,' % frame.seq, b'"seq":%d,' % seq)
+        text = text.replace(b'"text":"1', b'"text":"9')
+        chain = chained(chain, leaf_hash(text))
+        data += pack(seq, seq - 1, chain, text)
+    whole = found.buffer[:HEADER_SIZE] + data
+    found.file.write_bytes(whole.ljust(len(found.buffer), b"\0"))
+    opening = Opening.at(place, table=TABLE)
+    with pytest.raises(Unsigned, match="recorded this before it had signed anything"):
+        Log.begin(opening, IDENTITY, TABLE_KEY)
+    begun(place, accept=("Ann", "Bo")).close()
+    fault = next(one for one in everything(place) if one.kind == "fault")
+    assert b'"two":["Ann","Bo"]' in bytes(fault.data)
+    opened(place)
+
+
+_SIGNED = ("certificate", "checkpoint")

@@ -1,0 +1,246 @@
+"""Proofs made of a record, and checked by who has nothing but the table's key."""
+
+from __future__ import annotations
+
+import shutil
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.audit.notes import Checkpoint, SigningKey, signed
+from controller.audit.problems import Damaged, RecordProblem
+from controller.audit.proof_files import Proof, ProofProblem, check_proof, packed, unpacked
+from controller.audit.proving import (
+    CannotProve,
+    Hashes,
+    Older,
+    last_signed,
+    prove,
+    seqs_of_round,
+    signed_as,
+)
+from controller.audit.reading import segments
+from controller.audit.segments import segment_file
+from controller.audit.signatures import BadSignature
+from tests.support.audit.record import growing
+from tests.support.audit.record.table import TABLE_KEY, begun, note
+from tests.support.audit.tools.outside import (
+    WITNESS,
+    bytes_of,
+    grow,
+    of_round,
+    origin_of,
+    play,
+    played,
+    root_of,
+    table_key,
+    whole,
+)
+from tests.support.audit.tools.signers import STRANGER, signing_key
+from tests.support.audit.witnessing import NOW, seen_by
+
+__all__ = ["whole"]
+
+Json = dict[str, Any]
+
+
+def proof_of(record: Path, *seqs: int, older: tuple[Older, ...] = ()) -> Proof:
+    return prove(record, seqs, last_signed(record), older)
+
+
+# --- what is proved ---------------------------------------------------------------------------
+
+
+def test_every_record_is_proved_as_the_rfc_defines_it(whole: Path) -> None:
+    data, said = bytes_of(whole), last_signed(whole).checkpoint
+    assert said.size == len(data) - 1
+    assert said.root == root_of(whole, said.size)
+    every = range(1, said.size + 1)
+    proof = proof_of(whole, *every)
+    assert [one.seq for one in proof.records] == list(every)
+    for one in proof.records:
+        assert one.record.encode() == data[one.seq - 1]
+        path = growing.inclusion(one.seq - 1, data[: said.size])
+        assert [bytes.fromhex(text) for text in one.hashes] == list(path)
+
+
+@pytest.mark.parametrize("seq", [1, 2, 7, 25, 40, 63, 64, 65, 80])
+def test_a_proof_of_one_record_is_the_same(seq: int, whole: Path) -> None:
+    """It is read from its own segment on, which begins with what the others come to."""
+    size = last_signed(whole).checkpoint.size
+    (one,) = proof_of(whole, seq).records
+    path = growing.inclusion(seq - 1, bytes_of(whole)[:size])
+    assert [bytes.fromhex(text) for text in one.hashes] == list(path)
+
+
+def test_only_the_segments_from_there_on_are_read(whole: Path) -> None:
+    read: list[int] = []
+    last = list(segments(whole))[-1]
+    prove(whole, [last.before.seq + 2], last_signed(whole), (), read.append)
+    assert read == [last.number]
+
+
+def test_every_older_tree_is_proved(whole: Path) -> None:
+    data, said = bytes_of(whole), last_signed(whole).checkpoint
+    older = tuple(Older(size) for size in range(1, said.size + 1))
+    proof = proof_of(whole, older=older)
+    assert not proof.records
+    for one in proof.grown:
+        assert bytes.fromhex(one.root) == growing.root(data[: one.size])
+        path = growing.consistency(one.size, data[: said.size])
+        assert [bytes.fromhex(text) for text in one.hashes] == list(path)
+    found = check_proof("p", proof, table_key(whole))
+    assert [size for size, _, _ in found.grown] == [one.size for one in older]
+
+
+@given(data=st.data())
+def test_whatever_is_asked_for_checks(data: st.DataObject, whole: Path) -> None:
+    size = last_signed(whole).checkpoint.size
+    some = st.sets(st.integers(1, size), max_size=6)
+    seqs, sizes = data.draw(some), data.draw(some)
+    if not seqs | sizes:
+        return
+    proof = proof_of(whole, *seqs, older=tuple(map(Older, sorted(sizes))))
+    found = check_proof("p", unpacked("p", packed(proof)), table_key(whole))
+    assert [one.seq for one in found.records] == sorted(seqs)
+    assert found.checkpoint.root == root_of(whole, size)
+
+
+def test_a_round_is_proved_with_all_its_records(whole: Path) -> None:
+    signed_ = last_signed(whole)
+    seqs, unsigned = seqs_of_round(whole, 5, signed_)
+    assert (seqs, unsigned) == ([one.seq for one in of_round(whole, 5)], 0)
+    assert len(seqs) >= 6
+    found = check_proof("p", prove(whole, seqs, signed_), table_key(whole))
+    assert {one.round for one in found.records} == {5}
+
+
+def test_a_round_at_hand_is_proved_as_far_as_it_is_signed(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    log = begun(record)
+    play(log, 1, 2)
+    log.write([note("later", round=2), note("next", round=3)])
+    signed_ = last_signed(record)
+    seqs, unsigned = seqs_of_round(record, 2, signed_)
+    assert unsigned == 1
+    assert max(seqs) == signed_.checkpoint.size
+    with pytest.raises(CannotProve, match="nothing of round 3 is signed"):
+        seqs_of_round(record, 3, signed_)
+    with pytest.raises(CannotProve, match="there is no round 4"):
+        seqs_of_round(record, 4, signed_)
+    with pytest.raises(CannotProve, match="not over record"):
+        prove(record, [signed_.checkpoint.size + 1], signed_)
+    log.close()
+
+
+@pytest.mark.parametrize(("seqs", "sizes"), [([0], []), ([-3], []), ([1], [0]), ([], [9999])])
+def test_what_is_not_there_is_not_proved(seqs: list[int], sizes: list[int], whole: Path) -> None:
+    with pytest.raises(CannotProve, match="allowed: 1 to "):
+        prove(whole, seqs, last_signed(whole), [Older(size) for size in sizes])
+
+
+def test_the_last_checkpoint_may_stand_in_the_segment_before(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    log = begun(record, size=8192)
+    play(log, 1, 1)
+    said = last_signed(record)
+    while len(list(segments(record))) == 1:
+        log.write([note("more", 200)])
+    assert last_signed(record) == said
+    log.close()
+
+
+def test_an_older_checkpoint_will_do(tmp_path: Path) -> None:
+    record = played(tmp_path / "record", 3)
+    old = last_signed(record)
+    made = seen_by(record, tmp_path / "archive")
+    grow(record, count=40)
+    found = signed_as(record, "w.note", made.note.encode())
+    assert (found.checkpoint, found.seq, found.certificate) == (
+        old.checkpoint,
+        old.seq,
+        old.certificate,
+    )
+    seen = check_proof("p", prove(record, [3], found), table_key(record), WITNESS.cosigner)
+    assert (seen.witnessed, seen.witnessed_size) == (NOW, made.size)
+    proof = prove(record, [], last_signed(record), [Older(made.size, found)])
+    seen = check_proof("p", proof, table_key(record), WITNESS.cosigner)
+    assert seen.grown == ((made.size, made.root, True),)
+    assert (seen.witnessed, seen.witnessed_size) == (NOW, made.size)
+    with pytest.raises(ProofProblem, match="has countersigned none of its checkpoints"):
+        check_proof("p", proof, table_key(record), STRANGER.cosigner)
+
+
+def test_a_checkpoint_that_is_not_of_the_record_is_refused(whole: Path, tmp_path: Path) -> None:
+    said = last_signed(whole).checkpoint
+    boot = SigningKey(said.origin, TABLE_KEY)
+
+    def noted(size: int, root: bytes, origin: str = said.origin) -> bytes:
+        text = Checkpoint(origin, size, root).text()
+        return signed(text, boot.sign(text)).encode()
+
+    with pytest.raises(CannotProve, match="is not signed by the table"):
+        signed_as(whole, "f", noted(said.size, said.root))
+    with pytest.raises(CannotProve, match="has no such checkpoint"):
+        signed_as(whole, "f", noted(said.size, said.root[::-1]))
+    with pytest.raises(CannotProve, match="has no such checkpoint"):
+        signed_as(whole, "f", noted(10**15, said.root))
+    with pytest.raises(CannotProve, match="is a checkpoint of holecard/other"):
+        signed_as(whole, "f", noted(9, said.root, "holecard/other/0123456789abcdef"))
+    with pytest.raises(CannotProve, match="is no checkpoint"):
+        signed_as(whole, "f", b"nothing")
+
+
+def test_a_damaged_record_proves_nothing(whole: Path, tmp_path: Path) -> None:
+    said = last_signed(whole)
+    copy = shutil.copytree(whole, tmp_path / "copy")
+    for number in [one.number for one in segments(copy)][1:]:
+        file = segment_file(copy, number)
+        before = file.read_bytes()
+        for at in range(30, next(segments(copy, number)).end, 997):
+            data = bytearray(before)
+            data[at] ^= 1
+            file.write_bytes(data)
+            with pytest.raises(RecordProblem):
+                prove(copy, [5], said)
+        file.write_bytes(before)
+
+
+def test_a_snapshot_that_lies_of_what_is_before_it_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = played(tmp_path / "record")
+    last = list(segments(record))[-1]
+    lie = ("00" * 32, *last.snapshot.frontier[1:])
+    false = last._replace(snapshot=msgspec.structs.replace(last.snapshot, frontier=lie))
+    monkeypatch.setattr("controller.audit.proving.segments", lambda place, start: iter([false]))
+    with pytest.raises(Damaged, match="have another root than is signed"):
+        prove(record, [last.before.seq + 1], last_signed(record))
+
+
+def test_a_stranger_signs_nothing(whole: Path) -> None:
+    stranger = signing_key(f"{origin_of(whole)}/table", "stranger").verifier
+    with pytest.raises(BadSignature, match="as the table's key, not"):
+        last_signed(whole, stranger)
+    assert last_signed(whole, table_key(whole)) == last_signed(whole)
+
+
+def test_a_long_record_is_proved_in_little_memory(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    log = begun(record, size=256 * 1024)
+    for turn in range(60):
+        log.write([note(f"{turn} {at}", 400, round=turn) for at in range(60)])
+    log.close()
+    signed_ = last_signed(record)
+    count = len(list(segments(record)))
+    assert count > 8
+    tracemalloc.start()
+    Hashes(record, [2], signed_).gather()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 3 * 256 * 1024 + 2**20

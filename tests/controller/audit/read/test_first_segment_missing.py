@@ -1,0 +1,83 @@
+"""A record whose first segment is gone: whoever looks for something in it is told that."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from controller.audit.heads import gone_before
+from controller.audit.segments import segment_file
+from tests.support.audit.tools.cases import record
+from tests.support.audit.tools.outside import audit, audited, of_round, whole
+
+__all__ = ["audited", "record", "whole"]
+
+pytestmark = pytest.mark.usefixtures("audited")
+Out = pytest.CaptureFixture[str]
+GONE = "segments before 2 are not here"
+
+
+@pytest.fixture
+def cut(record: Path) -> Path:
+    """Without its first segment, in which its first rounds are."""
+    segment_file(record, 1).unlink()
+    assert not of_round(record, 1)
+    return record
+
+
+def test_a_whole_record_is_not_said_to_be_short(record: Path, capsys: Out, tmp_path: Path) -> None:
+    assert gone_before(record) == ""
+    for words in (
+        ("show", record, "--round", "1"),
+        ("show", record, "--round", "99"),
+        ("prove", record, "--round", "99"),
+        ("export", record, "--all", "--out", tmp_path / "case.zip"),
+    ):
+        audit(*words)
+        told = capsys.readouterr()
+        assert "not here" not in told.out + told.err
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("show", "--round", "1"), f"{GONE}, and there is nothing of it in the others"),
+        (("show", "--kind", "opened"), f"{GONE}, and there is nothing of it in the others"),
+        (("prove", "--round", "1"), f"{GONE}, and nothing of round 1 in the others; put them back"),
+        (("export", "--format", "csv", "--round", "1"), f"{GONE}, and nothing of round 1 in"),
+        (("export", "--round", "1", "--out", "CASE"), f"{GONE}, and nothing of round 1 in the"),
+    ],
+    ids=lambda one: one[0] if isinstance(one, tuple) else "",
+)
+def test_what_may_have_stood_there_is_not_said_never_to_have_been(
+    words: tuple[str, ...], what: str, cut: Path, capsys: Out, tmp_path: Path
+) -> None:
+    name, *rest = (str(tmp_path / "case.zip") if one == "CASE" else one for one in words)
+    assert audit(name, cut, *rest) == 1
+    assert what in capsys.readouterr().err
+
+
+def test_what_is_here_is_shown_and_the_rest_is_told(cut: Path, capsys: Out) -> None:
+    for words in (("show", "--round", "5"), ("show", "--kind", "note"), ("prove", "--round", "5")):
+        assert audit(words[0], cut, *words[1:]) == 0
+        told = capsys.readouterr()
+        assert told.out
+        assert GONE in told.err
+    assert audit("export", cut, "--format", "csv", "--day", of_round(cut, 5)[0].day) == 0
+    told = capsys.readouterr()
+    assert len(list(csv.reader(io.StringIO(told.out)))) > 2
+    assert GONE in told.err
+
+
+def test_a_case_of_what_is_here_says_so(cut: Path, capsys: Out, tmp_path: Path) -> None:
+    case = tmp_path / "case"
+    assert audit("export", cut, "--all", "--out", case) == 0
+    told = capsys.readouterr()
+    assert "all that is here of holecard/mega-1/" in told.out
+    assert GONE in told.err
+    assert json.loads((case / "manifest.json").read_bytes())["remarks"] == [GONE]
+    assert audit("check-case", case) == 0

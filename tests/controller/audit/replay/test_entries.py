@@ -1,0 +1,184 @@
+"""What is recorded of an event, and how that is read back."""
+
+from __future__ import annotations
+
+import base64
+from random import Random
+from typing import Final
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from controller.audit.entries import (
+    EFFECTS,
+    Made,
+    TurnedDown,
+    decision,
+    entry,
+    read_decision,
+    read_refusal,
+    refusal,
+    signs,
+)
+from controller.audit.records import By, DeviceCursor, Entry, encode
+from controller.procedure import effects as f
+from controller.procedure import events as e
+from controller.procedure.engine import Procedure
+from controller.procedure.events import Actor, Event, HoleDealt, HoleRevealed
+from controller.procedure.row import Decision, Refused
+from controller.procedure.rows import EVENTS
+from controller.procedure.states import State, Step
+from controller.sim.games import DEALER, SHOE, player
+from tests.support.audit.record.dealing import Dealing, as_read
+from tests.support.procedure.random_games import GAMES, some_game
+
+CURSOR: Final = DeviceCursor("SIM-SHOE", 1, 7, "00112233445566ff", 1, 2_800_000)
+COMMITMENT: Final = "ab" * 32
+SEALED: Final = base64.b64encode(bytes(104)).decode()
+DEALT: Final = HoleDealt(SHOE, COMMITMENT)
+TAKEN: Final = Decision(("hole_card",), State(round=4), (f.ShoeLock(True),))
+_ROUNDS: Final = 40
+
+
+# --- what an entry has ------------------------------------------------------------------------
+
+
+def test_a_decision_has_event_rows_and_effects_and_the_state_for_the_next_snapshot() -> None:
+    made = decision(DEALT, TAKEN, cursor=CURSOR, sealed=SEALED, cause=12)
+    assert made == Entry(
+        "decision",
+        By("device", "shoe"),
+        Made(DEALT, TAKEN.rows, TAKEN.effects, SEALED),
+        4,
+        12,
+        CURSOR,
+        TAKEN.state,
+        False,
+    )
+    assert msgspec.json.decode(encode(made.data)) == {
+        "event": {
+            "type": "HoleDealt",
+            "actor": {"role": "device", "name": "shoe", "seat": 0},
+            "commitment": COMMITMENT,
+            "spare": False,
+        },
+        "rows": ["hole_card"],
+        "effects": [{"type": "ShoeLock", "locked": True}],
+        "sealed": SEALED,
+    }
+
+
+def test_a_refusal_has_why_and_changes_no_state() -> None:
+    event = e.Hit(player(3), 3, 0)
+    answer = Refused("not_in_turn", "seat 3 is not in turn")
+    made = entry(event, answer, State(round=9), cursor=CURSOR)
+    assert made == Entry(
+        "refusal", By("player", "seat-3", 3), TurnedDown(event, *answer_of(answer)), 9, 0, CURSOR
+    )
+    assert made.state is None
+    assert not made.sign
+    assert read_refusal(as_read(made)) == TurnedDown(event, answer.id, answer.why)
+
+
+def answer_of(answer: Refused) -> tuple[str, str]:
+    return answer.id, answer.why
+
+
+@pytest.mark.parametrize(
+    ("actor", "who"),
+    [
+        (DEALER, By("dealer", "dealer")),
+        (Actor("floor", "Eve"), By("floor", "Eve")),
+        (player(5), By("player", "seat-5", 5)),
+        (Actor("surveillance", "Sam"), By("surveillance", "Sam")),
+        (Actor("technician", "Tom"), By("technician", "Tom")),
+        (SHOE, By("device", "shoe")),
+    ],
+)
+def test_whoever_brings_the_event_did_it(actor: Actor, who: By) -> None:
+    event = e.FloorCalled(actor)
+    assert decision(event, TAKEN).by == who
+    assert refusal(event, Refused("no", "no"), State()).by == who
+
+
+@pytest.mark.parametrize(
+    ("effect", "wanted"),
+    [
+        (f.WagersLocked(3, 500), True),
+        (f.RoundOver(3, 0), True),
+        (f.RoundVoid(3, "the lights went out", "floor", ""), True),
+        (f.Corrected(3, 1, 0, "main", 5, 6, "floor", "floor-2"), True),
+        (f.Ruled("misdeal", "void", "floor", "floor-2"), True),
+        (f.Ruled("misdeal", "resume", "floor"), False),
+        (f.Told("floor", "misdeal"), False),
+        (f.Settled(3, 1, 0, "main", "win", None, 5, 10, "against_total", False), False),
+        (f.Prompt(f.Tell.DEAL), False),
+    ],
+)
+def test_a_checkpoint_is_wanted_where_the_page_says_so(effect: f.Effect, wanted: bool) -> None:
+    assert signs((f.ShoeLock(True), effect)) is wanted
+    answer = replace(TAKEN, effects=(f.ShoeLock(True), effect))
+    assert decision(e.Cleared(DEALER), answer).sign is wanted
+    assert not signs(())
+
+
+# --- how it is read back ----------------------------------------------------------------------
+
+
+def _as_refused(event: Event, before: State) -> Event:
+    """What is told of a hole card before its time is not recorded, whatever it was."""
+    if isinstance(event, HoleRevealed) and before.step is not Step.REVEAL:
+        return replace(event, card=-1, opening="")
+    if isinstance(event, e.HoleChecked) and before.step is not Step.CHECK:
+        return replace(event, blackjack=False)
+    return event
+
+
+def test_all_that_is_recorded_is_read_back_as_it_was() -> None:
+    said: set[str] = set()
+    for number, name in enumerate(GAMES * 12):
+        game, what = some_game(Random(f"entries {name} {number}"), name)
+        table = Dealing(Procedure(game), f"entries {what}")
+        table.play(_ROUNDS)
+        for (before, event, answer), made in zip(table.heard, table.entries, strict=True):
+            record = as_read(made)
+            said.add(type(event).__name__)
+            if isinstance(answer, Decision):
+                read = read_decision(record)
+                assert (read.event, read.rows, read.effects) == (
+                    event,
+                    answer.rows,
+                    answer.effects,
+                )
+                said.update(type(effect).__name__ for effect in read.effects)
+            else:
+                down = read_refusal(record)
+                assert (down.id, down.why) == (answer.id, answer.why)
+                assert down.event == _as_refused(event, before)
+    assert said == {kind.__name__ for kind in (*EVENTS, *EFFECTS)}
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b'{"event":{"type":"Dance"},"rows":[],"effects":[]}', "Dance"),
+        (b'{"event":{"type":"Cleared"},"rows":[],"effects":[]}', "actor"),
+        (b'{"rows":[],"effects":[]}', "event"),
+        (
+            b'{"event":{"type":"Cleared","actor":{"role":"dealer","name":"d"}},"rows":[],"hole":17}',
+            "hole",
+        ),
+        (b'{"event":7,"rows":[],"effects":[]}', "event"),
+        (b"[]", "object"),
+    ],
+)
+def test_what_is_no_decision_is_not_read_as_one(data: bytes, why: str) -> None:
+    record = replace(as_read(decision(e.Cleared(DEALER), TAKEN)), data=msgspec.Raw(data))
+    with pytest.raises(msgspec.DecodeError, match=why):
+        read_decision(record)
+
+
+def test_one_kind_is_not_read_as_the_other() -> None:
+    with pytest.raises(ValueError, match="no refusal"):
+        read_refusal(as_read(decision(e.Cleared(DEALER), TAKEN)))

@@ -1,0 +1,241 @@
+"""A record that another procedure has written: taken over between rounds, and never within one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from controller.audit.entries import Made
+from controller.audit.folding import Folded, OtherProcedure, at_rest
+from controller.audit.identity import identity_of, procedure_of, software_name
+from controller.audit.log import Log
+from controller.audit.opening import Opening
+from controller.audit.reading import records
+from controller.audit.records import By, Entry, Identity, encode
+from controller.procedure import effects as f
+from controller.procedure import events as e
+from controller.procedure.engine import Procedure
+from controller.procedure.game import Game
+from controller.procedure.row import Decision
+from controller.procedure.states import Shoe, State, Step
+from controller.sim.games import FLOOR, SECOND
+from tests.support.audit.record.dealing import SMALL, TABLE, Dealing, boot
+from tests.support.audit.record.folded import folded, opened_at, plain, write
+from tests.support.audit.record.table import ANN, TABLE_KEY, FakeClock
+from tests.support.procedure.random_games import game_as_it_is, game_with
+
+OTHER_CODE: Final = "ab" * 32
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "record"
+
+
+# --- another procedure ------------------------------------------------------------------------
+
+
+def other(game: Game, *, code: str = OTHER_CODE) -> Identity:
+    """A boot of other code, for all that the record says."""
+    return replace(identity_of(TABLE, game), code=code, software="holecard 0.0.1")
+
+
+def boot_of(place: Path, identity: Identity, state: State | None = None) -> Log:
+    opening = Opening.at(place, table=TABLE)
+    last = opening.last
+    clock = FakeClock() if last is None else FakeClock(last.utc + 10**9)
+    return Log.begin(opening, identity, TABLE_KEY, state=state, clock=clock, size=SMALL)
+
+
+def played_to(game: Game, there: Callable[[State], bool], seed: str = "other") -> Dealing:
+    table = Dealing(Procedure(game), seed)
+    while not (table.entries and there(table.state)):
+        table.once()
+    return table
+
+
+IN_THE_MIDDLE: Final[dict[str, Callable[[State], bool]]] = {
+    "a round": lambda s: bool(s.hole),
+    "a wager on the felt": lambda s: s.step is Step.WAGERING and bool(s.seats),
+    "a payment": lambda s: s.step is Step.PAYING,
+}
+
+
+@pytest.mark.parametrize("what", IN_THE_MIDDLE)
+def test_under_other_code_an_open_round_is_not_taken_over(place: Path, what: str) -> None:
+    game = game_as_it_is("classic")
+    table = played_to(game, IN_THE_MIDDLE[what])
+    log = boot_of(place, other(game))
+    write(log, table.entries)
+    log.close()
+    with pytest.raises(OtherProcedure) as found:
+        folded(place, game)
+    told = str(found.value)
+    assert "holecard 0.0.1" in told
+    assert OTHER_CODE[:16] in told
+    assert software_name() in told
+    assert "close the table" in told
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize("what", IN_THE_MIDDLE)
+def test_another_game_does_not_take_over_an_open_round_either(place: Path, what: str) -> None:
+    game = game_as_it_is("classic")
+    table = played_to(game, IN_THE_MIDDLE[what])
+    log = boot(place, game)
+    write(log, table.entries)
+    log.close()
+    with pytest.raises(OtherProcedure, match="dealt by another game or jurisdiction"):
+        folded(place, game_as_it_is("classic", "strict"))
+    assert folded(place, game).now == table.state
+
+
+AT_REST: Final[dict[str, Callable[[State], bool]]] = {
+    "closed": lambda s: s.step is Step.CLOSED and s.round > 0,
+    "no wager": lambda s: s.step is Step.WAGERING and s.round > 1 and not s.seats,
+    "a shuffle after the round": lambda s: s.step is Step.SHUFFLE_NEEDED and s.round > 0,
+}
+
+
+@pytest.mark.parametrize("what", AT_REST)
+def test_between_rounds_other_code_leaves_a_closed_table(place: Path, what: str) -> None:
+    game = game_as_it_is("mega")
+    table = played_to(game, AT_REST[what], f"rests {what}")
+    if table.state.step is Step.SHUFFLE_NEEDED:
+        assert isinstance(table.heard[-1][1], e.Cleared)
+    log = boot_of(place, other(game))
+    write(log, table.entries)
+    log.close()
+    found = folded(place, game)
+    assert found.now == State(
+        round=table.state.round, shoe=Shoe(decks_out=table.state.shoe.decks_out)
+    )
+    assert found.again == 0
+    assert found.taken > 0
+    # And so it stays when a boot of ours has taken it over.
+    log = boot(place, game, found.state)
+    log.close()
+    assert folded(place, game).now == found.now
+
+
+@pytest.mark.parametrize("what", AT_REST)
+def test_between_rounds_another_game_begins_with_a_closed_table(place: Path, what: str) -> None:
+    game = game_as_it_is("mega")
+    table = played_to(game, AT_REST[what], f"rests {what}")
+    log = boot(place, game)
+    write(log, table.entries)
+    log.close()
+    next_game = game_with("mega", {"dealer.soft_17": "stand"})
+    found = folded(place, next_game)
+    assert found.now.step is Step.CLOSED
+    assert found.now.round == table.state.round
+    assert found.again > 0
+    # The new boot's decisions are made again by the new game, those before it by the old one.
+    log = boot(place, next_game, found.state)
+    after = Procedure(next_game).step(found.now, e.TableOpened(FLOOR, 0, SECOND))
+    assert isinstance(after, Decision)
+    event = e.TableOpened(FLOOR, 0, SECOND)
+    log.write([Entry("decision", ANN, Made(event, after.rows, after.effects), state=after.state)])
+    log.close()
+    assert folded(place, next_game).now == after.state
+    # Back to the first game: it is closed once more.
+    assert folded(place, game).now.step is Step.CLOSED
+
+
+def test_decks_that_are_out_stay_out_under_other_code(place: Path) -> None:
+    game = game_as_it_is("classic")
+    table = played_to(game, lambda s: s.shoe.decks_out and s.step is Step.SHUFFLE_NEEDED, "decks")
+    table.hand_in(e.TableClosed(FLOOR, 0, SECOND))
+    assert table.state.step is Step.CLOSED
+    log = boot_of(place, other(game))
+    write(log, table.entries)
+    log.close()
+    assert folded(place, game).now.shoe.decks_out
+
+
+def test_other_code_may_say_what_we_have_no_word_for(place: Path) -> None:
+    """Then nobody knows whether a round is open."""
+    game = game_as_it_is("classic")
+    log = boot_of(place, other(game))
+    data = {"event": {"type": "Moonlit"}, "rows": ["moon"], "effects": [{"type": "Howl", "at": 3}]}
+    log.write([Entry("decision", By("dealer", "Ann"), data, 7)])
+    log.close()
+    with pytest.raises(OtherProcedure):
+        folded(place, game)
+    closed = {
+        "event": {"type": "Set"},
+        "rows": [],
+        "effects": [plain(f.Prompt(f.Tell.OPEN_TABLE))],
+    }
+    log = boot_of(place, other(game))
+    log.write([Entry("decision", ANN, closed, 8), Entry("refusal", ANN, {"odd": 1}, 8)])
+    log.close()
+    assert folded(place, game) == Folded(State(round=8), _last(place), 0, 3)
+
+
+def _last(place: Path) -> int:
+    return max(record.seq for _, record in records(place) if record.kind == "decision")
+
+
+@pytest.mark.parametrize(
+    ("state", "rests"),
+    [
+        (b"null", True),
+        (encode(State(round=4)), True),
+        (encode(State(step=Step.WAGERING, round=4)), True),
+        (encode(State(step=Step.TURN, round=4)), False),
+        (b'{"step":"wagering","round":4,"seats":[{"who":1}],"shoe":{}}', False),
+        (b'{"step":"howling","round":4,"seats":[],"shoe":{}}', False),
+        (b'{"moon":4}', False),
+        (b"[4]", False),
+    ],
+)
+def test_a_snapshot_of_other_code_tells_where_the_table_rests(
+    place: Path, state: bytes, rests: bool
+) -> None:
+    """The record goes on in a segment whose snapshot is all that there is to read."""
+    game = game_as_it_is("classic")
+    log = boot_of(place, other(game))
+    told = Entry("note", ANN, {"text": "x" * 1000}, 4)
+    log._state = Raw(state)  # type: ignore[assignment]
+    while log._number < 2:
+        log.write([told])
+    log.close()
+    if not rests:
+        with pytest.raises(OtherProcedure):
+            folded(place, game)
+    else:
+        expected = None if state == b"null" else State(round=4)
+        assert folded(place, game).now == (expected or State())
+
+
+def test_procedures_are_told_by_their_code_and_game(place: Path) -> None:
+    """Software and configuration may change: the same procedure goes on with an open round."""
+    game = game_as_it_is("classic")
+    table = played_to(game, IN_THE_MIDDLE["a round"])
+    mine = identity_of(TABLE, game)
+    log = boot_of(place, replace(mine, software="holecard 9", sw="77" * 32, conf="88" * 32))
+    write(log, table.entries)
+    log.close()
+    opening = opened_at(place)
+    opened = opening.opened()
+    opening.close()
+    assert opened is not None
+    assert procedure_of(opened) is not None
+    assert folded(place, game).now == table.state
+
+
+def test_a_table_rests_between_rounds_only() -> None:
+    assert {step for step in Step if at_rest(State(step=step))} == {
+        Step.CLOSED,
+        Step.SHUFFLE_NEEDED,
+        Step.SHUFFLING,
+        Step.LOADING,
+        Step.BURNING,
+        Step.WAGERING,
+    }

@@ -1,0 +1,368 @@
+"""No card is told by an entry before its time: bound and sealed it stands there, or not at all."""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from controller.audit.entries import (
+    decision,
+    entry,
+)
+from controller.audit.reading import records, segments
+from controller.audit.recording_vault import RecordingVault
+from controller.audit.records import DeviceCursor, encode
+from controller.audit.sealing import NONCE_SIZE, Opening, check, opened_card, opening
+from controller.procedure import events as e
+from controller.procedure.engine import Procedure
+from controller.procedure.events import Event, HoleDealt, HoleRevealed
+from controller.procedure.felt import hole_is_next
+from controller.procedure.row import Refused
+from controller.procedure.states import State, Step
+from controller.rules.cards import DECK, Card
+from controller.rules.hands import is_blackjack
+from controller.sim.games import SHOE
+from tests.controller.audit.replay.test_entries import COMMITMENT, CURSOR, DEALT, SEALED, TAKEN
+from tests.support.audit.record.dealing import (
+    KEYS,
+    SURVEILLANCE_KEY,
+    TABLE,
+    Dealing,
+    recorded,
+    same_salt,
+)
+from tests.support.procedure.random_engines import Engine
+from tests.support.procedure.random_games import GAMES, some_game
+
+_ROUNDS: Final = 40
+_TWINS: Final = 120
+"""Pairs of hole cards, for each game."""
+
+
+# --- cards that lie face down -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("event", "cursor", "sealed"),
+    [
+        (DEALT, CURSOR, ""),
+        (DEALT, None, SEALED),
+        (DEALT, CURSOR, SEALED[:-4]),
+        (DEALT, CURSOR, "?" * len(SEALED)),
+        (HoleDealt(SHOE, "17"), CURSOR, SEALED),
+        (HoleDealt(SHOE, COMMITMENT.upper()), CURSOR, SEALED),
+        (HoleDealt(SHOE, "not-hex", True), CURSOR, SEALED),
+        (e.ErrorCardDrawn(SHOE, COMMITMENT), CURSOR, ""),
+        (e.ErrorCardDrawn(SHOE, COMMITMENT), None, SEALED),
+        (e.CardDrawn(SHOE, 17), CURSOR, SEALED),
+        (HoleRevealed(SHOE, 17, "00"), CURSOR, SEALED),
+    ],
+)
+def test_a_hidden_card_is_recorded_bound_and_sealed_or_not_at_all(
+    event: Event, cursor: DeviceCursor | None, sealed: str
+) -> None:
+    with pytest.raises(ValueError, match=r"without|nothing of a"):
+        decision(event, TAKEN, cursor=cursor, sealed=sealed)
+
+
+@example(COMMITMENT, "0" * 138 + "1=", HoleDealt)
+@example(COMMITMENT, "0" * 139 + "=", HoleDealt)
+@given(
+    commitment=st.one_of(st.just(COMMITMENT), st.from_regex(r"[0-9a-f]{60,66}"), st.text()),
+    sealed=st.one_of(st.just(SEALED), st.from_regex(r"[A-Za-z0-9+/]{136,142}={0,2}"), st.text()),
+    kind=st.sampled_from([HoleDealt, e.ErrorCardDrawn]),
+)
+def test_whatever_stands_there_of_a_hidden_card_has_one_form_and_one_length(
+    commitment: str, sealed: str, kind: type[HoleDealt | e.ErrorCardDrawn]
+) -> None:
+    try:
+        made = decision(kind(SHOE, commitment), TAKEN, cursor=CURSOR, sealed=sealed)
+    except ValueError:
+        right = re.fullmatch("[0-9a-f]{64}", commitment) and len(_unbase64(sealed)) == 104
+        assert not right
+        return
+    assert bytes.fromhex(commitment).hex() == commitment
+    assert len(_unbase64(sealed)) == 104
+    usual = decision(kind(SHOE, COMMITMENT), TAKEN, cursor=CURSOR, sealed=SEALED)
+    assert len(encode(made)) == len(encode(usual))
+
+
+def _unbase64(text: str) -> bytes:
+    """Nothing where it isn't the one way to write these bytes: spare bits at the end must be 0."""
+    try:
+        data = base64.b64decode(text.encode(), validate=True)
+    except (ValueError, UnicodeEncodeError):
+        return b""
+    return data if base64.b64encode(data).decode() == text else b""
+
+
+def test_a_card_from_beside_the_shoe_was_bound_and_sealed_when_it_was_drawn() -> None:
+    made = decision(HoleDealt(SHOE, COMMITMENT, True), TAKEN)
+    assert b"sealed" not in encode(made.data)
+
+
+def test_what_was_refused_has_nothing_sealed() -> None:
+    with pytest.raises(ValueError, match="nothing sealed"):
+        entry(DEALT, Refused("no", "no"), State(), sealed=SEALED)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_reveal_before_its_time_is_recorded_without_its_card(name: str) -> None:
+    """And is refused in the same words when it is brought again."""
+    asked = 0
+    game, what = some_game(Random(f"early {name}"), name)
+    procedure = Procedure(game)
+    table = Dealing(procedure, f"early {what}")
+    while asked < 40:
+        table.once()
+        s = table.state
+        if not s.hole or s.step is Step.REVEAL or not table.chance(0.2):
+            continue
+        told = set()
+        for card in DECK:
+            event = HoleRevealed(SHOE, card, f"{card:02x}" * 56)
+            answer = procedure.step(s, event)
+            assert isinstance(answer, Refused)
+            made = entry(event, answer, s)
+            told.add(encode(made.data))
+            assert procedure.step(s, made.data.event) == answer
+        assert len(told) == 1
+        asked += 1
+
+
+def test_a_reveal_that_was_refused_in_its_time_keeps_its_card() -> None:
+    lying = State(step=Step.REVEAL, hole=COMMITMENT)
+    event = HoleRevealed(SHOE, 17, "00" * 56)
+    assert entry(event, Refused("no", "no"), lying).data.event == event
+
+
+def test_nothing_that_would_open_a_hidden_card_stands_before_its_reveal(tmp_path: Path) -> None:
+    """Bytes of nonce and body, in any form in which they could be read, are searched for."""
+    rounds = 0
+    for number, name in enumerate(GAMES * 2):
+        game, what = some_game(Random(f"hidden {name} {number}"), name)
+        table = Dealing(Procedure(game), f"hidden {what}")
+        hidden = _remember(table.vault)
+        table.play(_ROUNDS)
+        place = tmp_path / str(number)
+        recorded(place, game, table.entries)
+        whole = b"".join(encode(record.data) for _, record in records(place))
+        frames = b"".join(frame.data for s in segments(place) for frame in s.frames)
+        assert len(hidden) > _ROUNDS // 4
+        for commitment, secrets in hidden.items():
+            assert commitment.encode() in whole
+            for form in (form for secret in secrets for form in _forms(secret)):
+                assert form not in frames
+        rounds += table.rounds
+    assert rounds >= 8 * _ROUNDS
+
+
+def _remember(vault: RecordingVault) -> dict[str, tuple[bytes, ...]]:
+    """Of each hidden card what must not be told: the salt that the shoe drew for it, which makes
+    its chain tell the card, and the nonce and body that its commitment is opened with."""
+    kept: dict[str, tuple[bytes, ...]] = {}
+    hide = vault.hidden
+
+    def hidden(card: Card, /) -> str:
+        commitment = hide(card)
+        down = vault._down
+        assert down is not None
+        opened = opening(KEYS.hole, down.cursor, down.body).open()
+        kept[commitment] = (down.body.open().salt, opened[:NONCE_SIZE], opened[NONCE_SIZE:])
+        return commitment
+
+    vault.hidden = hidden  # type: ignore[method-assign]
+    return kept
+
+
+def _forms(secret: bytes) -> tuple[bytes, ...]:
+    """How it could stand in a text."""
+    return (
+        secret,
+        secret.hex().encode(),
+        secret.hex().upper().encode(),
+        base64.b64encode(secret).rstrip(b"="),
+        str(list(secret)).replace(" ", "").encode(),
+    )
+
+
+def test_a_sealed_copy_is_opened_by_surveillance_and_is_the_card_that_was_dealt() -> None:
+    game, what = some_game(Random("sealed"), "classic")
+    table = Dealing(Procedure(game), f"sealed {what}")
+    table.play(_ROUNDS)
+    opened = 0
+    for made in table.entries:
+        sealed = getattr(made.data, "sealed", msgspec.UNSET)
+        if sealed is msgspec.UNSET:
+            continue
+        assert made.cursor is not None
+        commitment = made.data.event.commitment
+        card = opened_card(made.cursor, TABLE, commitment, sealed, SURVEILLANCE_KEY)
+        assert card == table.face(commitment)
+        opened += 1
+    assert opened > _ROUNDS // 2
+
+
+# --- twins: all that differs is the hole card -------------------------------------------------
+
+
+class Twin(Dealing):
+    """A table whose hole card can be another one, as good as it; all else follows from the seed."""
+
+    def __init__(self, engine: Engine, seed: str, *, second: bool) -> None:
+        super().__init__(engine, seed)
+        self._second = second
+        self._listens = False
+        self.pair: tuple[Card, Card] | None = None
+
+    def listen(self) -> None:
+        self._listens = True
+
+    def hide(self, card: Card) -> str:
+        if self._listens and self.pair is None and hole_is_next(self.state):
+            card = self._exchanged(card)
+        return super().hide(card)
+
+    def _exchanged(self, card: Card) -> Card:
+        up = self.state.dealer[0]
+        for _ in range(20):
+            other = self.draw()
+            alike = is_blackjack(up, card) == is_blackjack(up, other)
+            if other >= 0 and other != card and alike:
+                self.pair = self.reserved = (card, other)
+                return other if self._second else card
+        return card
+
+    def _out_of_sight(self) -> tuple[Card, ...]:
+        return self.reserved if self.pair else super()._out_of_sight()
+
+    def to_the_reveal(self) -> bool:
+        before = self.rounds
+        while self.rounds == before:
+            s = self.state
+            if s.hole and Step.REVEAL in (s.step, s.holds[-1].back if s.holds else s.step):
+                return True
+            self.once()
+        return False
+
+
+_RANDOM: Final = re.compile(
+    rb'(?<="commitment":")[0-9a-f]{64}|(?<="sealed":")[^"]{140}|(?<="chain":")[0-9a-f]{16}'
+    rb'|(?<="hole":")[0-9a-f]{64}'
+)
+"""What may differ: a commitment, a sealed opening, the salted chain of the shoe."""
+
+
+def _twins(name: str, number: int) -> tuple[Twin, Twin, str] | None:
+    seed = f"twins {name} {number}"
+    game, what = some_game(Random(seed), name)
+    one, other = (Twin(Procedure(game), f"{seed} {what}", second=s) for s in (False, True))
+    for twin in (one, other):
+        twin.play(Random(seed).randrange(2))
+        twin.listen()
+    ends = one.to_the_reveal(), other.to_the_reveal()
+    assert ends[0] == ends[1], seed
+    assert one.pair == other.pair, seed
+    if not ends[0] or one.pair is None:
+        return None
+    assert one.face(one.state.hole) != other.face(other.state.hole), seed
+    return one, other, seed
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_up_to_the_reveal_the_records_are_the_same_whatever_the_hole_card_is(name: str) -> None:
+    """The same bytes but for what is random, and the same lengths with it."""
+    pairs = number = 0
+    while pairs < _TWINS:
+        number += 1
+        found = _twins(name, number)
+        if found is None:
+            continue
+        one, other, seed = found
+        ours, theirs = ([encode(made) for made in twin.entries] for twin in (one, other))
+        assert [len(data) for data in ours] == [len(data) for data in theirs], seed
+        assert ours != theirs
+        blank = [[_RANDOM.sub(b"", data) for data in each] for each in (ours, theirs)]
+        assert blank[0] == blank[1], seed
+        pairs += 1
+
+
+def test_the_frames_of_two_such_records_have_the_same_lengths(tmp_path: Path) -> None:
+    pairs = number = 0
+    while pairs < 10:
+        number += 1
+        found = _twins("mega", number)
+        if found is None:
+            continue
+        lengths = []
+        for which, twin in zip("ab", found[:2], strict=True):
+            place = tmp_path / f"{number}{which}"
+            recorded(place, twin.game, twin.entries)
+            kinds = [record.kind for _, record in records(place)]
+            frames = [len(frame.data) for s in segments(place) for frame in s.frames]
+            lengths.append(list(zip(kinds, frames, strict=True)))
+        assert lengths[0] == lengths[1]
+        pairs += 1
+
+
+# --- the vault --------------------------------------------------------------------------------
+
+
+def test_a_vault_shows_its_card_to_nobody_before_the_reveal() -> None:
+    shown = set()
+    for card in DECK:
+        vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance, salt=same_salt())
+        dealt = vault.dealt(card)
+        assert isinstance(dealt, HoleDealt)
+        hidden = re.sub(r"(?<=chain=')[0-9a-f]{16}", "", repr(vault._hole))  # salted
+        shown.add((hidden, len(repr(dealt)), len(repr(vault.told()))))
+    assert len(shown) == 1
+
+
+def test_what_a_vault_opens_is_what_it_committed_to() -> None:
+    vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance)
+    vault.loaded()
+    for card in DECK:
+        vault.drawn((card + 7) % 52)
+        dealt = vault.dealt(card)
+        told = vault.told()
+        assert isinstance(dealt, HoleDealt)
+        assert told.cursor is not None
+        assert vault.checked(9) == e.HoleChecked(SHOE, is_blackjack(9, card))
+        revealed = vault.revealed()
+        assert isinstance(revealed, HoleRevealed)
+        opened = Opening.of_hex(revealed.opening)
+        check(opened, TABLE, told.cursor, dealt.commitment, card)
+        assert vault.hole == revealed.card == card
+        assert (
+            opened_card(told.cursor, TABLE, dealt.commitment, told.sealed, SURVEILLANCE_KEY) == card
+        )
+
+
+def test_a_shoe_goes_on_where_its_record_ends() -> None:
+    first = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance)
+    for card in range(3):
+        first.drawn(card)
+    last = first.told().cursor
+    assert last is not None
+    again = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance, last)
+    again.drawn(3)
+    cursor = again.told().cursor
+    assert cursor is not None
+    assert (cursor.epoch, cursor.seq, cursor.boot) == (last.epoch, last.seq + 1, last.boot + 1)
+    assert again.told().cursor is None  # told once
+
+
+def test_a_vault_without_a_hole_card_reveals_none() -> None:
+    vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance)
+    assert vault.hole == -1
+    with pytest.raises(LookupError):
+        vault.revealed()

@@ -1,0 +1,246 @@
+"""What runs a table is told by its record, and the game in it is the very same game again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from controller.audit.identity import (
+    PROCEDURE,
+    SOFTWARE,
+    GameTerms,
+    game_bytes,
+    identity_of,
+    proc_of,
+    procedure_of,
+    source_hash,
+    terms_of,
+)
+from controller.audit.problems import Damaged
+from controller.audit.records import Identity, Opened
+from controller.config.files import installed
+from controller.config.loader import load_table
+from controller.procedure.engine import Procedure
+from controller.procedure.events import WagerPlaced
+from controller.procedure.game import Game
+from controller.procedure.row import Refused
+from controller.rules.rulings import Ruling
+from controller.sim.games import game_of_table, player, wagering
+from tests.support.paths import ROOT
+from tests.support.procedure.random_engines import Both
+from tests.support.procedure.random_games import GAMES, game_as_it_is, varied_game
+from tests.support.procedure.random_table import RandomTable
+
+_VARIED = 25
+"""Games with other options, of each sheet."""
+
+
+def again(game: Game) -> Procedure:
+    """The procedure as a record gives it back."""
+    found = procedure_of(opened(identity_of("a-table", game)))
+    assert found is not None
+    return found
+
+
+def opened(me: Identity) -> Opened:
+    """What a boot with this identity records."""
+    return Opened(
+        f"holecard/{me.table}/00112233445566ff",
+        me.software,
+        me.sw,
+        me.conf,
+        me.proc,
+        me.code,
+        Raw(me.game),
+        "",
+        0,
+        0,
+        "direct",
+    )
+
+
+def games(name: str) -> list[tuple[Game, str]]:
+    sheets = [(game_as_it_is(name, house), f"{name} under {house}") for house in JURISDICTIONS]
+    rng = Random(f"identity {name}")
+    return sheets + [varied_game(rng, name) for _ in range(_VARIED)]
+
+
+JURISDICTIONS = ("default", "strict")
+
+
+# The game
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_the_game_comes_back_with_the_same_rows_and_the_same_decisions(name: str) -> None:
+    for game, what in games(name):
+        same = again(game)
+        assert terms_of(same.game) == terms_of(game), what
+        assert game_bytes(same.game) == game_bytes(game), what
+        ours = Procedure(game)
+        assert [row.id for row in same.rows] == [row.id for row in ours.rows], what
+        table = RandomTable(Both(ours, same), f"identity {what}")
+        table.play(12)  # whatever the two answer differently is a failure
+        assert table.events > 100
+
+
+@pytest.mark.parametrize("name", installed("table"))
+def test_a_tables_game_says_its_refusals_in_the_same_words(name: str) -> None:
+    game = game_of_table(load_table(name))
+    same = again(game)
+    wager = WagerPlaced(player(1), 1, "main", 1)
+    answer = Procedure(game).step(wagering(), wager)
+    assert isinstance(answer, Refused)
+    assert "$" in answer.why
+    assert same.step(wagering(), wager) == answer
+    RandomTable(Both(Procedure(game), same), name).play(10)
+
+
+def test_equal_games_have_equal_bytes_in_whatever_order_they_were_written() -> None:
+    game = game_as_it_is("mega")
+    house = game.jurisdiction
+    turned = replace(house, ways=dict(reversed(house.ways.items())))
+    other = Game(game.name, game.options, turned, game.title, game.seats, game.clauses)
+    assert list(turned.ways) != list(house.ways)
+    assert game_bytes(other) == game_bytes(game)
+
+
+def test_the_bytes_are_json_of_integers_without_spaces() -> None:
+    raw = game_bytes(game_of_table(load_table("mega-1")))
+    assert json.dumps(json.loads(raw), separators=(",", ":"), ensure_ascii=False).encode() == raw
+    assert not any(isinstance(number, float) for number in _leaves(msgspec.json.decode(raw)))
+    assert msgspec.json.decode(raw, type=GameTerms).options.bonus.buster.pays
+
+
+def _leaves(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return [leaf for each in value.values() for leaf in _leaves(each)]
+    if isinstance(value, list):
+        return [leaf for each in value for leaf in _leaves(each)]
+    return [value]
+
+
+def test_a_game_that_writes_amounts_in_a_way_of_its_own_cannot_be_kept() -> None:
+    game = game_as_it_is("classic")
+    odd = Game("classic", game.options, game.jurisdiction, say_amount=lambda amount: f"{amount}!")
+    with pytest.raises(TypeError, match="writes amounts"):
+        identity_of("odd", odd)
+
+
+# Which procedure it was
+
+
+def test_under_other_code_nothing_is_computed_again() -> None:
+    me = replace(identity_of("bj", game_as_it_is("classic")), code="ab" * 32)
+    assert procedure_of(opened(me)) is None
+
+
+def test_another_option_or_another_ruling_is_another_procedure() -> None:
+    game = game_as_it_is("classic")
+    options = replace(game.options, decks=8)
+    ruling = Ruling(next(iter(game.jurisdiction.ways.values())).way, text="in other words")
+    ways = game.jurisdiction.ways | {"misdeal": ruling}
+    others = (
+        Game(game.name, options, game.jurisdiction, game.title, 7, game.clauses),
+        Game(game.name, game.options, replace(game.jurisdiction, ways=ways), game.title, 7),
+        Game(game.name, game.options, game.jurisdiction, game.title, 6, game.clauses),
+        game_as_it_is("classic", "strict"),
+        game_as_it_is("mega"),
+    )
+    assert len({proc_of(game), *map(proc_of, others)}) == 6
+
+
+def test_what_opened_says_of_its_game_must_fit_together() -> None:
+    right = opened(identity_of("bj", game_as_it_is("classic")))
+    bad_game = identity_of("bj", game_as_it_is("classic"))
+    bad_game = replace(bad_game, game=bad_game.game.replace(b'"seats":7', b'"seats":"x"'))
+    for wrong, words in (
+        (msgspec.structs.replace(right, proc="00" * 32), "is not that of its game"),
+        (msgspec.structs.replace(right, code="zz"), "is no hash"),
+        (opened(bad_game), "its game cannot be read"),
+    ):
+        with pytest.raises(Damaged, match=words):
+            procedure_of(wrong)
+
+
+# The configuration
+
+
+def test_the_configuration_is_told_by_what_it_says_and_not_by_where_it_lies(
+    tmp_path: Path,
+) -> None:
+    text = (ROOT / "configs/tables/mega-1.toml").read_text()
+    here, there = tmp_path / "here.toml", tmp_path / "other" / "there.toml"
+    there.parent.mkdir()
+    for file in (here, there):
+        file.write_text(f"# a comment of {file.name}\n{text}")
+    one, other = (identity_of("mega-1", load_table(file)) for file in (here, there))
+    assert one == other == identity_of("mega-1", load_table("mega-1"))
+    there.write_text(text.replace('title = "', 'title = "The other '))
+    retitled = identity_of("mega-1", load_table(there))
+    assert retitled.conf != one.conf
+    assert retitled.proc == one.proc  # a table's title has no part in what is decided
+
+
+# The software
+
+
+def test_the_hash_is_over_the_names_and_bytes_of_all_source_in_order() -> None:
+    """Said once more, from the words above the code."""
+    found = {}
+    for package in SOFTWARE:
+        for folder, _, files in os.walk(ROOT / package):
+            for file in files:
+                path = Path(folder, file)
+                if path.suffix in {".css", ".html", ".js", ".py", ".svg", ".toml"}:
+                    found[path.relative_to(ROOT).as_posix()] = path.read_bytes()
+    whole = b""
+    for name, content in sorted(found.items()):
+        whole += len(name).to_bytes(8, "little") + name.encode()
+        whole += len(content).to_bytes(8, "little") + content
+    assert "controller/sim/strategies/mega.toml" in found
+    assert source_hash.__wrapped__(*SOFTWARE) == sha256(whole).hexdigest()
+
+
+def test_any_change_of_source_is_another_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "some_source"
+    shutil.copytree(ROOT / "controller/rules", package)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def now() -> str:
+        found: str = source_hash.__wrapped__("some_source")
+        return found
+
+    first = now()
+    (package / "__pycache__").mkdir(exist_ok=True)
+    (package / "__pycache__" / "cards.cpython-311.pyc").write_bytes(b"compiled")
+    (package / "notes.txt").write_text("of nobody's interest")
+    assert now() == first
+    hashes = {first}
+    (package / "cards.py").write_bytes((package / "cards.py").read_bytes() + b"\n")
+    hashes.add(now())
+    (package / "deep").mkdir()
+    (package / "deep" / "more.py").write_text("x = 1\n")
+    hashes.add(now())
+    (package / "deep" / "more.py").rename(package / "deep" / "most.py")
+    hashes.add(now())
+    (package / "money.py").unlink()
+    hashes.add(now())
+    assert len(hashes) == 5
+
+
+def test_the_procedures_hash_is_of_its_own_source_alone() -> None:
+    assert PROCEDURE == ("controller.procedure", "controller.rules")
+    assert source_hash(*PROCEDURE) != source_hash(*SOFTWARE)
+    assert identity_of("bj", game_as_it_is("classic")).code == source_hash(*PROCEDURE)

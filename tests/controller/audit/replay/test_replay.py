@@ -1,0 +1,94 @@
+"""The state from the record: every decision made again, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller.audit.folding import Folded, Replay
+from controller.audit.reading import records, segments
+from controller.audit.records import Entry, encode
+from controller.procedure.states import State
+from tests.support.audit.record.dealing import boot
+from tests.support.audit.record.folded import dealt, folded, replayed, write
+from tests.support.audit.record.table import ANN
+from tests.support.procedure.random_games import GAMES, game_as_it_is
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "record"
+
+
+# --- the same state, bit for bit --------------------------------------------------------------
+
+
+def test_a_new_record_comes_to_a_closed_table_without_a_decision(place: Path) -> None:
+    found = folded(place, game_as_it_is("mega"))
+    assert found == Folded(None)
+    assert found.now == State()
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_the_record_comes_to_the_state_that_the_table_had(place: Path, name: str) -> None:
+    """Of every boot's end, in the middle of whatever was going on, and in small segments."""
+    table = dealt(name, "ends", events=0)
+    state: State | None = None
+    written = 0
+    for ends in (1, 40, 41, 150, 333, 600):
+        while len(table.entries) < ends:
+            table.once()
+        log = boot(place, table.game, state)
+        write(log, table.entries[written:])
+        log.close()
+        written = len(table.entries)
+        found = folded(place, table.game)
+        assert encode(found.state) == encode(table.state)
+        state = found.state
+    assert len(list(segments(place))) > 3
+
+
+def test_from_each_snapshot_on_the_record_comes_to_the_same(place: Path) -> None:
+    table = dealt("classic", "snapshots")
+    log = boot(place, table.game)
+    write(log, table.entries)
+    log.close()
+    numbers = [segment.number for segment in segments(place)]
+    assert len(numbers) > 4
+    for number in numbers:
+        assert replayed(place, number).known == encode(table.state)
+
+
+def test_each_snapshot_holds_the_state_that_all_before_it_comes_to(place: Path) -> None:
+    table = dealt("mega", "snapshots")
+    log = boot(place, table.game)
+    write(log, table.entries)
+    log.close()
+    replay = Replay(place)
+    compared = 0
+    for at, record in records(place):
+        if record.kind == "snapshot" and at.segment > 1:
+            snapshot: dict[str, Any] = msgspec.json.decode(record.data)
+            assert encode(snapshot["state"]) == replay.known
+            assert msgspec.json.decode(encode(snapshot["state"]), type=State) == replay.state
+            compared += 1
+        replay.take(at, record)
+    assert compared > 3
+    kept = [made for made in table.entries if made.kind in ("decision", "refusal")]
+    assert replay.counted == (len(kept), 0)
+
+
+def test_what_is_counted_is_what_was_made_again(place: Path) -> None:
+    table = dealt("sf21x", "counted", events=60)
+    log = boot(place, table.game, size=1024 * 1024)
+    write(log, [Entry("note", ANN, {"text": "before it all"}), *table.entries])
+    log.close()
+    found = folded(place, table.game)
+    decisions = [made for made in table.entries if made.kind == "decision"]
+    assert 0 < len(decisions) < len(table.entries)
+    assert (found.again, found.taken) == (len(table.entries), 0)
+    last = max(record.seq for _, record in records(place) if record.kind == "decision")
+    assert found.seq == last

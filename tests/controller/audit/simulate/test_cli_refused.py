@@ -1,0 +1,291 @@
+"""What `holecard script run --record` says when it cannot, in one line, and with which code."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller import cli
+from controller.audit import key_making
+from controller.audit.disk import RealDisk
+from controller.audit.folding import Disagrees, OtherProcedure
+from controller.audit.keys import ROLES
+from controller.audit.problems import (
+    Busy,
+    CannotWrite,
+    Damaged,
+    Failed,
+    IndexAhead,
+    IndexBusy,
+    IndexDamaged,
+    IndexNoRoom,
+    IndexOfOther,
+    IndexPlace,
+    InUse,
+    Late,
+    Missing,
+    NoRecord,
+    NoRoom,
+    OtherTable,
+    RecordProblem,
+    Unexplained,
+)
+from controller.audit.reading import records
+from controller.audit.segments import segment_file
+from tests.support.audit.record.running import Runs, kinds
+from tests.support.audit.record.table import begun
+from tests.support.audit.tools.asked import verify
+from tests.support.audit.verifying import read
+from tests.support.sim.a_round import changed
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Runs:
+    return Runs(tmp_path, capsys)
+
+
+# --- what it cannot do ------------------------------------------------------------------------
+
+
+def test_keys_without_a_record_are_a_mistake(run: Runs, tmp_path: Path) -> None:
+    ran = run("--keys", str(tmp_path))
+    assert (ran.code, ran.err) == (
+        2,
+        "holecard: --keys: nothing is recorded; allowed: --record DIR beside it\n",
+    )
+
+
+@pytest.mark.parametrize("option", ["--record", "--keys"])
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_a_name_that_is_none(run: Runs, option: str, name: str) -> None:
+    ran = run("--record", str(run.place), option, name)
+    assert (ran.code, ran.err) == (
+        2,
+        f"holecard: {option}: is no directory's name; allowed: a directory\n",
+    )
+
+
+def test_a_file_is_no_record(run: Runs) -> None:
+    run.place.write_text("notes of a dealer")
+    ran = run()
+    assert (ran.code, ran.line) == (
+        2,
+        "holecard: DIR: is no directory; name a record's directory",
+    )
+    assert run.place.read_text() == "notes of a dealer"
+
+
+def test_a_directory_of_something_else_is_no_record(run: Runs) -> None:
+    run.place.mkdir()
+    (run.place / "holiday.jpg").write_bytes(b"a beach")
+    ran = run()
+    assert ran.code == 2
+    assert ran.line.startswith("holecard: DIR: holds no record, but holiday.jpg; ")
+    assert [file.name for file in run.place.iterdir()] == ["holiday.jpg"]
+
+
+def test_there_must_be_a_place_for_the_directory(run: Runs, tmp_path: Path) -> None:
+    ran = run("--record", str(tmp_path / "no" / "where"))
+    assert ran.code == 2
+    assert "there is no directory to make it in; make " in ran.line
+    assert not (tmp_path / "no").exists()
+
+
+def test_the_record_of_another_table_is_left_alone(run: Runs) -> None:
+    begun(run.place).close()
+    before = kinds(run.place)
+    ran = run()
+    assert ran.code == 2
+    assert ran.line == (
+        "holecard: DIR: is the record of table mega-1, not of scripts; name the record of this "
+        "table"
+    )
+    assert kinds(run.place) == before
+
+
+def test_a_record_in_use_is_left_alone(run: Runs) -> None:
+    run()
+    with (run.place / "lock").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ran = run()
+    assert ran.code == 2
+    assert ran.line.startswith("holecard: DIR: another process writes it; ")
+    assert run().code == 0
+
+
+@pytest.mark.parametrize("broken", ["table.pub", "hole.key", "surveillance.pub"])
+def test_damaged_keys_are_named_and_nothing_is_begun(
+    run: Runs, tmp_path: Path, broken: str
+) -> None:
+    keys = tmp_path / "keys"
+    for role in ROLES[:3]:
+        key_making.make(keys, role)
+    (keys / broken).write_text("scribble")
+    ran = run("--record", str(run.place), "--keys", str(keys))
+    assert ran.code == 2
+    assert ran.line.startswith(f"holecard: {keys / broken}: ")
+    assert not (run.place / "segments").exists()
+
+
+def test_a_directory_without_keys_says_how_to_make_them(run: Runs, tmp_path: Path) -> None:
+    ran = run("--record", str(run.place), "--keys", str(tmp_path / "none"))
+    assert ran.code == 2
+    assert "`holecard keys new` makes one" in ran.line
+
+
+def test_other_keys_do_not_continue_a_record(run: Runs, tmp_path: Path) -> None:
+    run()
+    for role in ROLES[:3]:
+        key_making.make(tmp_path / "keys", role)
+    ran = run("--record", str(run.place), "--keys", str(tmp_path / "keys"))
+    assert ran.code == 2
+    assert "was begun with another table's key" in ran.line
+
+
+def test_a_place_that_cannot_be_written_to(run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who runs as root may write anywhere: the call is made to fail as it would for others."""
+    real = os.open
+
+    def refused(path: Any, *args: Any, **more: Any) -> int:
+        if str(path).endswith("lock"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, *args, **more)
+
+    monkeypatch.setattr(os, "open", refused)
+    ran = run()
+    assert ran.code == 2
+    assert ran.line == (
+        "holecard: DIR: cannot be written: Permission denied; let the controller's user write there"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "call", "words"),
+    [
+        (errno.ENOSPC, "create", "there is no room for the next segment"),
+        (errno.EDQUOT, "create", "there is no room for the next segment"),
+        (errno.EIO, "sync", "nothing is recorded any more since"),
+        (errno.EROFS, "write", "nothing is recorded any more since"),
+    ],
+)
+def test_a_disk_that_fails_or_is_full_is_exit_74(
+    run: Runs, monkeypatch: pytest.MonkeyPatch, code: int, call: str, words: str
+) -> None:
+    def fails(*_: Any) -> int:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RealDisk, call, fails)
+        ran = run()
+    assert ran.code == 74
+    assert ran.line.startswith("holecard: DIR: ")
+    assert words in ran.line
+    assert os.strerror(code) in ran.line
+    assert run().code == 0
+
+
+@pytest.mark.parametrize("room", [1, 2, 3])
+def test_a_disk_that_fills_up_ends_it_and_the_next_run_goes_on(
+    run: Runs, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.audit.cli_script.SCRIPTS_SIZE", 64 * 1024)
+    many = tuple(changed(id=f"R-{number}") for number in range(30))
+    made: list[Path] = []
+    real = RealDisk.create
+
+    def fills_up(disk: RealDisk, file: Path) -> int:
+        if len(made) == room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        made.append(file)
+        return real(disk, file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RealDisk, "create", fills_up)
+        ran = run(rounds=many)
+    assert ran.code == 74
+    told, said = ran.err.splitlines()[-2:]
+    assert said == (
+        "holecard: DIR: there is no room for the next segment: No space left on device; free 64 "
+        "KiB on its disk; nothing is lost"
+    )
+    there = [record for _, record in records(run.place)]
+    assert told == f"holecard: DIR: recorded, the last record is {there[-1].seq}"
+    shown = [line for line in ran.out.splitlines() if line.startswith("ok ")]
+    assert 0 < len(shown) < 30
+    assert sum(b'"type":"RoundOver"' in bytes(one.data) for one in there) in (
+        len(shown),
+        len(shown) + 1,  # it was over, and had not been told yet
+    )
+    assert len(kinds(run.place)) == there[-1].seq
+    right(run.place)
+    assert run(rounds=many).code == 0
+    now = [record for _, record in records(run.place)]
+    assert now[: len(there)] == there
+    assert now[-1].kind == "checkpoint"
+    right(run.place)
+
+
+def right(place: Path) -> None:
+    """As both verifiers see it."""
+    assert verify(place).findings == ()
+    assert read(place)["exit"] == 0
+
+
+def test_a_damaged_record_is_exit_1(run: Runs) -> None:
+    run()
+    file = segment_file(run.place, 1)
+    data = bytearray(file.read_bytes())
+    data[200] ^= 1
+    file.write_bytes(bytes(data))
+    ran = run()
+    assert ran.code == 1
+    assert ran.line.startswith("holecard: DIR/segments/00000001.seg: ")
+    assert file.read_bytes() == bytes(data)
+
+
+def test_a_name_with_a_line_in_it_stays_one_line(run: Runs, tmp_path: Path) -> None:
+    odd = tmp_path / "two\nlines"
+    odd.write_text("")
+    ran = run("--record", str(odd))
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+
+
+PROBLEMS: dict[RecordProblem, int] = {
+    NoRecord("here", "what", "todo"): 2,
+    OtherTable("here", "what", "todo"): 2,
+    InUse("here", "what", "todo"): 2,
+    CannotWrite("here", "what", "todo"): 2,
+    Damaged("here", "what", "todo"): 1,
+    Missing("here", "what", "todo"): 1,
+    Unexplained("here", "what", "todo"): 1,
+    Disagrees("here", "what", "todo"): 1,
+    OtherProcedure("here", "what", "todo"): 1,
+    Failed("here", OSError("what")): 74,
+    NoRoom("here", "what", "todo"): 74,
+    Busy("here", "what", "todo"): 74,
+    Late("here", TimeoutError("what")): 74,
+    IndexAhead("here", "what", "todo"): 1,
+    IndexDamaged("here", "what", "todo"): 1,
+    IndexOfOther("here", "what", "todo"): 2,
+    IndexPlace("here", "what", "todo"): 2,
+    IndexBusy("here", "what", "todo"): 2,
+    IndexNoRoom("here", "what", "todo"): 74,
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: type(problem).__name__)
+def test_every_problem_of_a_record_is_a_line_and_a_code(
+    problem: RecordProblem, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(arguments: list[str]) -> int:
+        raise problem
+
+    monkeypatch.setattr(cli, "_run", fails)
+    assert cli.main(["script"]) == PROBLEMS[problem]
+    assert capsys.readouterr().err == f"holecard: {problem}\n"

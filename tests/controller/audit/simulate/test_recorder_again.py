@@ -1,0 +1,259 @@
+"""A record that is gone on with: after a good end, after a bad one, and where it must not be."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from controller.audit.disk import RealDisk
+from controller.audit.folding import Disagrees, OtherProcedure, fold
+from controller.audit.opening import Opening
+from controller.audit.problems import Failed, NoRoom, OtherTable
+from controller.audit.reading import records
+from controller.audit.recorded_rounds import (
+    SCRIPTS,
+    SCRIPTS_SIZE,
+    play_recorded,
+)
+from controller.audit.recorder import Recorder
+from controller.audit.records import Opened, Record
+from controller.procedure import events as e
+from controller.procedure.events import Event
+from controller.procedure.row import Decision, Refused
+from controller.procedure.states import State, Step
+from controller.sim.play import Stuck
+from controller.sim.runner import procedure_for
+from controller.sim.scripts import ScriptRound
+from tests.support.audit.record.dealing import KEYS, keyring
+from tests.support.audit.record.scripted import (
+    decisions,
+    ends,
+    events,
+    kinds_of,
+    read_rounds,
+    record_all,
+    replayed,
+    states,
+)
+from tests.support.audit.tools.asked import verify
+from tests.support.audit.verifying import read
+from tests.support.sim.a_round import ROUND, changed
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "record"
+
+
+# --- a record that is there already -----------------------------------------------------------
+
+
+def test_a_record_is_continued(place: Path) -> None:
+    record_all(place, read_rounds(place.parent, ROUND))
+    before = len(kinds_of(place))
+    record_all(place, read_rounds(place.parent, ROUND, changed(id="R-2")))
+    assert len(kinds_of(place)) > before
+    assert [record.round for record in decisions(place) if ends(record)] == [1, 2, 3]
+    replayed(place)
+
+
+class _Pulled(Exception):
+    """The plug."""
+
+
+def pull_the_plug(place: Path, rounds: list[ScriptRound], at: type[Event]) -> State:
+    """What stands on the disk when the process is gone at this event."""
+    recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE)
+
+    def watch(event: Event, answer: Decision | Refused) -> None:
+        if type(event) is at:
+            raise _Pulled
+
+    with pytest.raises(_Pulled), recorder:
+        play_recorded(recorder, rounds[0], watch, procedure_for(rounds[0]))
+    return recorder.state
+
+
+@pytest.mark.parametrize("at", [e.WagerPlaced, e.HoleDealt, e.HoleRevealed, e.Paid])
+def test_a_run_that_was_cut_off_is_ended_by_the_next_one(place: Path, at: type[Event]) -> None:
+    rounds = read_rounds(place.parent, ROUND)
+    left = pull_the_plug(place, rounds, at)
+    opening = Opening.at(place, table=SCRIPTS)
+    assert fold(opening, procedure_for(rounds[0])).now == left
+    opening.close()
+    assert left.seats
+    assert [
+        made.ok for made in record_all(place, read_rounds(place.parent, changed(id="R-2")))
+    ] == [True]
+    assert replayed(place).state is not None
+
+
+def test_and_by_one_of_another_game_too(place: Path) -> None:
+    pull_the_plug(place, read_rounds(place.parent, ROUND), e.HoleDealt)
+    (other,) = read_rounds(place.parent, changed(id="R-2", config={"decks": 8}))
+    opening = Opening.at(place, table=SCRIPTS)
+    with pytest.raises(OtherProcedure):
+        fold(opening, procedure_for(other))
+    opening.close()
+    assert record_all(place, [other])[0].ok
+    replayed(place)
+    opened = [msgspec.json.decode(r.data, type=Opened) for _, r in records(place) if _is_opened(r)]
+    assert [one.proc for one in opened] == [opened[0].proc, opened[0].proc, opened[2].proc]
+    assert opened[1].conf == opened[0].conf
+
+
+def _is_opened(record: Record) -> bool:
+    return record.kind == "opened"
+
+
+def test_other_keys_do_not_continue_it(place: Path) -> None:
+    record_all(place, read_rounds(place.parent, ROUND))
+    before = kinds_of(place)
+    others = KEYS._replace(table=Ed25519PrivateKey.generate())
+    with pytest.raises(OtherTable, match="another table's key"):
+        record_all(place, read_rounds(place.parent, ROUND), keys=lambda opening: others)
+    assert kinds_of(place) == before
+    record_all(place, read_rounds(place.parent, ROUND))  # and nothing is locked
+
+
+def test_a_record_that_was_tampered_with_is_not_continued(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody had the key, and another payout table."""
+    (scripted,) = read_rounds(place.parent, ROUND)
+    procedure = procedure_for(scripted)
+    real = procedure.step
+
+    def generous(s: State, event: Event) -> Decision | Refused:
+        answer = real(s, event)
+        if isinstance(event, e.Paid) and isinstance(answer, Decision):
+            return Decision(answer.rows, answer.state, answer.effects[1:])
+        return answer
+
+    with monkeypatch.context() as patched:
+        patched.setattr(procedure, "step", generous)
+        with Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE) as recorder:
+            play_recorded(recorder, scripted, None, procedure)
+    before = kinds_of(place)
+    with pytest.raises(Disagrees, match="Paid"):
+        record_all(place, [scripted])
+    assert kinds_of(place) == before
+
+
+# --- disks ------------------------------------------------------------------------------------
+
+
+class Failing(RealDisk):
+    """Writes no more after so many calls, those of a thread that fills with zeros not counted."""
+
+    def __init__(self, writes: int, code: int) -> None:
+        self.left = writes
+        self.code = code
+
+    def write(self, fd: int, data: bytes, offset: int) -> int:
+        self.left -= any(data)
+        if self.left < 0 or self.code == errno.ENOSPC:
+            raise OSError(self.code, "it has failed")
+        return super().write(fd, data, offset)
+
+
+@pytest.mark.parametrize("writes", range(9, 21))
+def test_a_disk_that_fails_ends_the_run_and_leaves_what_was_acknowledged(
+    place: Path, writes: int
+) -> None:
+    (scripted,) = read_rounds(place.parent, ROUND)
+    acknowledged: list[str] = []
+
+    def watch(event: Event, answer: Decision | Refused) -> None:
+        acknowledged.append(type(event).__name__)
+
+    recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE, disk=Failing(writes, errno.EIO))
+    with pytest.raises(Failed, match="it has failed"), recorder:
+        play_recorded(recorder, scripted, watch, procedure_for(scripted))
+    told = [type(event).__name__ for event in events(place)]
+    told = told[told.index("ShoeLoaded") + 1 :]
+    assert told[: len(acknowledged)] == acknowledged
+    assert len(told) <= len(acknowledged) + 1  # the one that the signature failed for
+    assert recorder.state in states(place)
+    assert record_all(place, [scripted])[0].ok  # and it can be gone on with
+
+
+def test_a_disk_without_room_for_a_record_says_so(place: Path) -> None:
+    (scripted,) = read_rounds(place.parent, ROUND)
+    full = Failing(0, errno.ENOSPC)
+    recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE, disk=full)
+    with pytest.raises(NoRoom, match="no room"), recorder:
+        play_recorded(recorder, scripted, None, procedure_for(scripted))
+    assert record_all(place, [scripted])[0].ok
+
+
+class Room(RealDisk):
+    """A disk with room for so many more files."""
+
+    left = 1
+
+    def create(self, file: Path) -> int:
+        if not self.left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.left -= 1
+        return super().create(file)
+
+
+class Patient(Recorder):
+    """Makes room for one more segment when there is none, and takes the same step again."""
+
+    def __init__(self, place: Path, disk: Room, together: int) -> None:
+        super().__init__(place, SCRIPTS, keyring, size=24 * 1024, disk=disk, together=together)
+        self.room = disk
+        self.waited = 0
+
+    def step(self, s: State, e: Event, /) -> Decision | Refused:
+        while True:
+            before = (self.state, self.seq)
+            try:
+                return super().step(s, e)
+            except NoRoom:
+                assert (self.state, self.seq) == before
+                self.waited += 1
+                self.room.left = 1
+
+
+@pytest.mark.parametrize("together", [0, 3_000, 9_000])
+def test_a_step_for_which_there_was_no_room_is_taken_again(place: Path, together: int) -> None:
+    """Nothing stands there twice, nothing is left out, no hole card without what is sealed."""
+    scripted = read_rounds(place.parent, *(changed(id=f"R-{number}") for number in range(25)))
+    with Patient(place, Room(), together) as recorder:
+        for one in scripted:
+            assert play_recorded(recorder, one, None, procedure_for(one)).ok
+        recorder.room.left = 9
+    assert recorder.waited > 1
+    assert verify(place).findings == ()
+    assert read(place)["exit"] == 0
+    told = [type(event).__name__ for event in events(place)]
+    plain = place.parent / "plain"
+    record_all(plain, scripted)
+    assert told == [type(event).__name__ for event in events(plain)]
+
+
+# --- what the recorder is asked for -----------------------------------------------------------
+
+
+def test_the_record_goes_on_from_where_it_stands(place: Path) -> None:
+    (scripted,) = read_rounds(place.parent, ROUND)
+    with Recorder(place, SCRIPTS, keyring) as recorder:
+        recorder.begin(procedure_for(scripted))
+        with pytest.raises(ValueError, match="from nowhere else"):
+            recorder.step(State(step=Step.PAYING), e.Cleared(e.Actor("dealer", "d")))
+        with pytest.raises(Stuck, match="Cleared at closed"):
+            recorder.must(e.Cleared(e.Actor("dealer", "d")))
+    assert kinds_of(place).count("refusal") == 1
+
+
+def test_nothing_is_recorded_of_no_rounds(place: Path) -> None:
+    assert record_all(place, []) == []
+    assert not place.exists()

@@ -1,0 +1,351 @@
+"""Each rule of the page: what breaks it is found at its place by our verifier too, and by both the
+same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.audit.notes import VerifierKey
+from controller.audit.verify import PARTLY, RIGHT, WRONG
+from tests.controller.audit.verify.test_tails import SECTOR, aside
+from tests.controller.audit.verify_record.test_written import GROUPS
+from tests.support.audit.tools.asked import verify, whats
+from tests.support.audit.tools.by_page import GAME, ORIGIN, WITNESS, Json, Pen, Signer, closed
+from tests.support.audit.verifying import read as read_independently
+
+CASES = [(group, name) for group, cases in GROUPS.items() for name in cases]
+ONLY_READ_FOR_THE_RULES = {("fields", "an untyped event"), ("fields", "untold rows")} | {
+    ("hole", "another card sealed")
+}
+"""What decisions say is left aside where they are not to be made again."""
+
+
+def spoilt(group: str, name: str) -> Pen:
+    write, _ = GROUPS[group][name]
+    pen = Pen(65536)
+    pen.start()
+    pen.play()
+    while pen.seq < 13:
+        pen.write("note", {"text": "more"})
+    write(pen)
+    return pen
+
+
+@pytest.mark.parametrize(("group", "name"), CASES)
+def test_what_is_not_as_the_page_says_is_found_at_its_place(
+    group: str, name: str, tmp_path: Path
+) -> None:
+    pen = spoilt(group, name)
+    seq, (number, offset, _) = pen.seq, pen.frames[-1]
+    pen.write("note", {"text": "something after it"})
+    pen.sync()
+    pen.write("note", {"text": "and that is on the disk"})
+    place = pen.save(tmp_path)
+    for replay in (True, False):
+        if not replay and (group, name) in ONLY_READ_FOR_THE_RULES:
+            continue
+        first, *_ = verify(place, replay=replay).findings
+        assert (first.segment, first.offset, first.seq) == (number, offset, seq)
+        assert first.since == _utc(pen.records[seq - 2])
+
+
+def _utc(record: bytes) -> int:
+    return int(record.partition(b'"utc":')[2].partition(b",")[0])
+
+
+@pytest.mark.parametrize(("group", "name"), CASES)
+def test_it_is_found_whatever_segments_it_falls_into(group: str, name: str, tmp_path: Path) -> None:
+    """The same with a segment before and after it, so that joins have to find it."""
+    write, _ = GROUPS[group][name]
+    pen = Pen(65536)
+    pen.start()
+    pen.play()
+    pen.segment()
+    pen.snapshot()
+    while pen.seq < 13:
+        pen.write("note", {"text": "more"})
+    write(pen)
+    seq = pen.seq
+    pen.segment()
+    pen.snapshot()
+    pen.write("note", {"text": "something after it"})
+    first, *_ = verify(pen.save(tmp_path)).findings
+    theirs = read_independently(tmp_path)
+    assert theirs["exit"] == WRONG
+    assert first.seq == seq == theirs["wrong"]["seq"]
+
+
+BOOTS: dict[str, tuple[Callable[[Pen], object], str]] = {
+    "less on the disk": (
+        lambda pen: pen.write("note", {"text": "x"}, frame_durable=2),
+        "it says that less was on the disk than the record before it",
+    ),
+    "not before it was written": (
+        lambda pen: pen.write("note", {"text": "x"}, frame_durable=pen.seq + 1),
+        "it says that 14 was on the disk before it was written; records after seq 13 cannot be",
+    ),
+    "a certificate twice": (
+        lambda pen: pen.certify(2),
+        "a certificate where none is due: its boot has a key, or was not opened",
+    ),
+    "a witness of what is to come": (
+        lambda pen: pen.write(
+            "witnessed",
+            {"note": WITNESS.cosign(pen.key.sign(f"{ORIGIN}\n99\n{'A' * 43}=\n"))},
+        ),
+        "a witnessed checkpoint over 99 records; 13 stand before it",
+    ),
+    "bytes that are not told of": (
+        lambda pen: (pen.open(torn=7), pen.write("note", {"text": "x"})),
+        "no tail record tells of 7 bytes that were set aside",
+    ),
+    "a game that is not hashed": (
+        lambda pen: pen.open(game={**GAME, "decks": 1}),
+        "opened: its proc is not the hash of its code and its game",
+    ),
+    "another table's key": (
+        lambda pen: pen.open(table_key=Signer(f"{ORIGIN}/table", "x").vkey()),
+        "the table's key is another one than that of the boot before",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOOTS)
+def test_what_is_wrong_with_a_boot_is_said(name: str, tmp_path: Path) -> None:
+    write, words = BOOTS[name]
+    pen = Pen(65536)
+    pen.start()
+    pen.play()
+    while pen.seq < 13:
+        pen.write("note", {"text": "more"})
+    write(pen)
+    pen.sync()
+    pen.write("note", {"text": "and more"})
+    found = whats(verify(pen.save(tmp_path)))
+    assert any(one.startswith(words) for one in found), found
+
+
+def test_what_the_page_allows_is_right(tmp_path: Path) -> None:
+    """Forms that we never write, and that a reader of the page must take all the same."""
+    pen = Pen(65536)
+    pen.start()
+    pen.write("note", {"text": "x"}, lambda data: data.replace(b'"x"', b'"\\u0078"'))
+    pen.write("note", {"text": '\N{EM DASH} \\ " \N{PLAYING CARD ACE OF SPADES}'})
+    pen.write("note", {"text": "x"}, by={"role": "player", "name": "Al", "seat": 0})
+    pen.write("device", {"what": "button", "in": {"any": ["order", None, {"deep": [[True]]}]}})
+    pen.write("fault", {"what": "disk", "detail": {"slow": [1, 2]}})
+    pen.write("clock", {"utc_was": pen.utc, "mono": pen.mono, "two": ["Ann", "Bo"]})
+    early = pen.note(4)
+    pen.segment()
+    pen.snapshot()
+    pen.checkpoint(early)  # over fewer records than stand before it, in the segment before
+    pen.write("witnessed", {"note": WITNESS.cosign(pen.note(6))})
+    pen.close()
+    report = verify(pen.save(tmp_path), jobs=2)
+    assert (report.code, report.findings, report.unchecked) == (RIGHT, (), ())
+    assert report.checkpoints == 3
+    assert read_independently(tmp_path)["exit"] == RIGHT
+
+
+def test_a_checkpoint_over_another_tree_segments_back_is_found(tmp_path: Path) -> None:
+    pen = Pen(65536)
+    pen.start()
+    for _ in range(3):
+        pen.segment()
+        pen.snapshot()
+    right = pen.seq
+    text = f"{ORIGIN}\n4\n{'A' * 43}=\n"
+    pen.checkpoint(pen.key.sign(text))
+    pen.close()
+    (found,) = verify(pen.save(tmp_path)).findings
+    assert (found.segment, found.seq) == (4, right + 1)
+    assert found.what == "a checkpoint over another tree than that of the first 4 records"
+    assert read_independently(tmp_path)["wrong"]["seq"] == right + 1
+
+
+def cut_off(after: int, seed: int, texts: int) -> Pen:
+    """One write of so many frames, of which some sectors never came to the disk."""
+    dice = random.Random(seed)
+    pen = Pen(65536)
+    pen.start()
+    pen.sync()
+    durable = pen.frames[-1][2]
+    for _ in range(after):
+        pen.write("note", {"text": "x" * dice.randrange(texts)})
+    for sector in range(durable // SECTOR * SECTOR, pen.frames[-1][2], SECTOR):
+        if dice.random() < 0.5:
+            start = max(sector, durable)
+            pen.files[1][start : sector + SECTOR] = bytes(sector + SECTOR - start)
+    return pen
+
+
+@given(after=st.integers(1, 9), seed=st.integers(0, 2**32), texts=st.sampled_from([1, 300, 2000]))
+def test_a_write_that_was_cut_off_is_a_remark(
+    after: int, seed: int, texts: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    pen = cut_off(after, seed, texts)
+    place = pen.save(tmp_path_factory.mktemp("record"))
+    report, theirs = verify(place), read_independently(place)
+    assert (report.code, report.last) == (RIGHT, theirs["last_seq"]), report.findings
+    torn = any("a write after seq" in words for words in report.remarks)
+    assert torn == (len(bytes(pen.files[1]).rstrip(b"\0")) > pen.frames[report.last - 1][2])
+
+
+@pytest.mark.parametrize("more", [{}, {"verdict": "accepted", "two": ["Ann", "Bo"]}])
+def test_what_was_set_aside_is_held_against_its_record(more: Json, tmp_path: Path) -> None:
+    pen = aside(tmp_path, **{"file": "tails/1.json", **more})
+    pen.save(tmp_path)
+    assert whats(verify(tmp_path)) == []
+    file = tmp_path / "tails" / "1.json"
+    whole = file.read_text()
+    for spoilt, words in (
+        (whole.replace('"torn"', '"accepted"').replace("Ann", "Zoe"), "says something else than"),
+        (whole.replace("dG9ybiBieXRlc", "dG9ybiBieXRld"), "does not hold what was set aside"),
+        ("[]", "cannot be read as what was set aside"),
+        ("[" * 100_000, "cannot be read as what was set aside"),
+    ):
+        assert spoilt != whole
+        file.write_text(spoilt)
+        (what,) = whats(verify(tmp_path))
+        assert what == f"tails/1.json: {words}" or what.startswith(f"tails/1.json: {words}")
+    file.unlink()
+    assert whats(verify(tmp_path)) == ["tails/1.json: what was set aside is gone"]
+    (tmp_path / "tails" / "2.json").write_text(whole)
+    assert "tails/2.json: was set aside, and no record tells of it" in verify(tmp_path).remarks
+
+
+def test_a_segment_that_cannot_be_read_spoils_nothing_else(tmp_path: Path) -> None:
+    pen = closed(8192, rounds=6, boots=2)
+    place = pen.save(tmp_path)
+    files = sorted((place / "segments").glob("0*.seg"))
+    whole = [file.read_bytes() for file in files]
+    spoils: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+        "zeros": (lambda data: bytes(len(data)), "is no segment of a record"),
+        "short": (lambda data: data[:100], "has 100 bytes, its header says 8192"),
+        "empty": (lambda data: b"", "is no segment of a record"),
+        "no snapshot": (
+            lambda data: data[:90] + b"X" + data[91:],
+            "its first record is not whole",
+        ),
+    }
+    for at, file in enumerate(files):
+        for spoil, words in spoils.values():
+            file.write_bytes(spoil(whole[at]))
+            first, *rest = verify(place).findings
+            assert (first.segment, first.what) == (at + 1, words)
+            assert not rest, "what comes after it is right as far as it can be told"
+        file.unlink()
+        report = verify(place)
+        if 0 < at < len(files) - 1:
+            assert [(one.segment, one.what) for one in report.findings] == [
+                (at + 1, "the segment is missing")
+            ]
+        file.write_bytes(whole[at])
+    assert not verify(place).findings
+
+
+def test_later_segments_alone_are_checked_as_far_as_they_can_be(tmp_path: Path) -> None:
+    pen = closed(8192, rounds=6, boots=2)
+    for first in range(2, len(pen.files) + 1):
+        report = verify(pen.save(tmp_path / str(first), first))
+        assert (report.code, report.findings) == (PARTLY, ())
+        assert f"what stands before segment {first} is not here" in report.unchecked
+        assert (report.last, report.segments) == (pen.seq, (first, len(pen.files)))
+
+
+def test_a_signature_that_comes_too_late_is_remarked(tmp_path: Path) -> None:
+    pen = Pen()
+    pen.start()
+    for spans in (0.9, 2.5, 1.5):
+        pen.write("note", {"text": "waits"})
+        pen.mono, pen.utc = pen.mono + int(spans * 1e9), pen.utc + int(spans * 1e6)
+        pen.segment()
+        pen.snapshot()
+        pen.write("note", {"text": "waits too"})
+        pen.checkpoint()
+    pen.close()
+    late = [one for one in verify(pen.save(tmp_path)).remarks if "without a signature" in one]
+    assert late == [
+        "2 times something stood without a signature for more than a second, the longest for 2.5 s"
+    ]
+
+
+def test_what_is_behind_the_last_signature_is_said(tmp_path: Path) -> None:
+    pen = Pen()
+    pen.start()
+    for _ in range(3):
+        pen.write("note", {"text": "x"})
+    report = verify(pen.save(tmp_path))
+    assert report.code == RIGHT
+    assert report.signed == 3
+    assert "the last 4 records have no signature over them: nothing proves them" in report.remarks
+
+
+def test_the_tables_key_is_held_against_the_one_that_is_given(tmp_path: Path) -> None:
+    pen = closed(8192)
+    key = VerifierKey.parse(pen.table_key.vkey())
+    for first in (1, 2):
+        place = pen.save(tmp_path / str(first), first)
+        assert verify(place).proven_key is False
+        report = verify(place, table_key=key)
+        assert (report.proven_key, report.findings) == (True, ())
+        stranger = VerifierKey.parse(Signer(f"{ORIGIN}/table", "a stranger").vkey())
+        (found,) = verify(place, table_key=stranger).findings
+        assert "not the one that was given" in found.what
+        assert found.segment == first
+
+
+def test_notes_beside_the_record_are_held_against_it(tmp_path: Path) -> None:
+    pen = closed()
+    place = pen.save(tmp_path)
+    beside = place / "cosigned"
+    beside.mkdir()
+    for size in (0, 5, 12):
+        (beside / f"{size}.note").write_text(WITNESS.cosign(pen.note(size)), encoding="utf-8")
+    (beside / "readme.note").write_text("not one of ours")
+    assert whats(verify(place)) == []
+    (beside / "7.note").write_text(WITNESS.cosign(pen.note(6)), encoding="utf-8")
+    assert whats(verify(place)) == ["cosigned/7.note: is of 6 records"]
+    (beside / "7.note").write_text("x")
+    assert whats(verify(place))[0].startswith("cosigned/7.note: a note without an empty line")
+    (beside / "7.note").unlink()
+    (beside / f"{pen.seq + 1}.note").write_text(
+        WITNESS.cosign(pen.key.sign(f"{ORIGIN}\n{pen.seq + 1}\n{'A' * 43}=\n")), encoding="utf-8"
+    )
+    (what,) = whats(verify(place))
+    assert what == (
+        f"cut off: cosigned/{pen.seq + 1}.note has seen {pen.seq + 1} records, {pen.seq} are here"
+    )
+
+
+def test_findings_are_told_up_to_a_bound_and_all_are_counted(tmp_path: Path) -> None:
+    pen = Pen(1 << 20)
+    pen.start()
+    for _ in range(300):
+        pen.write("note", {"text": "x"}, table="BJ-08")
+    report = verify(pen.save(tmp_path))
+    assert (len(report.findings), report.more) == (50, 250)
+    assert report.findings[0].seq == 5
+
+
+def test_a_card_that_was_drawn_in_error_may_become_the_hole_card_rounds_later(
+    tmp_path: Path,
+) -> None:
+    pen = Pen(65536)
+    pen.start()
+    pen.round = 1
+    pen.hole(card=12)
+    digest = pen.hole(card=30, kind="ErrorCardDrawn")
+    pen.reveal(card=12)
+    pen.round = 2
+    pen.decide({"type": "HoleDealt", "commitment": digest, "spare": True})
+    pen.reveal(card=30)
+    pen.close()
+    report = verify(pen.save(tmp_path))
+    assert (report.findings, report.opened) == ((), 2)

@@ -1,0 +1,397 @@
+"""What a writer does other than the page says is found, at its place, in words."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.audit.verify_record import main
+from tests.support.audit.tools.by_page import (
+    GAME,
+    ORIGIN,
+    TABLE,
+    WITNESS,
+    Json,
+    Pen,
+    Signer,
+    b64,
+    commitment,
+    opening,
+    sha,
+)
+
+Write = Callable[[Pen], object]
+TABLE_KEY, ROOT = f"{ORIGIN}/table", b64(sha(b"another"))
+
+
+def note(**more: Any) -> Write:
+    return lambda pen: pen.write("note", {"text": "x"}, **more)
+
+
+def mangled(old: str, new: str) -> Write:
+    def write(pen: Pen) -> None:
+        pen.write("note", {"text": "x"}, lambda data: data.replace(old.encode(), new.encode(), 1))
+
+    return write
+
+
+def raw(data: bytes) -> Write:
+    return lambda pen: pen.put(data)
+
+
+def kind(name: str, **data: object) -> Write:
+    return lambda pen: pen.write(name, data)
+
+
+def cursors(*seqs: int) -> Write:
+    def write(pen: Pen) -> None:
+        for seq in seqs:
+            pen.write("device", {"what": "button"}, cursor=pen.cursor(seq=seq))
+
+    return write
+
+
+def clock(utc: int, mono: int) -> Write:
+    def write(pen: Pen) -> None:
+        pen.utc, pen.mono = pen.utc + utc, pen.mono + mono
+        pen.write("note", {"text": "x"})
+
+    return write
+
+
+def segment(spoil: Callable[[Json], object]) -> Write:
+    """A new segment, with a snapshot that is spoilt."""
+
+    def write(pen: Pen) -> None:
+        pen.snapshots = spoil
+        pen.sync()
+        pen.segment()
+        pen.snapshot()
+
+    return write
+
+
+def spoilt(name: str, value: object) -> Write:
+    return segment(lambda data: data.update({name: value}))
+
+
+def boot(**data: Any) -> Write:
+    return lambda pen: pen.open(**data)
+
+
+def reopened(then: Callable[[Pen, int], object]) -> Write:
+    """A new boot, whose certificate is what `then` writes."""
+    return lambda pen: then(pen, pen.open())
+
+
+def certificate(title: str, origin: str = ORIGIN, public: bytes = b"", seq: str = "14") -> Write:
+    """A new boot with a certificate of these lines, signed by the table's key."""
+
+    def write(pen: Pen) -> None:
+        pen.open()
+        lines = [title, origin, pen.boot, b64(public or pen.key.public), seq]
+        pen.write("certificate", {"note": pen.table_key.sign("\n".join(lines) + "\n")})
+
+    return write
+
+
+def both(*writes: Write) -> Write:
+    return lambda pen: [write(pen) for write in writes]
+
+
+def back(pen: Pen) -> None:
+    pen.utc -= 2_000
+
+
+def next_round(pen: Pen) -> None:
+    pen.round += 1
+
+
+def signed(text: str) -> Write:
+    """A checkpoint whose text is this."""
+    return lambda pen: pen.checkpoint(pen.key.sign(text))
+
+
+def dealt(**event: object) -> Write:
+    def write(pen: Pen) -> None:
+        cursor = pen.cursor()
+        right = {"type": "HoleDealt", "commitment": commitment(cursor, opening(5))}
+        pen.decide({**right, **event}, cursor=cursor, sealed=b64(bytes(104)))
+
+    return write
+
+
+def turned(card: int, opened: bytes | None = None, rounds: int = 0) -> Write:
+    """A hole card, 12, that is revealed as this one."""
+
+    def write(pen: Pen) -> None:
+        pen.hole(card=12)
+        pen.round += rounds
+        pen.reveal(card, opened)
+
+    return write
+
+
+HIDDEN: Json = {"type": "ErrorCardDrawn", "commitment": "ab" * 32}
+ASIDE: Json = {"segment": 1, "offset": 9, "size": 5, "sha256": "0" * 64, "file": "x"}
+NOT_SO = "is not what came before it"
+
+JSON: dict[str, tuple[Write, str]] = {
+    "no JSON": (raw(b"{nothing}"), "JSON: "),
+    "no UTF-8": (raw(b'{"v":"\xff"}'), "JSON: 'utf-8' codec"),
+    "half a character": (mangled('"x"', '"\\ud800"'), "JSON: 'utf-8' codec"),
+    "a control character": (mangled('"x"', '"\t"'), "JSON: "),
+    "a name twice": (mangled('"v":1', '"v":1,"v":1'), "a name stands twice in one object"),
+    "a name twice inside": (mangled('"x"', '"x","text":"x"'), "a name stands twice in one object"),
+    "a fraction": (mangled('"round":1', '"round":1.0'), "1.0 is no integer"),
+    "an exponent": (mangled('"round":1', '"round":1e0'), "1e0 is no integer"),
+    "a fraction in data": (kind("device", what="x", more=[1.5]), "1.5 is no integer"),
+    "64 bits in data": (kind("device", what="x", n=2**63), "9223372036854775808 is too large"),
+    "less than that": (kind("fault", what="x", detail=-(2**63) - 1), "is too large an integer"),
+    "not a number": (mangled('"round":1', '"round":NaN'), "NaN is no integer"),
+    "a space": (mangled('"v":1,', '"v":1, '), "a space stands between tokens"),
+    "a newline": (mangled('"x"}}', '"x"}}\n'), "a space stands between tokens"),
+    "a list": (raw(b"[]"), "the record is no object"),
+    "nesting": (raw(b'{"a":' * 5000), "JSON: it is nested too deeply"),
+}
+FIELDS: dict[str, tuple[Write, str]] = {
+    "one too many": (note(more=1), "the page knows no field more"),
+    "one missing": (mangled(f'"table":"{TABLE}",', ""), "the field table is missing"),
+    "another order": (
+        mangled(f'"v":1,"table":"{TABLE}"', f'"table":"{TABLE}","v":1'),
+        "the fields are not in the page's order",
+    ),
+    "another version": (note(v=2), "v is not of the type 1"),
+    "true for 1": (note(v=True), "v is not of the type 1"),
+    "another table": (note(table="BJ-08"), "the record's seq or table is not that"),
+    "another seq": (note(seq=1), "the record's seq or table is not that"),
+    "no date": (note(day="2026-13-01"), "day is not of the type date"),
+    "less than nothing": (note(utc=-1), "utc is not of the type integer"),
+    "more than 63 bits": (note(mono=2**63), "mono is not of the type integer"),
+    "an unknown clock": (note(clock="fast"), "clock is not of the type clock"),
+    "an unknown kind": (kind("sermon"), "the page knows no kind sermon"),
+    "an unknown role": (note(by={"role": "guest", "name": "Al"}), "by: role is not of the type"),
+    "nobody": (note(by={"role": "floor"}), "by: the field name is missing"),
+    "a seat in words": (note(by={"role": "player", "name": "Al", "seat": "2"}), "by: seat is not"),
+    "a hash in capitals": (note(sw="A" * 16), "sw is not of the type hex16"),
+    "data of another kind": (kind("clock", text="x"), "the field utc_was is missing"),
+    "one person": (kind("clock", utc_was=1, mono=1, two=["Al", "Al"]), "two is not of the type"),
+    "no two": (kind("clock", utc_was=1, mono=1, two=[]), "two is not of the type two"),
+    "data too many": (kind("closed", text="x"), "the page knows no field text"),
+    "an untyped event": (kind("refusal", event={}, id="a", why="b"), "event is not of the type"),
+    "untold rows": (
+        kind("decision", event={"type": "A"}, rows=[1], effects=[]),
+        "rows is not of the type string[]",
+    ),
+    "a cause to come": (lambda pen: note(cause=pen.seq + 1)(pen), "cause 14 is no record before"),
+    "a cause of none": (note(cause=0), "cause 0 is no record before"),
+    "a cursor too large": (cursors(2**32), "cursor: seq is not of the type u32"),
+}
+ORDER: dict[str, tuple[Write, str]] = {
+    "mono goes back": (clock(0, -2_000_000), "mono goes back"),
+    "utc goes back": (clock(-2_000, 0), "utc leaves the pace of mono, or goes back"),
+    "utc leaps": (clock(600_000, 0), "utc leaves the pace of mono, or goes back"),
+    "mono leaps": (clock(0, 600_000_000), "utc leaves the pace of mono, or goes back"),
+    "utc goes back at a boot": (both(back, boot()), "utc leaves the pace of mono, or goes back"),
+    "other software": (note(sw="a" * 16), "sw, conf or proc changes within a boot"),
+    "no opened": (note(boot="f" * 16), "a boot begins with note, not with opened"),
+    "a boot again": (both(boot(), note(boot=f"{1:016x}")), "the boot 0000000000000001 was over"),
+    "opened twice": (
+        lambda pen: pen.write("opened", {**(pen.opened or {}), "last": 0}),
+        "the boot is opened twice",
+    ),
+    "after closed": (both(kind("closed"), note()), "note follows on closed"),
+    "a snapshot amid": (lambda pen: pen.snapshot(), "a snapshot begins a segment, and only that"),
+    "a segment without": (
+        both(Pen.segment, lambda pen: pen.put(pen.line(pen.record("note", {"text": "x"})))),
+        "the record is a note: a snapshot begins a segment",
+    ),
+    "a cursor again": (cursors(80, 80), "the cursor of SHOE-1 does not go on from 80"),
+    "a cursor back": (cursors(80, 79), "the cursor of SHOE-1 does not go on from 80"),
+    "a tail of nothing": (
+        kind("tail", **ASIDE, verdict="torn"),
+        "the tail record is of 5 bytes, opened of 0",
+    ),
+}
+SNAPSHOTS: dict[str, tuple[Write, str]] = {
+    "origin": (spoilt("origin", ORIGIN[:-1] + "0"), f"the snapshot's origin {NOT_SO}"),
+    "number": (spoilt("segment", 5), f"the snapshot's segment {NOT_SO}"),
+    "chain": (spoilt("chain", "0" * 64), f"the snapshot's chain {NOT_SO}"),
+    "frontier": (spoilt("frontier", ["0" * 64]), f"the snapshot's frontier {NOT_SO}"),
+    "certificate": (spoilt("certificate", "another"), f"the snapshot's certificate {NOT_SO}"),
+    "cursors": (spoilt("cursors", {}), f"the snapshot's cursors {NOT_SO}"),
+    "no opened": (segment(lambda data: data.pop("opened")), f"the snapshot's opened {NOT_SO}"),
+    "no state": (spoilt("state", None), "the snapshot's state is null after a decision"),
+    "another's cursor": (
+        segment(lambda data: data.update(cursors={"S-1": data["cursors"]["SHOE-1"]})),
+        "the cursor of S-1 is one of SHOE-1",
+    ),
+    "a bad cursor": (spoilt("cursors", {"S-1": {}}), "the cursor of S-1: the field device is"),
+}
+KEYS: dict[str, tuple[Write, str]] = {
+    "another last": (boot(last=3), "opened found 3 as the last record, it was 13"),
+    "another origin": (boot(origin=ORIGIN[:-1] + "0"), "opened names another origin"),
+    "another hash": (boot(sw="0" * 64), "sw, conf or proc is not the beginning of that in opened"),
+    "another game": (boot(game={**GAME, "decks": 8}), "proc in opened is not the hash of code"),
+    "another code": (boot(code="0" * 64), "proc in opened is not the hash of code and game"),
+    "another table's key": (
+        boot(table_key=Signer(TABLE_KEY, "x").vkey()),
+        "key is not the one bef",
+    ),
+    "another name of it": (boot(table_key=WITNESS.vkey()), "the table's key is named witness.ex"),
+    "no key": (boot(table_key="none"), "a verifier key is NAME+KEY ID+BASE64"),
+    "a stranger's certificate": (
+        reopened(lambda pen, seq: pen.certify(seq, by=Signer(TABLE_KEY, "x"))),
+        f"the certificate is not signed by {TABLE_KEY}",
+    ),
+    "another boot's": (
+        reopened(lambda pen, seq: pen.certify(seq, boot="f" * 16)),
+        "the certificate is not the one of this boot and its opened",
+    ),
+    "another opened's": (
+        reopened(lambda pen, seq: pen.certify(seq - 1)),
+        "the certificate is not the one of this boot and its opened",
+    ),
+    "another title": (certificate("holecard boot key 2"), "the certificate is none of a boot of"),
+    "another record's certificate": (
+        certificate("holecard boot key 1", ORIGIN[:-1] + "0"),
+        "the certificate is none of a boot of this record",
+    ),
+    "a short boot key": (
+        certificate("holecard boot key 1", public=b"short"),
+        "the certificate is none of a boot of this record",
+    ),
+    "no seq": (certificate("holecard boot key 1", seq="x"), "the certificate's seq is no number"),
+    "a second one": (lambda pen: pen.certify(2), "the certificate is not the one of this boot"),
+    "no certificate": (
+        reopened(lambda pen, seq: pen.checkpoint()),
+        "a checkpoint stands before the certificate of its boot",
+    ),
+    "a checkpoint by another key": (
+        lambda pen: pen.checkpoint(pen.note(by=Signer(ORIGIN, "x"))),
+        "the checkpoint is not signed by",
+    ),
+    "a false signature": (
+        lambda pen: pen.checkpoint(pen.note(5).replace("\n5\n", "\n6\n")),
+        f"the checkpoint: the signature of {ORIGIN} is false",
+    ),
+    "another root": (
+        signed(f"{ORIGIN}\n13\n{ROOT}\n"),
+        "the checkpoint: the first 13 records have another root: rewritten",
+    ),
+    "another record's": (
+        signed(f"{ORIGIN[:-1]}0\n13\n{ROOT}\n"),
+        f"the checkpoint is of another record, {ORIGIN[:-1]}0",
+    ),
+    "what comes": (
+        signed(f"{ORIGIN}\n14\n{ROOT}\n"),
+        "the checkpoint is of 14 records, 13 stand before it",
+    ),
+    "a short root": (signed(f"{ORIGIN}\n13\nAAAA\n"), "the root is not base64 of 32 bytes"),
+    "no number": (signed(f"{ORIGIN}\n013\n{ROOT}\n"), "the checkpoint: the size is no number"),
+    "no note": (kind("checkpoint", note="x"), "the checkpoint is no signed note of 3 lines"),
+    "no witness": (
+        lambda pen: pen.write("witnessed", {"note": pen.note()}),
+        "the witnessed checkpoint has no countersignature",
+    ),
+    "a witness of another": (
+        lambda pen: pen.write(
+            "witnessed", {"note": WITNESS.cosign(pen.key.sign(f"{ORIGIN}\n4\n{ROOT}\n"))}
+        ),
+        "the witnessed checkpoint: the first 4 records have another root",
+    ),
+}
+HOLE: dict[str, tuple[Write, str]] = {
+    "card told": (dealt(card=12), "HoleDealt tells the card that lies face down"),
+    "opening told": (dealt(opening="00"), "HoleDealt tells the card that lies face down"),
+    "card told in a refusal": (
+        kind("refusal", event={"type": "HoleDealt", "card": 1}, id="a", why="b"),
+        "HoleDealt tells the card that lies face down",
+    ),
+    "no commitment": (dealt(commitment=""), "HoleDealt: commitment is not of the type hex64"),
+    "not sealed": (
+        lambda pen: pen.decide({**HIDDEN, "type": "HoleDealt"}, cursor=pen.cursor()),
+        "HoleDealt has not both sealed and cursor",
+    ),
+    "no cursor": (
+        lambda pen: pen.decide(HIDDEN, sealed=b64(bytes(104))),
+        "ErrorCardDrawn has not both sealed and cursor",
+    ),
+    "sealed in part": (
+        lambda pen: pen.decide(HIDDEN, sealed=b64(bytes(103))),
+        "sealed is not of the type sealed",
+    ),
+    "another card sealed": (
+        lambda pen: pen.decide({"type": "CardDealt"}, sealed=b64(bytes(104))),
+        "sealed does not belong to CardDealt",
+    ),
+    "never dealt": (
+        both(next_round, Pen.reveal),
+        "a hole card is revealed where no commitment lies on the table",
+    ),
+    "of the round before": (
+        turned(12, rounds=1),
+        "a hole card is revealed where no commitment lies on the table",
+    ),
+    "another opening": (turned(12, opening(12, nonce=8)), "does not give the commitment"),
+    "exchanged": (turned(13), "the opening does not give the commitment of the hole card"),
+    "misread": (turned(13, opening(12)), "the hole card is 13, in the opening 12"),
+    "none of 52": (turned(52), "HoleRevealed: card is not of the type card"),
+    "an opening cut short": (turned(12, b"short"), "opening is not of the type hex112"),
+}
+GROUPS = {"json": JSON, "fields": FIELDS, "order": ORDER, "snapshots": SNAPSHOTS}
+GROUPS |= {"keys": KEYS, "hole": HOLE}
+
+
+@pytest.mark.parametrize(
+    ("group", "name"), [(group, name) for group, cases in GROUPS.items() for name in cases]
+)
+def test_what_is_not_as_the_page_says_is_found_at_its_place(
+    group: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write, words = GROUPS[group][name]
+    pen = Pen(65536)
+    pen.start()
+    pen.play()
+    while pen.seq < 13:
+        pen.write("note", {"text": "more"})
+    write(pen)
+    seq, place = pen.seq, pen.frames[-1]
+    pen.write("note", {"text": "something after it"})
+    pen.sync()
+    pen.write("note", {"text": "and that is on the disk"})
+    assert main([str(pen.save(tmp_path)), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["wrong"]
+    assert words in found["what"]
+    assert (found["seq"], found["last_good_seq"]) == (seq, seq - 1)
+    assert (found["segment"], found["offset"]) == (f"{place[0]:08}.seg", place[1])
+
+
+def test_what_is_written_there_is_right_but_for_what_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pen = Pen(65536)
+    pen.start()
+    pen.play()
+    for write in (
+        note(cause=3),
+        clock(400_000, 0),
+        clock(0, 400_000_000),
+        kind("refusal", event={"type": "HoleDealt", "commitment": "ab" * 32}, id="a", why="b"),
+        turned(12, opening(12)),
+        segment(lambda data: None),
+        dealt(spare=False),
+        cursors(80, 81),
+        boot(),
+        lambda pen: pen.certify(pen.seq),
+        lambda pen: pen.write("witnessed", {"note": WITNESS.cosign(pen.note())}),
+        kind("link", what="lost", device="SHOE-1"),
+        kind("person", what="signed in", who={"name": "Al"}),
+        kind("fault", what="disk", detail="slow"),
+        kind("unwitnessed", since=5),
+        kind("closed"),
+    ):
+        write(pen)
+    assert main([str(pen.save(tmp_path)), "--json"]) == 0, capsys.readouterr().out

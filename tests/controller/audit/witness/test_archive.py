@@ -1,0 +1,199 @@
+"""What a witness keeps: first on the disk, then signed; and what is refused when it was harmed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from controller.audit.disk import RealDisk
+from controller.audit.notes import Signature, SigningKey, parse_note
+from controller.audit.problems import CannotWrite, InUse
+from controller.audit.witness import ArchiveProblem, ClockBack, WitnessProblem, cosign
+from controller.audit.witness_archive import Seen, kept_of
+from tests.support.audit.record.table import begun
+from tests.support.audit.tools.outside import (
+    WITNESS,
+    files_in,
+    grow,
+    origin_of,
+    played,
+    root_of,
+    whole,
+)
+from tests.support.audit.witnessing import NOW, copied, refused, seen_by, seen_in
+
+__all__ = ["whole"]
+
+
+# --- the archive ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inside", ["", "archive", "segments/archive"])
+def test_an_archive_in_the_record_is_refused(inside: str, tmp_path: Path) -> None:
+    record = played(tmp_path / "record", 1)
+    before = files_in(record)
+    with pytest.raises(WitnessProblem, match="in the record's own directory"):
+        seen_by(record, record / inside)
+    assert files_in(record) == before
+
+
+def test_a_witness_whose_clock_is_behind_signs_nothing(tmp_path: Path) -> None:
+    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+    seen_by(record, archive)
+    grow(record)
+    before = files_in(archive)
+    with pytest.raises(ClockBack, match=f"says second {NOW - 1}"):
+        seen_by(record, archive, NOW - 1)
+    assert files_in(archive) == before
+
+
+def test_two_at_once_do_not_go(whole: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    with (
+        kept_of(archive, origin_of(whole), RealDisk()),
+        pytest.raises(InUse, match="is being countersigned already"),
+    ):
+        seen_by(whole, archive)
+    assert seen_by(whole, archive).size
+
+
+def lose(file: Path) -> None:
+    file.unlink()
+
+
+def flip(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    at = data.index(b'"frontier"') + 30
+    data[at] ^= 1
+    file.write_bytes(data)
+
+
+def shorten(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"), [(lose, "it is gone"), (flip, "damaged"), (shorten, "it is damaged")]
+)
+def test_an_archive_that_lost_what_it_saw_trusts_nobody_anew(
+    harm: Callable[[Path], None], words: str, whole: Path, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive"
+    seen_by(whole, archive)
+    (file,) = archive.glob("*/seen.json")
+    harm(file)
+    refused(whole, archive, ArchiveProblem, words)
+
+
+def test_an_older_archive_put_back_is_told(tmp_path: Path) -> None:
+    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+    seen_by(record, archive)
+    (file,) = archive.glob("*/seen.json")
+    old = file.read_bytes()
+    grow(record)
+    made = seen_by(record, archive)
+    file.write_bytes(old)
+    refused(record, archive, ArchiveProblem, f"it is an old one.*{made.size} were countersigned")
+
+
+def test_two_trees_of_one_size_are_never_countersigned(tmp_path: Path) -> None:
+    """Even where somebody has put what another witness saw in the place of what was seen."""
+    record, archive, theirs = tmp_path / "record", tmp_path / "archive", tmp_path / "theirs"
+    begun(record).close()
+    other = copied(record, tmp_path / "other")
+    grow(record, "one")
+    grow(other, "two")
+    made = seen_by(record, archive)
+    assert seen_by(other, theirs).size == made.size
+    (file,), (foreign,) = archive.glob("*/seen.json"), theirs.glob("*/seen.json")
+    shutil.copy(foreign, file)
+    refused(other, archive, ArchiveProblem, f"another tree of {made.size} records was counters")
+
+
+class Stopping(RealDisk):
+    """Power goes at the call of this number."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+        self.done: list[str] = []
+
+    def _call(self, name: str) -> None:
+        if self.left == 0:
+            raise OSError(5, "power is gone")
+        self.left -= 1
+        self.done.append(name)
+
+    def create(self, file: Path) -> int:
+        self._call(f"create {file.name}")
+        return super().create(file)
+
+    def write(self, fd: int, data: bytes, offset: int) -> int:
+        self._call("write")
+        return super().write(fd, data, offset)
+
+    def sync(self, fd: int) -> None:
+        self._call("sync")
+        super().sync(fd)
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._call(f"rename {new.name}")
+        super().rename(old, new)
+
+    def sync_directory(self, directory: Path) -> None:
+        self._call("sync directory")
+        super().sync_directory(directory)
+
+
+class Watching(SigningKey):
+    """Looks at what is kept when it is asked to sign."""
+
+    __slots__ = ("archive", "kept")
+
+    def __init__(self, archive: Path) -> None:
+        super().__init__(WITNESS.name, Ed25519PrivateKey.generate())
+        self.archive = archive
+        self.kept: list[tuple[str, Seen]] = []
+
+    def cosign(self, text: str, seconds: int) -> Signature:
+        self.kept.append((text, seen_in(self.archive)))
+        return super().cosign(text, seconds)
+
+
+def test_what_it_saw_is_kept_before_anything_is_signed(whole: Path, tmp_path: Path) -> None:
+    archive, disk = tmp_path / "archive", Stopping(1000)
+    key = Watching(archive)
+    cosign(whole, archive, key, now=lambda: NOW, disk=disk)
+    ((text, seen),) = key.kept
+    assert parse_note(seen.checkpoint).text == text
+    assert seen.time == NOW
+    at = disk.done.index("rename seen.json")
+    assert disk.done[at - 2 : at + 2] == ["write", "sync", "rename seen.json", "sync directory"]
+
+
+@pytest.mark.parametrize("at", range(10))
+def test_wherever_power_goes_nothing_is_lost_and_it_goes_on(at: int, tmp_path: Path) -> None:
+    record, archive = played(tmp_path / "record", 2), tmp_path / "archive"
+    seen_by(record, archive)
+    grow(record)
+    key, disk = Watching(archive), Stopping(at)
+    with pytest.raises(CannotWrite):
+        cosign(record, archive, key, now=lambda: NOW + 1, disk=disk)
+    assert disk.left == 0
+    assert not list(archive.rglob("*.new"))
+    assert bool(key.kept) == (at >= 5)  # the calls that put what was seen on the disk
+    assert all(parse_note(seen.checkpoint).text == text for text, seen in key.kept)
+    again = seen_by(record, archive, NOW + 2)
+    assert again.root == root_of(record, again.size)
+    assert not list(archive.rglob("*.new"))
+
+
+def test_an_archive_that_cannot_be_written_signs_nothing(whole: Path, tmp_path: Path) -> None:
+    (tmp_path / "archive").write_text("a file")
+    with pytest.raises(CannotWrite, match=r"cannot be written: (not a directory|file exists)"):
+        seen_by(whole, tmp_path / "archive")
+    assert not os.path.isdir(tmp_path / "archive")

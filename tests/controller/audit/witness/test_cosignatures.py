@@ -1,0 +1,117 @@
+"""Countersigned checkpoints that are brought back to the record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controller.audit.notes import Signature, SigningKey, parse_note, signed, verified
+from controller.audit.problems import NoRecord
+from controller.audit.witnessed import NotWitnessed, bring
+from tests.support.audit.tools.outside import WITNESS, files_in, played
+from tests.support.audit.tools.signers import STRANGER, signing_key
+from tests.support.audit.witnessing import NOW, seen_by
+
+SECOND = signing_key("archive.example/second")
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    return played(tmp_path / "record", 2)
+
+
+def cosigned(record: Path, archive: Path) -> tuple[int, bytes]:
+    made = seen_by(record, archive)
+    return made.size, made.note.encode()
+
+
+def by_another(note: bytes, key: SigningKey, seconds: int = NOW) -> bytes:
+    found = parse_note(note)
+    return signed(found.text, found.signatures[0], key.cosign(found.text, seconds)).encode()
+
+
+def test_a_note_is_brought_once(record: Path, tmp_path: Path) -> None:
+    size, note = cosigned(record, tmp_path / "archive")
+    (brought,) = bring(record, [("a", note)], WITNESS.cosigner)
+    assert (brought.size, brought.new) == (size, True)
+    assert brought.file == record / "cosigned" / f"{size}.note"
+    assert brought.file.read_bytes() == note
+    (again,) = bring(record, [("a", by_another(note, WITNESS, NOW + 9))], WITNESS.cosigner)
+    assert not again.new
+    assert brought.file.read_bytes() == note
+
+
+def test_a_second_witness_stands_beside_the_first(record: Path, tmp_path: Path) -> None:
+    _, note = cosigned(record, tmp_path / "archive")
+    bring(record, [("a", note)], WITNESS.cosigner)
+    (brought,) = bring(record, [("b", by_another(note, SECOND))], SECOND.cosigner)
+    assert brought.new
+    both = parse_note(brought.file.read_bytes())
+    assert len(both.signatures) == 3
+    assert len(verified(both, (WITNESS.cosigner, SECOND.cosigner))) == 2
+
+
+def test_only_what_was_asked_for_is_brought(record: Path, tmp_path: Path) -> None:
+    """Whatever else somebody has signed below it stays away."""
+    _, note = cosigned(record, tmp_path / "archive")
+    found = parse_note(note)
+    more = signed(found.text, *found.signatures, STRANGER.sign(found.text)).encode()
+    (brought,) = bring(record, [("a", more)], WITNESS.cosigner)
+    assert brought.file.read_bytes() == note
+
+
+def test_all_of_them_or_none(record: Path, tmp_path: Path) -> None:
+    _, note = cosigned(record, tmp_path / "archive")
+    before = files_in(record)
+    with pytest.raises(NotWitnessed, match=r"^second: "):
+        bring(record, [("first", note), ("second", note[:-9])], WITNESS.cosigner)
+    assert files_in(record) == before
+
+
+def test_a_note_that_no_witness_has_signed_is_refused(record: Path, tmp_path: Path) -> None:
+    _, note = cosigned(record, tmp_path / "archive")
+    found = parse_note(note)
+    table, mine = found.signatures
+    flipped = Signature(mine.name, mine.key_id, mine.bytes[:-1] + bytes([mine.bytes[-1] ^ 1]))
+    wrong = {
+        "none of the known keys": signed(found.text, table).encode(),
+        "is not one of this text": signed(found.text, table, flipped).encode(),
+        "a checkpoint of 1 lines": b"words\n\n" + note.partition(b"\n\n")[2],
+        "without an empty line": b"nothing",
+        "not UTF-8": b"\xff",
+    }
+    for words, data in wrong.items():
+        with pytest.raises(NotWitnessed, match=words):
+            bring(record, [("a", data)], WITNESS.cosigner)
+    assert not (record / "cosigned").exists()
+
+
+def test_a_note_of_another_record_is_refused(record: Path, tmp_path: Path) -> None:
+    _, note = cosigned(played(tmp_path / "other", 1), tmp_path / "archive")
+    with pytest.raises(NotWitnessed, match="bring it to its own record"):
+        bring(record, [("a", note)], WITNESS.cosigner)
+    with pytest.raises(NoRecord):
+        bring(tmp_path / "nothing", [("a", note)], WITNESS.cosigner)
+
+
+def test_two_roots_of_one_size_are_told_and_both_stay(record: Path, tmp_path: Path) -> None:
+    size, note = cosigned(record, tmp_path / "archive")
+    other = parse_note(note).text.splitlines()
+    other[2] = "A" * 43 + "="
+    text = "\n".join(other) + "\n"
+    forged = signed(text, WITNESS.cosign(text, NOW)).encode()
+    bring(record, [("a", forged)], WITNESS.cosigner)
+    with pytest.raises(NotWitnessed, match=f"another root of {size} records"):
+        bring(record, [("b", note)], WITNESS.cosigner)
+    assert (record / "cosigned" / f"{size}.note").read_bytes() == forged
+
+
+def test_a_damaged_note_that_is_there_is_told(record: Path, tmp_path: Path) -> None:
+    size, note = cosigned(record, tmp_path / "archive")
+    bring(record, [("a", note)], WITNESS.cosigner)
+    file = record / "cosigned" / f"{size}.note"
+    for data in (note[:30], note[:-8] + b"AAAAAAA\n"):
+        file.write_bytes(data)
+        with pytest.raises(NotWitnessed, match="is damaged"):
+            bring(record, [("a", note)], WITNESS.cosigner)

@@ -1,0 +1,122 @@
+"""A witness before records that were written by the page alone, and against it, with all the keys
+of the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.audit.problems import Damaged
+from controller.audit.signatures import BadSignature
+from controller.audit.witness import Rewritten
+from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, tree_hash
+from tests.support.audit.witnessing import seen_by
+
+
+def begun(size: int = 16384) -> Pen:
+    pen = Pen(size)
+    pen.start()
+    pen.play()
+    return pen
+
+
+def seen(pen: Pen, place: Path) -> Any:
+    return seen_by(pen.save(place / "record"), place / "archive")
+
+
+def test_a_record_by_the_page_alone_is_countersigned(tmp_path: Path) -> None:
+    pen = begun(8192)
+    pen.play(6)
+    pen.close()
+    assert len(pen.files) > 2
+    made = seen(pen, tmp_path)
+    assert made.origin == ORIGIN
+    assert pen.seq - 2 <= made.size < pen.seq
+    assert made.root == tree_hash(pen.leaves[: made.size])
+    assert made.table_key == pen.table_key.vkey()
+
+
+def test_it_goes_on_with_it(tmp_path: Path) -> None:
+    pen = begun(8192)
+    before = seen(pen, tmp_path).size
+    pen.play(5)
+    made = seen(pen, tmp_path)
+    assert (made.before, made.root) == (before, tree_hash(pen.leaves[: made.size]))
+
+
+def test_a_snapshot_with_another_tree_is_told(tmp_path: Path) -> None:
+    pen = begun(8192)
+
+    def lies(data: Json) -> None:
+        data["frontier"][0] = "00" * 32
+
+    pen.snapshots = lies
+    pen.play(5)
+    with pytest.raises(Rewritten, match="its snapshot has another tree"):
+        seen(pen, tmp_path)
+
+
+def test_a_snapshot_of_another_record_is_told(tmp_path: Path) -> None:
+    pen = begun(8192)
+
+    def lies(data: Json) -> None:
+        data["origin"] = ORIGIN[:-1] + ("0" if ORIGIN[-1] != "0" else "1")
+
+    pen.snapshots = lies
+    pen.play(5)
+    with pytest.raises(Damaged, match=f"not of {ORIGIN}"):
+        seen(pen, tmp_path)
+
+
+def test_a_checkpoint_over_other_records_is_told(tmp_path: Path) -> None:
+    pen = begun()
+    pen.leaves, right = [*pen.leaves[:-1], b"\0" * 32], pen.leaves
+    note = pen.note()
+    pen.leaves = right
+    pen.checkpoint(note)
+    with pytest.raises(Rewritten, match="a checkpoint over other records than these"):
+        seen(pen, tmp_path)
+
+
+def test_a_checkpoint_over_what_is_not_there_yet_is_told(tmp_path: Path) -> None:
+    pen = begun()
+    note = pen.note().replace(f"\n{pen.seq}\n", f"\n{pen.seq + 1}\n")
+    pen.checkpoint(pen.key.sign(note.rpartition("\n\n")[0] + "\n"))
+    with pytest.raises(BadSignature, match="of which not all stand before it"):
+        seen(pen, tmp_path)
+
+
+def test_a_checkpoint_over_few_records_comes_too_late(tmp_path: Path) -> None:
+    pen = begun()
+    pen.play(3)
+    pen.checkpoint(pen.note(5))
+    with pytest.raises(Damaged, match="over 5 records, and comes too late"):
+        seen(pen, tmp_path)
+
+
+def test_a_key_of_another_boot_signs_nothing(tmp_path: Path) -> None:
+    pen = Pen()
+    pen.start()
+    pen.certify(2, boot="00" * 8)
+    pen.checkpoint()
+    with pytest.raises(BadSignature, match="a boot without a certificate"):
+        seen(pen, tmp_path)
+
+
+def test_a_key_that_a_stranger_certified_signs_nothing(tmp_path: Path) -> None:
+    pen = Pen()
+    pen.start()
+    pen.certify(2, by=Signer(f"{ORIGIN}/table", "a stranger"))
+    with pytest.raises(BadSignature, match="has not certified the key of the boot"):
+        seen(pen, tmp_path)
+
+
+def test_a_boot_before_its_certificate_signs_nothing(tmp_path: Path) -> None:
+    """The key of the boot before is no good any more."""
+    pen = begun()
+    pen.open()
+    pen.checkpoint()
+    with pytest.raises(BadSignature, match="a boot without a certificate"):
+        seen(pen, tmp_path)

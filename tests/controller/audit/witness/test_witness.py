@@ -1,0 +1,341 @@
+"""What a witness countersigns, and what it refuses by name."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from controller.audit.log import Log
+from controller.audit.notes import SigningKey, parse_checkpoint, parse_note, verified
+from controller.audit.opening import Opening
+from controller.audit.problems import NoRecord, RecordProblem
+from controller.audit.reading import segments
+from controller.audit.segments import segment_file
+from controller.audit.signatures import BadSignature, OtherKey
+from controller.audit.witness import (
+    CutOff,
+    Forked,
+    OtherRecord,
+    OtherTableKey,
+    Rewritten,
+    Unsigned,
+    WitnessProblem,
+)
+from tests.support.audit.record import table
+from tests.support.audit.record.table import IDENTITY, SMALL, FakeClock, begun, note
+from tests.support.audit.tools.outside import (
+    WITNESS,
+    files_in,
+    grow,
+    origin_of,
+    play,
+    played,
+    root_of,
+    table_key,
+    whole,
+)
+from tests.support.audit.witnessing import NOW, copied, cut, refused, seen_by, seen_in
+
+__all__ = ["whole"]
+
+
+# --- what is countersigned --------------------------------------------------------------------
+
+
+def test_the_first_time_all_is_read_and_trusted(whole: Path, tmp_path: Path) -> None:
+    read: list[int] = []
+    made = seen_by(whole, tmp_path / "archive", tell=read.append)
+    assert (made.first, made.before, made.proven) == (True, 0, False)
+    assert read == [one.number for one in segments(whole)]
+    assert made.root == root_of(whole, made.size)
+    assert made.table_key == str(table_key(whole))
+    note_ = parse_note(made.note)
+    (right,) = verified(note_, (WITNESS.cosigner,))
+    assert right.seconds == NOW
+    assert parse_checkpoint(note_.text).origin == made.origin == origin_of(whole)
+    assert [one.name for one in note_.signatures] == [made.origin, WITNESS.name]
+
+
+def test_what_it_keeps_is_what_it_signed(whole: Path, tmp_path: Path) -> None:
+    made = seen_by(whole, tmp_path / "archive")
+    name = made.origin.removeprefix("holecard/").replace("/", "-")
+    kept = tmp_path / "archive" / name
+    assert (kept / "cosigned" / f"{made.size}.note").read_text("utf-8") == made.note
+    seen = seen_in(tmp_path / "archive")
+    assert (seen.size, seen.tree().root(), seen.time) == (made.size, made.root, NOW)
+    assert seen.table_key == made.table_key
+    assert WITNESS.name not in seen.checkpoint
+
+
+def test_after_that_only_what_is_new_is_read(tmp_path: Path) -> None:
+    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+    first = seen_by(record, archive)
+    grow(record, count=80)
+    read: list[int] = []
+    second = seen_by(record, archive, NOW + 1, tell=read.append)
+    assert (second.first, second.before) == (False, first.size)
+    assert second.size > first.size
+    assert second.root == root_of(record, second.size)
+    assert read[0] == seen_before_in(record, first.size) > 1
+    assert read[-1] == max(one.number for one in segments(record))
+
+
+def seen_before_in(record: Path, seq: int) -> int:
+    return next(one.number for one in segments(record) if one.after.seq >= seq)
+
+
+def test_segments_before_are_not_needed_any_more(tmp_path: Path) -> None:
+    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+    first = seen_by(record, archive)
+    start = seen_before_in(record, first.size)
+    assert start > 2
+    for number in range(1, start):
+        segment_file(record, number).unlink()
+    grow(record)
+    assert seen_by(record, archive).before == first.size
+    segment_file(record, start).unlink()
+    refused(record, archive, RecordProblem, "there is no record|is needed|has not begun|gone")
+
+
+@pytest.mark.parametrize("count", range(1, 40, 3))
+def test_wherever_it_was_left_it_goes_on(count: int, tmp_path: Path) -> None:
+    """Also at the edges of segments, with a checkpoint behind a segment's first record."""
+    record, archive = tmp_path / "record", tmp_path / "archive"
+    log = begun(record, size=8192)
+    before = 0
+    for at in range(5):
+        for one in range(count):
+            log.write([note(f"{at} {one}", 150)])
+        log.sign()
+        made = seen_by(record, archive)
+        assert made.before == before
+        assert made.root == root_of(record, made.size)
+        before = made.size
+    log.close()
+
+
+def test_the_same_again_is_countersigned_again_and_the_first_note_stays(
+    whole: Path, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive"
+    first = seen_by(whole, archive)
+    second = seen_by(whole, archive, NOW + 60)
+    assert (second.size, second.before) == (first.size, first.size)
+    (right,) = verified(parse_note(second.note), (WITNESS.cosigner,))
+    assert right.seconds == NOW + 60
+    (file,) = archive.glob("*/cosigned/*.note")
+    assert file.read_text("utf-8") == first.note
+
+
+def test_a_record_that_is_being_written_is_seen_up_to_its_last_checkpoint(tmp_path: Path) -> None:
+    record, archive = tmp_path / "record", tmp_path / "archive"
+    log = begun(record)
+    play(log, 1, 3)
+    log.write([note("not signed yet")])
+    made = seen_by(record, archive)
+    assert made.size == log.where.seq - 2
+    with segment_file(record, 1).open("r+b") as file:  # half of a write that goes on
+        file.seek(next(segments(record)).end)
+        file.write(b"\x80\0\0\0half")
+    assert seen_by(record, archive).size == made.size
+    log.close()
+
+
+def test_a_clock_that_is_set_before_a_checkpoint_does_not_matter(tmp_path: Path) -> None:
+    """Then a record stands between those that it is over and itself."""
+    record, clock = tmp_path / "record", FakeClock()
+    log = begun(record, clock=clock)
+    log.write([note("a")])
+    clock.set(7)
+    log.sign()
+    made = seen_by(record, tmp_path / "archive")
+    assert made.root == root_of(record, made.size)
+    log.close()
+
+
+def test_a_copy_that_nobody_may_write_will_do(whole: Path, tmp_path: Path) -> None:
+    copy = copied(whole, tmp_path / "copy")
+    for place in (*copy.rglob("*"), copy):
+        place.chmod(0o555 if place.is_dir() else 0o444)
+    before = files_in(copy)
+    assert seen_by(copy, tmp_path / "archive").size
+    assert files_in(copy) == before
+    for place in (copy, *copy.rglob("*")):
+        place.chmod(0o755 if place.is_dir() else 0o644)
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+def test_a_record_that_was_cut_off_is_told(tmp_path: Path) -> None:
+    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+    made = seen_by(record, archive)
+    last = max(one.number for one in segments(record))
+    cut(record, last, 3)
+    refused(record, archive, CutOff, f"{made.size} records were seen signed")
+    segment_file(record, last).unlink()
+    refused(record, archive, CutOff, "was cut off, or is an older copy")
+
+
+def test_only_its_last_checkpoint_cut_off_is_told(tmp_path: Path) -> None:
+    """All that was seen is there; that it was signed is not."""
+    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+    made = seen_by(record, archive)
+    cut(record, max(one.number for one in segments(record)), 1)
+    refused(record, archive, CutOff, f"here are {made.size}, signed up to")
+
+
+def test_an_older_copy_is_told(tmp_path: Path) -> None:
+    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+    old = copied(record, tmp_path / "old")
+    grow(record, count=90)
+    seen_by(record, archive)
+    refused(old, archive, CutOff, "was cut off, or is an older copy")
+
+
+def test_a_fork_is_told_and_its_signature_kept(tmp_path: Path) -> None:
+    """Who holds the table's key has gone on from an old copy."""
+    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+    other = copied(record, tmp_path / "other")
+    grow(record, "as it was", 3)
+    made = seen_by(record, archive)
+    grow(other, "as it was not", 9)
+    refused(other, archive, Forked, "rewritten by who holds the table's key")
+    (evidence,) = archive.glob("*/refused/*.json")
+    kept = msgspec.json.decode(evidence.read_bytes(), type=dict[str, str])
+    said = parse_checkpoint(parse_note(kept["checkpoint"]).text)
+    assert said.root == root_of(other, said.size)
+    assert said.size >= made.size
+    assert seen_by(record, archive).size == made.size
+
+
+def test_a_shorter_fork_is_told(tmp_path: Path) -> None:
+    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+    other = copied(record, tmp_path / "other")
+    grow(record, "as it was", 9)
+    seen_by(record, archive)
+    grow(other, "as it was not", 1)
+    refused(other, archive, CutOff, "was cut off, or is an older copy")
+
+
+def test_records_written_anew_without_a_signature_are_told(tmp_path: Path) -> None:
+    """Frames, chain and CRC are right; the last checkpoint is before what was seen."""
+    record, archive = tmp_path / "record", tmp_path / "archive"
+    log = begun(record)
+    play(log, 1, 1)
+    log.close()
+    other = copied(record, tmp_path / "other")
+    for place, words, signs in ((record, "as it was", True), (other, "as it was not", False)):
+        log = begun(place)
+        log.write([note(words)] * 4)
+        if signs:
+            log.close()
+        else:
+            log.write([note(words)] * 4)
+    seen_by(record, archive)
+    refused(other, archive, Rewritten, "it was rewritten: the first")
+    log.close()
+
+
+def test_another_record_of_the_table_is_told(tmp_path: Path) -> None:
+    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+    seen_by(record, archive)
+    fresh = played(tmp_path / "fresh", 2)
+    refused(fresh, archive, OtherRecord, f"the record of this table was {origin_of(record)}")
+    assert seen_by(fresh, archive, begin=True).first
+    assert seen_by(fresh, archive).before
+    assert seen_by(record, archive).before
+
+
+def test_another_record_in_its_place_is_told(tmp_path: Path) -> None:
+    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+    elsewhere = tmp_path / "elsewhere"
+    seen_by(record, archive)
+    first = origin_of(record)
+    other = Opening.at(elsewhere, table="mega-2")
+    identity = msgspec.structs.replace(IDENTITY, table="mega-2")
+    Log.begin(other, identity, table.TABLE_KEY, clock=FakeClock(), size=SMALL).close()
+    assert seen_by(elsewhere, archive).first
+    shutil.move(record, tmp_path / "away")
+    shutil.move(elsewhere, record)
+    refused(record, archive, OtherRecord, f"the record here was {first}")
+    assert not seen_by(record, archive, begin=True).first
+    assert seen_by(record, archive).before
+
+
+def test_another_table_key_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+    seen_by(record, archive)
+    monkeypatch.setattr(table, "TABLE_KEY", Ed25519PrivateKey.generate())
+    with pytest.raises(OtherKey, match="as the table's key, not"):
+        table.begun(record)
+    table.begun(record, accept=("Ann", "Bo")).close()  # a key that two people have changed
+    refused(record, archive, OtherTableKey, "as the table's key, not")
+
+
+def test_a_table_key_that_is_given_is_kept(tmp_path: Path) -> None:
+    record, archive = played(tmp_path / "record"), tmp_path / "archive"
+    right = table_key(record)
+    wrong = SigningKey(right.name, Ed25519PrivateKey.generate()).verifier
+    foreign = SigningKey("holecard/x/0011223344556677/table", Ed25519PrivateKey.generate())
+    with pytest.raises(OtherTableKey, match="as the table's key, not"):
+        seen_by(record, archive, table_key=wrong)
+    with pytest.raises(OtherTableKey, match="--table-key does not fit"):
+        seen_by(record, archive, table_key=foreign.verifier)
+    assert not list(archive.glob("*/seen.json"))
+    assert seen_by(record, archive, table_key=right).proven
+    with pytest.raises(OtherTableKey, match="this record was seen with"):
+        seen_by(record, archive, table_key=wrong)
+
+
+def test_a_record_without_a_checkpoint_is_told(tmp_path: Path) -> None:
+    record = played(tmp_path / "record", 1)
+    cut(record, 1, len(next(segments(record)).frames) - 3)
+    with pytest.raises(Unsigned, match="no checkpoint yet"):
+        seen_by(record, tmp_path / "archive")
+
+
+def test_a_false_checkpoint_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's signature, as a copy with another boot key would have it."""
+    record = tmp_path / "record"
+    log = begun(record)
+    play(log, 1, 1)
+    stranger = SigningKey(log.origin, Ed25519PrivateKey.generate())
+    monkeypatch.setattr(log._signer, "_key", stranger)
+    log.close()
+    with pytest.raises(BadSignature, match="its checkpoint is none"):
+        seen_by(record, tmp_path / "archive")
+
+
+def test_a_part_of_a_record_is_not_begun_with(whole: Path, tmp_path: Path) -> None:
+    copy = copied(whole, tmp_path / "copy")
+    segment_file(copy, 1).unlink()
+    with pytest.raises(WitnessProblem, match="segment 1 is needed, the first that is here is 2"):
+        seen_by(copy, tmp_path / "archive")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_flipped_bit_before_the_last_checkpoint_is_never_signed(
+    number: int, whole: Path, tmp_path: Path
+) -> None:
+    copy, archive = copied(whole, tmp_path / "copy"), tmp_path / "archive"
+    file = segment_file(copy, number)
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 4
+    file.write_bytes(data)
+    with pytest.raises(RecordProblem):
+        seen_by(copy, archive)
+    assert not list(archive.glob("*/cosigned/*"))
+
+
+def test_no_record_at_all_is_told(tmp_path: Path) -> None:
+    with pytest.raises(NoRecord, match="there is no record here"):
+        seen_by(tmp_path / "nothing", tmp_path / "archive")
+    (tmp_path / "empty" / "segments").mkdir(parents=True)
+    with pytest.raises(NoRecord, match="has not begun"):
+        seen_by(tmp_path / "empty", tmp_path / "archive")
+    assert not (tmp_path / "archive").exists()

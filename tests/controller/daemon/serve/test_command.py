@@ -1,0 +1,365 @@
+"""`holecard serve` as somebody starts it: what it says, what it does with signals, how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from controller.cli import main
+from controller.daemon.cli import STOP_WITHIN
+from tests.support.daemon.rig import (
+    COMMAND,
+    UNIT_ENVIRONMENT,
+    child,
+    free_port,
+    furnished,
+    right,
+    whats,
+)
+
+BROKEN = (
+    sys.executable,
+    "-c",
+    """
+import asyncio, sys
+from controller.cli import main
+from controller.daemon import cli, people_news
+{patch}
+sys.exit(main())
+""",
+    "serve",
+)
+"""The same command with a defect in it."""
+
+
+def broken(patch: str) -> tuple[str, ...]:
+    return tuple(word.format(patch=patch) if "{patch}" in word else word for word in BROKEN)
+
+
+HANGS = """
+async def out(self):
+    await asyncio.sleep(600)
+people_news.PeopleNews.everybody_out = out
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_from_ready_to_its_end(number: signal.Signals, tmp_path: Path) -> None:
+    port, figures = free_port(), free_port()
+    file = furnished(tmp_path, f"port = {port}", f"metrics_port = {figures}")
+    with child(file, env={**UNIT_ENVIRONMENT, "WATCHDOG_USEC": "900000"}) as daemon:
+        daemon.until_told("READY=1")
+        text = httpx.get(f"http://127.0.0.1:{figures}/metrics", timeout=30).text
+        assert 'holecard_table_info{table="real-1"} 1.0' in text
+        assert 'holecard_link_state{class="shoe",device="SH-1",state="absent"} 1.0' in text
+        health = httpx.get(f"http://127.0.0.1:{port}/api/v1/health", timeout=30).json()
+        assert health["table"] == "real-1"
+        daemon.forget()
+        for _ in range(2):
+            daemon.until_told("WATCHDOG=1")
+            daemon.forget()
+        daemon.signal(number)
+        assert daemon.code() == 0
+        out, err = daemon.rest()
+        daemon.hear()
+        assert "STOPPING=1" in daemon.told
+    assert out == f"ready: real-1 at {tmp_path}/s, http://127.0.0.1:{port}\n"
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert {line["table"] for line in lines} == {"real-1"}
+    ended = [line["event"] for line in lines if line["event"] in ("ready", "ending", "ended")]
+    assert ended == ["ready", "ending", "ended"]
+    assert all(line["audit_seq"] > 0 for line in lines if line["event"] == "ready")
+    assert not (tmp_path / "s").exists()
+    assert len(whats(tmp_path, "closed")) == 1
+    right(tmp_path)
+
+
+def test_no_crash_puts_what_it_knows_on_a_disk(tmp_path: Path) -> None:
+    """Whatever it was started with."""
+    allowed = ("sh", "-c", 'ulimit -c 1000; exec "$@"', "sh", *COMMAND)
+    with child(furnished(tmp_path), command=allowed) as daemon:
+        daemon.until_told("READY=1")
+        limits = Path(f"/proc/{daemon.process.pid}/limits").read_text()
+        (core,) = [line for line in limits.splitlines() if line.startswith("Max core file size")]
+        assert core.split()[-3:] == ["0", "0", "bytes"]
+        daemon.signal(signal.SIGTERM)
+        assert daemon.code() == 0
+
+
+def test_the_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    file = furnished(tmp_path)
+    with child(file, command=broken(HANGS)) as daemon:
+        daemon.until_told("READY=1")
+        daemon.signal(signal.SIGTERM)
+        daemon.until_told("STOPPING=1")
+        began = time.monotonic()
+        daemon.signal(signal.SIGINT)
+        assert daemon.code() == 130
+        assert time.monotonic() - began < STOP_WITHIN / 2
+        assert "holecard: ended at once" in daemon.rest()[1]
+    assert (tmp_path / "s").is_socket()  # left behind, and in nobody's way
+    with child(file) as daemon:
+        daemon.until_told("READY=1")
+        daemon.signal(signal.SIGTERM)
+        assert daemon.code() == 0
+    assert len(whats(tmp_path, "opened")) == 2
+    right(tmp_path)
+
+
+def test_a_record_that_hangs_starves_the_watchdog(tmp_path: Path) -> None:
+    file = furnished(tmp_path)
+    patch = """
+from controller.audit.book import Book
+from controller.daemon import vitals
+async def append(self, *entries):
+    await asyncio.sleep(600)
+Book.append = append
+vitals.MOST_APPEND = 0.2
+cli.STOP_WITHIN = 0.3
+"""
+    with child(file, command=broken(patch), env={"WATCHDOG_USEC": "600000"}) as daemon:
+        daemon.until_told("READY=1")
+        transport = httpx.HTTPTransport(uds=str(tmp_path / "s"))
+        with httpx.Client(transport=transport, base_url="http://localhost/api/v1") as client:
+            token = client.post("/screens", json={"name": "dealer"}).json()["token"]
+            bearer = {"Authorization": f"Bearer {token}"}
+            somebody = {"badge": "D-17", "pin": "806417"}
+            with pytest.raises(httpx.ReadTimeout):
+                client.post("/sign-in", json=somebody, headers=bearer, timeout=0.5)
+        daemon.until_told("STATUS=the record has not answered for 1 s")
+        daemon.forget()
+        daemon.until_told("STATUS=the record has not answered for 2 s")
+        assert "WATCHDOG=1" not in daemon.told
+        daemon.signal(signal.SIGTERM)
+        assert daemon.code() == 74
+
+
+def test_a_loop_that_stands_still_is_ended_at_once_by_the_second_signal(tmp_path: Path) -> None:
+    """Also where nobody reads what it says."""
+    file = furnished(tmp_path)
+    patch = """
+import os, select, time
+async def run(self):
+    await asyncio.sleep(0.5)
+    while select.select([], [2], [], 0)[1]:
+        os.write(2, bytes(4096))
+    time.sleep(600)
+people_news.PeopleNews.run = run
+"""
+    with child(file, command=broken(patch), env={"WATCHDOG_USEC": "600000"}) as daemon:
+        daemon.until_told("READY=1")
+        fed = 0
+        while daemon.tells(1.0):
+            fed += daemon.told.count("WATCHDOG=1")
+            daemon.forget()
+        assert fed >= 1
+        daemon.signal(signal.SIGTERM)
+        # Python looks for signals between two of its steps: one that comes while it goes to sleep
+        # again after another is seen with the next.
+        while daemon.process.poll() is None:
+            daemon.signal(signal.SIGINT)
+            daemon.tells(0.1)
+        assert daemon.code() == 130
+
+
+def test_an_end_that_takes_too_long_is_one_all_the_same(tmp_path: Path) -> None:
+    file = furnished(tmp_path)
+    with child(file, command=broken(f"{HANGS}\ncli.STOP_WITHIN = 0.5")) as daemon:
+        daemon.until_told("READY=1")
+        daemon.signal(signal.SIGTERM)
+        assert daemon.code() == 74
+        assert "holecard: it did not end in time" in daemon.rest()[1]
+
+
+SLOW_START = """
+import os, time
+from controller.daemon.notify import Notify
+from controller.table import running
+opens = running.open_record
+def slow(*args):
+    Notify(os.environ).tell("STATUS=reads its record")
+    end = time.monotonic() + {seconds}
+    while time.monotonic() < end:  # as one does that is read: nothing else has a turn
+        sum(range(1000))
+    return opens(*args)
+running.open_record = slow
+cli.STOP_WITHIN = {within}
+"""
+"""A record of millions of entries."""
+
+
+def test_a_start_that_takes_long_has_the_time_that_it_needs(tmp_path: Path) -> None:
+    """Only an end has a deadline."""
+    file = furnished(tmp_path)
+    patch = SLOW_START.format(seconds=2.0, within=0.2)
+    with child(file, command=broken(patch)) as daemon:
+        daemon.until_told("READY=1")
+        assert "STATUS=reads its record" in daemon.told
+        daemon.process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_end_that_is_asked_for_during_a_start_is_one_in_good_order(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    file = furnished(tmp_path)
+    with child(file, command=broken(SLOW_START.format(seconds=0.5, within=60))) as daemon:
+        daemon.until_told("STATUS=reads its record")
+        daemon.signal(number)
+        assert daemon.code() == 0
+        assert "Traceback" not in daemon.rest()[1]
+    assert len(whats(tmp_path, "closed")) == 1
+    right(tmp_path)
+
+
+def test_a_start_that_is_to_end_and_does_not_come_to_it(tmp_path: Path) -> None:
+    file = furnished(tmp_path)
+    with child(file, command=broken(SLOW_START.format(seconds=600, within=0.3))) as daemon:
+        daemon.until_told("STATUS=reads its record")
+        daemon.signal(signal.SIGTERM)
+        assert daemon.code() == 74
+        assert "holecard: it did not end in time" in daemon.rest()[1]
+    assert not (tmp_path / "record" / "00000001.seg").exists()
+
+
+LOADING = (
+    sys.executable,
+    "-c",
+    """
+import os, sys, time
+from controller import cli
+from controller.daemon.notify import Notify
+def slow(command):
+    Notify(os.environ).tell("STATUS=loads")
+    time.sleep(600)
+cli._load = slow
+sys.exit(cli.main())
+""",
+    "serve",
+)
+"""The command while its modules are loaded."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_stop_before_it_has_begun(number: signal.Signals, tmp_path: Path) -> None:
+    file = furnished(tmp_path)
+    with child(file, command=LOADING) as daemon:
+        daemon.until_told("STATUS=loads")
+        daemon.signal(number)
+        assert daemon.code() == 0
+        assert daemon.rest() == ("", "")
+    assert not (tmp_path / "record").exists()
+
+
+def test_a_fault_of_ours_is_70_and_says_where(tmp_path: Path) -> None:
+    file = furnished(tmp_path)
+    patch = "async def run(self): raise KeyError('a defect')\npeople_news.PeopleNews.run = run"
+    with child(file, command=broken(patch)) as daemon:
+        assert daemon.code() == 70
+        _, err = daemon.rest()
+    fault = next(
+        line for line in map(json.loads, err.splitlines()) if line["event"] == "a fault of ours"
+    )
+    assert "KeyError: 'a defect'" in fault["exception"]
+    right(tmp_path)
+
+
+def test_killed_it_goes_on_where_its_record_ends(tmp_path: Path) -> None:
+    file = furnished(tmp_path)
+    with child(file) as daemon:
+        daemon.until_told("READY=1")
+        daemon.signal(signal.SIGKILL)
+        assert daemon.code() == -signal.SIGKILL
+    with child(file) as daemon:
+        daemon.until_told("READY=1")
+        daemon.signal(signal.SIGTERM)
+        assert daemon.code() == 0
+    assert len(whats(tmp_path, "opened")) == 2
+    assert len(whats(tmp_path, "closed")) == 1
+    right(tmp_path)
+
+
+# --- what it cannot be started with -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--by", "Ann"], "--by: stands without --believe-clock; allowed: both, or neither"),
+        (["--and", "Bo"], "--and: stands without --believe-clock"),
+        (["--believe-clock"], "--by: is missing: two people must say so"),
+        (["--believe-clock", "--by", "Ann", "--and", " ann"], "--and: 'ann' is the same person"),
+    ],
+)
+def test_options_that_cannot_do(
+    options: list[str], words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = furnished(tmp_path)
+    assert main(["serve", str(file), *options]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert f"holecard: {words}" in err
+    assert not (tmp_path / "record").exists()
+
+
+def test_mistakes_of_users_are_one_line_and_2(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = furnished(tmp_path)
+    (tmp_path / "people.json").chmod(0o622)
+    assert main(["serve", str(file)]) == 2
+    err = capfd.readouterr().err
+    assert err.startswith(f"holecard: {tmp_path}/people.json: others may touch it (mode 622)")
+    assert err.count("\n") == 1
+    handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)]
+    assert main(["serve", str(tmp_path / "none.toml")]) == 2
+    assert handlers == [
+        signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
+    ]
+
+
+def test_a_record_of_another_table_is_2_and_a_damaged_one_1(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = furnished(tmp_path)
+    with child(file) as daemon:
+        daemon.until_told("READY=1")
+        daemon.signal(signal.SIGTERM)
+        assert daemon.code() == 0
+    other = tmp_path / "other.toml"
+    other.write_text(file.read_text().replace('"real-1"', '"real-2"'))
+    assert main(["serve", str(other)]) == 2
+    assert "is the record of table real-1, not of real-2" in capfd.readouterr().err
+    segment = tmp_path / "record/segments/00000001.seg"
+    with segment.open("r+b") as opened:
+        opened.seek(100)
+        opened.write(b"\xff\xff")
+    assert main(["serve", str(file)]) == 1
+    assert "00000001.seg" in capfd.readouterr().err
+
+
+def test_its_page_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--help"]) == 0
+    page = capsys.readouterr().out
+    for word in ("SIGTERM", "READY=1", "74", "130", "--believe-clock", "ready: TABLE at SOCKET"):
+        assert word in page
+
+
+def test_nobody_listens_to_it_any_more(tmp_path: Path) -> None:
+    """Whoever read its output has gone, and the table is served all the same."""
+    file = furnished(tmp_path)
+    with child(file) as daemon:
+        assert daemon.process.stdout is not None
+        assert daemon.process.stderr is not None
+        daemon.process.stdout.close()
+        daemon.process.stderr.close()
+        daemon.until_told("READY=1")
+        daemon.signal(signal.SIGTERM)
+        assert daemon.code() == 0
+    right(tmp_path)

@@ -1,0 +1,180 @@
+"""People at a table that is served: recorded by name, signed out at its end, known to its next
+start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from controller.config.loader import load_table
+from controller.table.people_file import PeopleFile
+from hil import api_client
+from hil.api_client import Api
+from tests.support.daemon.rig import furnished, right, served, until, whats
+from tests.support.table.simulated.house import PINS
+from tests.support.table.typed.at_desk import change
+
+
+def test_who_deals_is_recorded_by_name_and_signed_out_at_the_end(tmp_path: Path) -> None:
+    config = load_table(furnished(tmp_path))
+
+    async def main() -> None:
+        async with served(config) as here, Api(tmp_path / "s") as api:
+            dealer, eye = await api.open("dealer"), await api.open("eye")
+            await dealer.sign_in("D-17", PINS["D-17"])
+            await eye.sign_in("S-1", PINS["S-1"], "surveillance")
+            assert await here.end() == 0
+
+    asyncio.run(main())
+    found = [(data["what"], data["name"], data.get("why")) for data in whats(tmp_path, "person")]
+    assert found == [
+        ("signed in", "Ann Lee", None),
+        ("signed in", "Dee Faro", None),
+        ("signed out", "Ann Lee", "closed"),
+        ("signed out", "Dee Faro", "closed"),
+    ]
+    right(tmp_path)
+
+
+def test_who_dealt_deals_on_after_a_start_that_nobody_wanted(tmp_path: Path) -> None:
+    config = load_table(furnished(tmp_path))
+
+    async def main() -> None:
+        async with served(config) as here, Api(tmp_path / "s") as api:
+            await (await api.open("dealer")).sign_in("D-17", PINS["D-17"])
+            here.task.cancel()  # as good as killed: nobody is signed out
+            await asyncio.wait((here.task,))
+        async with served(config) as here, Api(tmp_path / "s") as api:
+            view = await (await api.open("dealer")).table()
+            assert view.dealer is not None
+            assert (view.dealer.badge, view.dealer.name) == ("D-17", "Ann Lee")
+            assert await here.end() == 0
+        async with served(config) as here, Api(tmp_path / "s") as api:
+            assert (await (await api.open("dealer")).table()).dealer is None
+            assert await here.end() == 0
+
+    asyncio.run(main())
+    assert [data["what"] for data in whats(tmp_path, "person")] == ["signed in", "signed out"]
+
+
+async def _when_told(ask: Callable[[], Awaitable[object]]) -> None:
+    """One thing at a time is asked at a screen: whoever comes while somebody is being signed out
+    there is told when to come again."""
+    told = False
+    while not told:
+        try:
+            await ask()
+            told = True
+        except api_client.TooMuch as busy:
+            await asyncio.sleep(busy.wait)
+
+
+def test_a_technician_is_signed_out_when_the_table_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.daemon.people_news.EVERY", 0.02)
+    config = load_table(furnished(tmp_path))
+
+    async def main() -> None:
+        async with served(config) as here, Api(tmp_path / "s") as api:
+            bench, floor = await api.open("bench"), await api.open("floor")
+            await bench.sign_in("T-1", PINS["T-1"], "technician")
+            first, second = (api_client.Pin(one, PINS[one]) for one in ("F-2", "D-18"))
+            counts = {"bank": 100000, "counted_again": 100000}
+            done = await floor.floor("TableOpened", first, second, **counts)
+            assert done.answers[0].taken
+            await until(lambda: "signed out" in str(whats(tmp_path, "person")), 30)
+            with pytest.raises(api_client.NotNow, match="table_open"):
+                await _when_told(lambda: bench.sign_in("T-1", PINS["T-1"], "technician"))
+            assert await here.end() == 0
+
+    asyncio.run(main())
+    gone = [one for one in whats(tmp_path, "person") if one["what"] == "signed out"]
+    assert [(one["name"], one["why"]) for one in gone] == [("Eve Pond", "opened")]
+    right(tmp_path)
+
+
+def test_a_start_forgets_no_wrong_pin(tmp_path: Path) -> None:
+    config = load_table(furnished(tmp_path))
+
+    async def main() -> None:
+        async with served(config), Api(tmp_path / "s") as api:
+            screen = await api.open("dealer")
+            for _ in range(4):
+                with pytest.raises(api_client.ApiProblem):
+                    await screen.sign_in("D-17", "806417")
+        async with served(config), Api(tmp_path / "s") as api:
+            with pytest.raises(api_client.TooMuch) as caught:
+                await (await api.open("dealer")).sign_in("D-17", PINS["D-17"])
+            assert 0 < caught.value.wait <= 30
+
+    asyncio.run(main())
+
+
+def disable(folder: Path, badge: str) -> None:
+    change(
+        PeopleFile(folder / "people.json", folder / "keys"),
+        badge,
+        lambda one: replace(one, disabled=True),
+    )
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["while it runs", "while it does not"])
+def test_who_is_disabled_is_signed_out(
+    running: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.daemon.people_news.EVERY", 0.02)
+    config = load_table(furnished(tmp_path))
+
+    async def main() -> None:
+        async with served(config) as here, Api(tmp_path / "s") as api:
+            screen = await api.open("dealer")
+            await screen.sign_in("D-17", PINS["D-17"])
+            if running:
+                disable(tmp_path, "D-17")
+                async with asyncio.timeout(30):
+                    while (await screen.table()).dealer is not None:
+                        await asyncio.sleep(0.02)
+            else:
+                here.task.cancel()
+                await asyncio.wait((here.task,))
+        if running:
+            return
+        disable(tmp_path, "D-17")
+        async with served(config), Api(tmp_path / "s") as api:
+            screen = await api.open("dealer")
+            async with asyncio.timeout(30):
+                while (await screen.table()).dealer is not None:
+                    await asyncio.sleep(0.02)
+
+    asyncio.run(main())
+    (gone,) = [data for data in whats(tmp_path, "person") if data["what"] == "signed out"]
+    assert (gone["name"], gone["why"]) == ("Ann Lee", "disabled")
+
+
+def test_a_people_file_that_others_may_write_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.daemon.people_news.EVERY", 0.02)
+    config = load_table(furnished(tmp_path))
+
+    async def main() -> None:
+        async with served(config) as here, Api(tmp_path / "s") as api:
+            screen = await api.open("dealer")
+            (tmp_path / "people.json").chmod(0o602)
+            await until(lambda: len(whats(tmp_path, "fault")) == 1, 30)
+            with pytest.raises(api_client.ApiProblem):
+                await screen.sign_in("D-17", PINS["D-17"])
+            (tmp_path / "people.json").chmod(0o600)
+            await screen.sign_in("D-17", PINS["D-17"])
+            assert await here.end() == 0
+
+    asyncio.run(main())
+    (fault,) = whats(tmp_path, "fault")
+    assert fault["what"] == "people"
+    assert "others may touch it (mode 602)" in fault["detail"]
+    right(tmp_path)

@@ -1,0 +1,142 @@
+"""What hangs is told from what only does not go well."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.config.loader import load_table
+from controller.daemon.vitals import (
+    MOST_APPEND,
+    MOST_LAG,
+    MOST_QUIET,
+    LinkVitals,
+    Vitals,
+    judge,
+    links_of,
+)
+from controller.table.running import RunningTable
+from controller.table.serving import parts_of
+from drivers.clock import monotonic_us
+from drivers.rests import REST_MOST, REST_REFUSED
+from drivers.states import State
+from drivers.supervisor import CLOSE_WAIT, OPEN_WAIT, Supervisor
+from drivers.wire import PATIENCE
+from tests.support.daemon.rig import furnished, until
+
+WELL = Vitals(0.001, 0.0, 0.002, (LinkVitals("SH-1", State.READY, 0.4),))
+KEPT = tuple(state for state in State if state is not State.UNKEPT)
+
+
+def links(state: State, quiet: float) -> tuple[LinkVitals, ...]:
+    return (LinkVitals("SF-1", State.READY, 0.4), LinkVitals("SH-1", state, quiet))
+
+
+def test_all_is_well() -> None:
+    assert judge(WELL) == ()
+    assert judge(Vitals(0.0, 0.0, 0.0)) == ()
+
+
+@pytest.mark.parametrize(
+    ("vitals", "words"),
+    [
+        (Vitals(5.5, 0.0, 0.0), "the loop stood still for 5.5 s"),
+        (Vitals(0.0, 9.0, 0.0), "the loop stood still for 9.0 s"),
+        (Vitals(0.0, 0.0, 31.0), "the record has not answered for 31 s"),
+        (
+            Vitals(0.0, 0.0, 0.0, links(State.OPENING, 61.0)),
+            "nothing was done for SH-1 (opening) for 61 s",
+        ),
+    ],
+)
+def test_what_hangs_is_named(vitals: Vitals, words: str) -> None:
+    assert judge(vitals) == (words,)
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_device_that_is_away_is_no_reason_but_one_that_nobody_looks_for_is(state: State) -> None:
+    assert judge(Vitals(0.0, 0.0, 0.0, links(state, MOST_QUIET))) == ()
+    found = judge(Vitals(0.0, 0.0, 0.0, links(state, MOST_QUIET + 1)))
+    assert len(found) == (state is not State.UNKEPT)
+
+
+def test_what_a_supervisor_does_takes_less_than_that() -> None:
+    rests = max(REST_MOST, REST_REFUSED)
+    assert OPEN_WAIT + CLOSE_WAIT + PATIENCE + rests < MOST_QUIET
+
+
+bad = st.one_of(
+    st.floats(MOST_LAG + 0.1, 1e6).map(lambda lag: Vitals(lag, 0.0, 0.0)),
+    st.floats(MOST_LAG + 0.1, 1e6).map(lambda late: Vitals(0.0, late, 0.0)),
+    st.floats(MOST_APPEND + 0.1, 1e6).map(lambda waits: Vitals(0.0, 0.0, waits)),
+    st.builds(
+        lambda state, quiet: Vitals(0.0, 0.0, 0.0, links(state, quiet)),
+        st.sampled_from(KEPT),
+        st.floats(MOST_QUIET + 0.1, 1e6),
+    ),
+)
+good = st.builds(
+    Vitals,
+    st.floats(0, MOST_LAG),
+    st.floats(0, MOST_LAG),
+    st.floats(0, MOST_APPEND),
+    st.builds(links, st.sampled_from(State), st.floats(0, MOST_QUIET)),
+)
+
+
+@given(vitals=bad)
+def test_anything_that_hangs_is_enough(vitals: Vitals) -> None:
+    assert judge(vitals)
+
+
+@given(vitals=good)
+def test_nothing_is_blamed_that_gets_on(vitals: Vitals) -> None:
+    assert judge(vitals) == ()
+
+
+def linked(table: RunningTable, later: float = 0.0) -> Vitals:
+    return Vitals(0.0, 0.0, 0.0, links_of(table, monotonic_us() + round(later * 1e6)))
+
+
+def test_devices_that_are_looked_for_in_vain_get_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with RunningTable(parts_of(load_table(furnished(tmp_path)))) as table:
+            await until(lambda: judge(linked(table)) == ())
+            at = [one.quiet for one in linked(table, 30).links]
+            await until(lambda: [one.quiet for one in linked(table, 30).links] < at)
+            assert [one.state for one in linked(table).links] == [State.ABSENT] * 3
+            assert len(judge(linked(table, MOST_QUIET + 5))) == 3
+
+    asyncio.run(main())
+
+
+def test_one_that_nobody_looks_for_any_more_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that hangs says nothing, so it is not asked."""
+    visit = Supervisor._visit
+
+    async def hangs(self: Supervisor) -> None:
+        if self.wanted.serial == "SF-1":
+            await asyncio.Event().wait()
+        await visit(self)
+
+    monkeypatch.setattr(Supervisor, "_visit", hangs)
+
+    async def main() -> None:
+        async with RunningTable(parts_of(load_table(furnished(tmp_path)))) as table:
+            shuffler = table.supervisor("SF-1").progress
+            await until(lambda: shuffler.turned_at > 0)
+            at, others = shuffler.turned_at, table.supervisor("SH-1").progress
+            turned = others.turned_at
+            await until(lambda: others.turned_at > turned + 500_000)
+            assert shuffler.turned_at == at
+            later = at + round((MOST_QUIET + 0.2) * 1e6)
+            (found,) = judge(Vitals(0.0, 0.0, 0.0, links_of(table, later)))
+            assert found.startswith("nothing was done for SF-1")
+
+    asyncio.run(main())

@@ -1,0 +1,185 @@
+"""The file of the people is looked at again when it is another one, and not in between."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from controller.audit.records import Moment
+from controller.daemon import people_news
+from controller.daemon.people_news import PeopleNews
+from controller.table.items import Stopped
+from controller.table.people_answers import Denied, Reason
+from controller.table.people_desk import PeopleDesk
+from controller.table.person_entries import Left
+from controller.table.signing_in import Session, Standing
+from tests.support.drivers.simulated import simulate
+from tests.support.table.simulated.house import Time, house
+
+
+class Asked(PeopleDesk):
+    """A desk that says what it is told to."""
+
+    def __init__(self, *answers: int | Denied | Exception) -> None:
+        self.answers = list(answers)
+        self.asked = 0
+        self.out: list[tuple[str, str, Left]] = []
+        self.shut = lambda: False
+        self.standing = Standing(
+            sessions=(
+                Session("dealer", "Ann Lee", "D-17", "dealer", 0),
+                Session("surveillance", "Dee Faro", "S-1", "eye", 0),
+                Session("technician", "Eve Pond", "T-1", "bench", 0),
+            )
+        )
+
+    async def look_again(self, now: Moment) -> int | Denied:
+        return self._answer()
+
+    async def sign_out(
+        self, screen: str, now: Moment, *, role: str = "dealer", why: Left = "asked"
+    ) -> bool | Denied:
+        answer = self._answer()
+        if isinstance(answer, Denied):
+            return answer
+        self.out.append((role, screen, why))
+        return True
+
+    def _answer(self) -> int | Denied:
+        self.asked += 1
+        answer = self.answers.pop(0) if self.answers else 0
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def news(desk: Asked, file: Path) -> PeopleNews:
+    return PeopleNews(desk, file, lambda: Time().now)
+
+
+def looks(desk: Asked, file: Path, times: int) -> int:
+    """How often the desk was asked so far."""
+    looking = news(desk, file)
+
+    async def main() -> None:
+        for _ in range(times):
+            await looking.look()
+
+    asyncio.run(main())
+    return desk.asked
+
+
+def test_once_for_each_file(tmp_path: Path) -> None:
+    file = house(tmp_path).file
+    desk = Asked()
+    looking = news(desk, file)
+
+    async def main() -> None:
+        for asked in (1, 2):
+            await looking.look()
+            await looking.look()
+            assert desk.asked == asked
+            file.write_bytes(file.read_bytes() + b"\n")
+        file.chmod(0o622)
+        await looking.look()
+        assert desk.asked == 3
+        file.unlink()
+        await looking.look()
+        await looking.look()
+        assert desk.asked == 4
+
+    asyncio.run(main())
+
+
+def test_time_goes_on_for_those_who_are_signed_in(tmp_path: Path) -> None:
+    moments: list[Moment] = []
+
+    class Clocked(Asked):
+        def time_goes_on(self, now: Moment) -> tuple[Session, ...]:
+            moments.append(now)
+            return self.standing.sessions[:1]
+
+    async def main() -> None:
+        looking = asyncio.create_task(news(Clocked(), house(tmp_path).file).run())
+        await asyncio.sleep(2.5 * people_news.EVERY)
+        looking.cancel()
+        await asyncio.wait((looking,))
+
+    simulate(main())
+    assert len(moments) == 3
+
+
+@pytest.mark.parametrize("why", ["busy", "wait"])
+def test_again_where_nobody_had_time_for_it(why: Reason, tmp_path: Path) -> None:
+    assert looks(Asked(Denied(why), Denied(why)), house(tmp_path).file, 5) == 3
+
+
+def test_again_where_nothing_could_be_recorded(tmp_path: Path) -> None:
+    assert looks(Asked(Stopped("no room")), house(tmp_path).file, 5) == 2
+
+
+def test_what_cannot_be_read_stands_in_the_record_and_is_not_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    assert looks(Asked(Denied("unreadable")), house(tmp_path).file, 5) == 1
+
+
+def test_what_could_not_be_read_for_a_while_is_read_later(tmp_path: Path) -> None:
+    """A disk that was slow once does not leave somebody at the table who was disabled."""
+    desk = Asked(Denied("unreadable"), 1)
+    looking = news(desk, house(tmp_path).file)
+
+    async def main() -> None:
+        await looking.look()
+        await asyncio.sleep(people_news.ANEW - 1)
+        await looking.look()
+        assert desk.asked == 1
+        await asyncio.sleep(1)
+        await looking.look()
+        await asyncio.sleep(people_news.ANEW)
+        await looking.look()
+        assert desk.asked == 2
+
+    simulate(main())
+
+
+def test_everybody_is_signed_out_also_who_is_busy(tmp_path: Path) -> None:
+    desk = Asked(Denied("busy"), 0, Denied("busy"), 0)
+    asyncio.run(news(desk, house(tmp_path).file).everybody_out())
+    assert desk.out == [
+        ("dealer", "dealer", "closed"),
+        ("surveillance", "eye", "closed"),
+        ("technician", "bench", "closed"),
+    ]
+    assert desk.asked == 5
+
+
+def test_a_technician_leaves_when_the_table_opens(tmp_path: Path) -> None:
+    """The next look does what stood in the way of this one."""
+    desk = Asked(Stopped("no room"), Denied("busy"))
+    looking = news(desk, house(tmp_path).file)
+
+    async def main() -> None:
+        desk.shut = lambda: True
+        await looking.look_at_the_table()
+        assert desk.asked == 0
+        desk.shut = lambda: False
+        for _ in range(3):
+            assert desk.out == []
+            await looking.look_at_the_table()
+
+    asyncio.run(main())
+    assert desk.out == [("technician", "bench", "opened")]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["no record", "no time"])
+def test_an_end_does_not_wait_for_what_cannot_be(
+    late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people_news, "END_WAIT", 0.1)
+    answers = [Denied("busy")] * 1000 if late else [Stopped("no room")]
+    desk = Asked(*answers)
+    asyncio.run(news(desk, house(tmp_path).file).everybody_out())
+    assert desk.out == []

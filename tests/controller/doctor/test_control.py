@@ -1,0 +1,191 @@
+"""Sockets and ports that cannot be had."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from controller.daemon import doctor_ports
+from controller.daemon.sockets import LONGEST, taken
+from controller.rules.problem import UsageProblem
+from tests.support.daemon.doctor_house import House, child, house
+from tests.support.table.simulated.house import mode
+
+LISTENING = """\
+import socket, sys
+place = sys.argv[1]
+kind = socket.AF_INET if place.isdigit() else socket.AF_UNIX
+with socket.socket(kind) as one:
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("127.0.0.1", int(place)) if place.isdigit() else place)
+    one.listen()
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[House]:
+    with house(tmp_path) as one:
+        yield one
+
+
+@contextmanager
+def served(made: House) -> Iterator[None]:
+    """As the table takes its places, and its record."""
+    case = made.case()
+    assert case.equipment.control is not None
+    with taken(case.equipment.control, str(made.file)):
+        log = made.begin()
+        try:
+            yield
+        finally:
+            log.close()
+
+
+def refused(made: House) -> bool:
+    """Whether a start refuses these places too."""
+    control = made.case().equipment.control
+    assert control is not None
+    try:
+        with taken(control, str(made.file)):
+            return False
+    except UsageProblem:
+        return True
+
+
+# --- the socket -------------------------------------------------------------------------------
+
+
+def test_a_socket_that_is_to_be_made(made: House) -> None:
+    assert made.look("socket").note == f"{made.run}/control.sock is made at the start"
+    assert not refused(made)
+
+
+def test_a_directory_that_is_not_there(made: House) -> None:
+    made.edit('"run/control.sock"', '"far/off/control.sock"')
+    assert refused(made)
+    made.mend("socket")
+    assert not refused(made)
+    assert mode(made.place / "far" / "off") == 0o750
+
+
+def test_a_directory_that_anyone_may_write(made: House) -> None:
+    made.run.chmod(0o757)
+    assert refused(made)
+    assert "anyone may put a socket of his own into" in made.problem("socket").what
+    made.mend("socket")
+    assert not refused(made)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_path_that_is_too_long(made: House, more: int) -> None:
+    size = LONGEST - len(os.fsencode(made.run)) - len("/.sock") + more
+    made.edit('"run/control.sock"', f'"run/{"s" * size}.sock"')
+    assert refused(made) == bool(more)
+    assert made.look("socket").verdict == ("wrong" if more else "ok")
+    if more:
+        assert f"has {LONGEST + 1} bytes" in made.problem("socket").what
+        assert "[control]" in made.problem("socket").mend
+
+
+def test_something_else_in_its_place(made: House) -> None:
+    (made.run / "control.sock").write_text("a letter")
+    assert refused(made)
+    made.mend("socket")
+    assert (made.run / "control.sock.was").read_text() == "a letter"
+    assert not refused(made)
+
+
+def test_what_a_former_start_has_left(made: House) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(made.run / "control.sock"))
+    assert "left of a former start" in made.look("socket").note
+    assert made.look("socket").verdict == "ok"
+    assert not refused(made)
+
+
+def test_somebody_else_who_answers(made: House) -> None:
+    with child(LISTENING, made.run / "control.sock"):
+        assert refused(made)
+        problem = made.problem("socket")
+        assert "somebody answers at" in problem.what
+        assert problem.commands == (f"fuser -v {made.run}/control.sock",)
+
+
+def test_a_table_that_is_served(made: House) -> None:
+    with served(made):
+        assert made.look("socket").note.endswith("control.sock: the table is being served")
+        found = made.look("control ports")
+        assert found.verdict == "ok"
+        assert found.note.endswith("the table is being served")
+
+
+# --- ports ------------------------------------------------------------------------------------
+
+
+def test_ports_that_are_free(made: House) -> None:
+    note = made.look("control ports").note
+    assert note == f"port {made.port}, metrics_port {made.metrics_port}: free"
+
+
+@pytest.mark.parametrize("which", ["port", "metrics_port"])
+def test_a_port_that_is_taken(made: House, which: str) -> None:
+    port = getattr(made, which)
+    with child(LISTENING, port) as other:
+        assert refused(made)
+        problem = made.problem("control ports")
+        assert problem.what.startswith(
+            f"{which} {port} of 127.0.0.1 is taken by process {other.pid} ("
+        )
+        assert problem.commands == (f"kill {other.pid}",)
+        made.shell(problem.commands[0])
+        other.wait(30)
+        assert made.look("control ports").verdict == "ok"
+    assert not refused(made)
+
+
+def test_a_port_that_another_process_has_while_the_table_is_served(made: House) -> None:
+    log = made.begin()
+    try:
+        with child(LISTENING, made.port) as other:
+            assert f"is taken by process {other.pid} (" in made.problem("control ports").what
+    finally:
+        log.close()
+
+
+def test_another_port_is_proposed(made: House) -> None:
+    with child(LISTENING, made.port):
+        mend = made.problem("control ports").mend
+        other = int(mend.partition("port = ")[2].partition(",")[0])
+        assert other not in (made.port, made.metrics_port)
+        made.edit(f"\nport = {made.port}\n", f"\nport = {other}\n")
+        assert made.look("control ports").verdict == "ok"
+        assert not refused(made)
+
+
+def test_a_port_that_is_proposed_is_free_and_not_the_other_one(
+    made: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made.edit(f"metrics_port = {made.metrics_port}", f"metrics_port = {made.port + 1}")
+    free = (made.port + 1, made.port + 3)
+    monkeypatch.setattr(doctor_ports, "free", lambda host, port: port in free)
+    assert f": port = {made.port + 3}, which is free" in made.problem("control ports").mend
+
+
+def test_a_port_whose_holder_is_not_shown(made: House) -> None:
+    made.elsewhere()
+    with child(LISTENING, made.port):
+        problem = made.problem("control ports")
+        assert problem.what == f"port {made.port} of 127.0.0.1 is taken"
+        assert problem.commands == (f"ss -ltnp 'sport = :{made.port}'",)
+
+
+def test_a_table_without_ports(made: House) -> None:
+    made.edit(f"port = {made.port}\nmetrics_port = {made.metrics_port}\n", "")
+    assert made.look("control ports").note == "none is named"

@@ -1,0 +1,349 @@
+"""What is wrong with a table's file, directories and keys, and that the commands which are
+printed mend it: they are run as they are.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from controller.audit.key_making import make
+from tests.support.daemon.doctor_house import House, fill_keys, house, owned
+from tests.support.table.simulated.house import mode, put
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[House]:
+    with house(tmp_path) as one:
+        yield one
+
+
+# --- the table file ---------------------------------------------------------------------------
+
+
+def test_a_key_that_the_file_may_not_have(made: House) -> None:
+    made.edit("decks = 8", "decks = 9")
+    problem = made.problem("table file")
+    assert problem.grade == "wrong"
+    assert "decks: 9 cannot stand here" in problem.what
+    assert "allowed: " in problem.mend
+    assert problem.commands == (f"{made.machine.holecard} config check {made.file}",)
+    made.edit("decks = 9", "decks = 8")
+    made.shell(problem.commands[0])
+    assert made.look("table file").verdict == "ok"
+
+
+def test_a_wrong_file_stops_no_other_check(made: House) -> None:
+    made.edit("decks = 8", "decks = 9")
+    made.keys.chmod(0o755)
+    every = made.all()
+    assert every["table file"].verdict == "wrong"
+    assert every["keys' place"].verdict == "wrong"
+    assert every["put together"].verdict == "skipped"
+    assert every["record"].verdict == every["people's place"].verdict == "ok"
+
+
+@pytest.mark.parametrize("name", ["record", "keys", "people", "control"])
+def test_a_section_that_is_missing_is_added(made: House, name: str) -> None:
+    head, _, rest = made.file.read_text().partition(f"[{name}]\n")
+    made.file.write_text(head + rest[rest.find("\n[") + 1 :] if "\n[" in rest else head)
+    assert f"has no [{name}]" in made.problem("sections").what
+    made.mend("sections")
+    assert made.look("table file").verdict == "ok"
+    assert getattr(made.case().equipment, name) is not None
+
+
+def test_devices_are_for_people_to_name(made: House) -> None:
+    text = made.file.read_text()
+    made.file.write_text(text[: text.find("[devices")] + text[text.find("[record]") :])
+    problem = made.problem("sections")
+    assert "has no [devices]" in problem.what
+    assert "[devices.shoe]" in problem.mend
+    assert made.look("pairing").verdict == made.look("ports").verdict == "skipped"
+
+
+def test_what_serving_refuses_beside_all_that_is_told_one_by_one(made: House) -> None:
+    made.edit("decks = 8", 'decks = 8\ndecisions.by = "buttons"')
+    made.edit("seats = [1, 2, 3]", "seats = [1, 2]")
+    problem = made.problem("put together")
+    assert "seats 3 have no station" in problem.what
+    made.edit("seats = [1, 2]", "seats = [1, 2, 3]")
+    assert made.look("put together").verdict == "ok"
+
+
+# --- directories ------------------------------------------------------------------------------
+
+
+def test_a_place_for_the_record_that_is_not_there(made: House) -> None:
+    made.edit('"run/record"', '"far/away/record"')
+    problem = made.problem("record's place")
+    assert problem.commands == (f"mkdir -p -m 700 {made.place / 'far' / 'away'}",)
+    made.mend("record's place")
+    made.recorded()
+    assert made.look("record").verdict == "ok"
+
+
+def test_a_record_that_others_may_change(made: House) -> None:
+    made.recorded()
+    segment = next((made.record / "segments").glob("0*.seg"))
+    segment.chmod(0o660)
+    made.record.chmod(0o770)
+    assert "others than its owner may change" in made.problem("record's place").what
+    made.mend("record's place")
+    assert (mode(made.record), mode(segment)) == (0o750, 0o640)
+
+
+def test_a_record_that_everybody_may_read(made: House) -> None:
+    made.recorded()
+    made.record.chmod(0o755)
+    assert made.problem("record's place").grade == "warning"
+    made.mend("record's place")
+    assert mode(made.record) == 0o750
+
+
+def test_a_record_in_a_file(made: House) -> None:
+    made.record.write_text("no directory")
+    assert "is no directory" in made.problem("record's place").what
+    assert made.look("record").verdict == "skipped"
+
+
+@pytest.mark.parametrize("name", ["record", "keys"])
+def test_a_directory_of_something_else_is_let_alone(made: House, name: str) -> None:
+    """What would be done to it would be done to others."""
+    place = made.place / "letters"
+    place.mkdir(mode=0o777)
+    place.chmod(0o777)
+    (place / "to-bo.txt").write_text("Dear Bo")
+    made.edit(f'"run/{name}"', '"letters"')
+    problem = made.problem(f"{name}'s place" if name == "record" else "keys' place")
+    assert f"{place} is not the " in problem.what
+    assert problem.commands == ()
+    assert f"at [{name}]" in problem.mend
+
+
+@pytest.mark.parametrize(
+    ("line", "check"),
+    [
+        ('"run/record"', "record's place"),
+        ('"run/keys"', "keys' place"),
+        ('"run/people.json"', "people's place"),
+        ('"run/control.sock"', "socket"),
+    ],
+)
+@pytest.mark.parametrize("place", ["sticky", "/tmp", "/dev/shm"])
+def test_nobody_is_told_to_change_a_directory_that_all_use(
+    made: House, line: str, check: str, place: str
+) -> None:
+    (made.place / "sticky").mkdir()
+    (made.place / "sticky").chmod(0o1777)
+    name = line.strip('"').removeprefix("run/")
+    made.edit(line, f'"{place}/{name if "." in name else ""}"')
+    problem = made.problem(check)
+    assert problem.grade == "wrong"
+    assert problem.commands == ()
+    assert str(made.file) in problem.mend
+
+
+def test_a_place_below_one_that_only_root_may_write(made: House) -> None:
+    far = made.place / "far"
+    far.mkdir()
+    made.edit('"run/record"', '"far/record"')
+    made.edit('"run/keys"', '"far/keys"')
+    made.machine = replace(made.machine, user="house", may=lambda place, how: place != far)
+    sudo = "" if made.machine.uid == 0 else "sudo "
+    record, keys = made.problem("record's place"), made.problem("keys' place")
+    assert record.commands == (f"{sudo}install -d -o house -m 750 {far / 'record'}",)
+    assert keys.commands[0] == f"{sudo}install -d -o house -m 700 {far / 'keys'}"
+    assert keys.commands[1].endswith(f"devices init --keys {far / 'keys'}")
+
+
+def test_a_file_that_this_user_may_not_write(made: House) -> None:
+    text = made.file.read_text()
+    made.file.write_text(text[: text.find("[control]")])
+    made.machine = replace(made.machine, may=lambda place, how: place != made.file)
+    assert f" tee -a {made.file}" in made.problem("sections").commands[0]
+    made.mend("sections")
+
+
+def test_a_record_that_is_closed_to_its_owner(made: House) -> None:
+    made.recorded()
+    made.machine = replace(made.machine, may=lambda place, how: place != made.record)
+    made.record.chmod(0o550)
+    problem = made.problem("record's place")
+    assert "is closed to its owner (mode 550)" in problem.what
+    made.shell(problem.commands[0])
+    assert mode(made.record) == 0o750
+    problem = made.problem("record's place")
+    assert problem.what == f"{made.record} cannot be written, whatever its rights"
+    made.shell(problem.commands[0])
+
+
+OTHER = 4711
+"""A user who has no name."""
+PLACES = {
+    "record's place": "run/record",
+    "keys' place": "run/keys",
+    "people's place": "run/people.json",
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_place_of_another_user_is_looked_at_by_that_one(
+    made: House, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    made.recorded()
+    made.machine = replace(made.machine, uid=made.machine.uid + 1, user="house")
+    place = made.place / PLACES[name]
+    owned(monkeypatch, made.run, uid=made.machine.uid)
+    owned(monkeypatch, place, uid=OTHER)
+    first = made.look(name).problems[0]
+    assert first.what == f"{place} belongs to 4711, not to house"
+    ours = f"{made.machine.holecard} doctor {made.file}"
+    assert first.commands == (f"sudo runuser -u 4711 -- {ours}",)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_place_of_root_is_given_to_who_asks(
+    made: House, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    made.recorded()
+    made.machine = replace(made.machine, uid=made.machine.uid + 1, user="house")
+    place = made.place / PLACES[name]
+    owned(monkeypatch, made.run, uid=made.machine.uid)
+    owned(monkeypatch, place, uid=0)
+    options = "" if name == "people's place" else "-R "
+    wanted = f"sudo chown {options}house: {place}"
+    assert made.look(name).problems[0].commands == (wanted,)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("record's place", "run/record/segments/00000001.seg"), ("keys' place", "run/keys/table.key")],
+)
+def test_a_file_that_a_command_of_another_user_has_left(
+    made: House, monkeypatch: pytest.MonkeyPatch, name: str, file: str
+) -> None:
+    made.recorded()
+    owned(monkeypatch, made.place / file, uid=OTHER)
+    problem = made.problem(name)
+    assert problem.what.startswith(f"{made.place / file} belongs to 4711, and all else there to ")
+    assert " chown -R " in f" {problem.commands[0]}"
+    assert problem.commands[0].endswith(f": {made.place / PLACES[name]}")
+
+
+def test_a_directory_of_keys_that_is_not_there(made: House) -> None:
+    shutil.rmtree(made.keys)
+    made.mend("keys' place")
+    assert mode(made.keys) == 0o700
+    assert {one.what.rpartition("/")[2] for one in made.look("keys").problems} == {
+        "table.key: is missing",
+        "hole.key: is missing",
+        "surveillance.pub: is missing",
+    }
+
+
+def test_keys_that_others_may_touch(made: House) -> None:
+    made.keys.chmod(0o755)
+    (made.keys / "devices").chmod(0o750)
+    (made.keys / "table.key").chmod(0o644)
+    (made.keys / "people.key").chmod(0o640)
+    every = made.look("keys' place").problems
+    assert [one.what.partition(" /")[0] for one in every] == [
+        "others may look into",
+        "others may touch",
+    ]
+    assert made.look("keys").verdict == "skipped"
+    made.mend("keys' place")
+    assert made.look("keys").verdict == "ok"
+    assert made.look("people").verdict == "ok"
+
+
+# --- keys -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["table", "hole"])
+def test_a_key_of_a_new_table_is_made(made: House, role: str) -> None:
+    for file in made.keys.glob(f"{role}.*"):
+        file.unlink()
+    assert f"{role}.key: is missing" in made.problem("keys").what
+    made.mend("keys")
+
+
+@pytest.mark.parametrize("role", ["table", "hole"])
+def test_a_key_that_a_record_was_begun_with_is_not_made_anew(made: House, role: str) -> None:
+    made.recorded()
+    for file in made.keys.glob(f"{role}.*"):
+        file.unlink()
+    problem = made.problem("keys")
+    assert problem.commands == ()
+    assert "put it back from its backup" in problem.mend
+
+
+def test_a_key_is_not_made_where_half_of_one_is(made: House) -> None:
+    (made.keys / "table.pub").unlink()
+    problem = made.problem("keys")
+    assert "table.pub: is missing" in problem.what
+    assert problem.commands == ()
+
+
+def test_the_key_of_surveillance_is_brought(made: House) -> None:
+    (made.keys / "surveillance.pub").unlink()
+    made.mend("keys", at=made.place / "surveillance")
+
+
+def test_the_key_of_this_host(made: House) -> None:
+    shutil.rmtree(made.keys / "devices")
+    (made.keys / "host.json").unlink()
+    assert "host.json: is missing" in made.problem("keys").what
+    made.mend("keys")
+
+
+def test_the_key_of_a_host_that_devices_know_is_not_made_anew(made: House) -> None:
+    (made.keys / "host.json").unlink()
+    problem = made.problem("keys")
+    assert problem.commands == ()
+    assert "devices are paired with it" in problem.mend
+
+
+def test_a_key_of_another_kind(made: House) -> None:
+    put(made.keys / "table.key", (made.place / "surveillance" / "surveillance.key").read_bytes())
+    problem = made.problem("keys")
+    assert "holds another kind of key" in problem.what
+    assert problem.commands == ()
+
+
+def test_two_keys_that_do_not_belong_together(made: House) -> None:
+    make(made.place / "other", "table")
+    put(made.keys / "table.pub", (made.place / "other" / "table.pub").read_bytes())
+    assert "does not belong to table.pub" in made.problem("keys").what
+
+
+def test_the_secret_of_surveillance_does_not_lie_at_the_table(made: House) -> None:
+    put(made.keys / "surveillance.key", (made.place / "surveillance/surveillance.key").read_bytes())
+    problem = made.problem("keys")
+    assert problem.grade == "warning"
+    assert "surveillance.key lies beside table.key" in problem.what
+
+
+# --- all of it ---------------------------------------------------------------------------------
+
+
+def test_a_house_that_is_filled_anew_is_in_order(made: House) -> None:
+    """The commands of all checks, one after the other, make a table of nothing but its file."""
+    shutil.rmtree(made.run)
+    shutil.rmtree(made.place / "surveillance")
+    fill_keys(made.place / "spare", made.place / "surveillance")  # what only others can make
+    for name in ("keys' place", "record's place"):
+        if made.look(name).problems:
+            made.mend(name)
+    made.mend("keys", at=made.place / "surveillance")
+    made.mend("people")
+    assert made.look("record").verdict == "ok"
+    assert made.look("socket").verdict == "ok"
+    assert {one.what.partition(" is ")[2] for one in made.look("pairing").problems} == {
+        "not paired with this host"
+    }

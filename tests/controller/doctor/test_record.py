@@ -1,0 +1,298 @@
+"""What can be wrong with a record, and that nobody who looks at it changes anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+from msgspec.structs import replace
+
+from controller.audit.frames import chained, pack
+from controller.audit.keys import load_hole_key, load_table_private
+from controller.audit.opening import Opening
+from controller.audit.problems import InUse
+from controller.audit.reading import read_segment, record_of
+from controller.audit.recorder import Keys, Recorder
+from controller.audit.segments import HEADER_SIZE, segment_file
+from controller.audit.tree import leaf_hash
+from controller.config.loader import load_table
+from controller.procedure.engine import Procedure
+from controller.procedure.events import WagerPlaced
+from controller.sim.games import DEALER, game_of_table
+from tests.support.daemon.doctor_house import (
+    NAME,
+    NOON,
+    House,
+    child,
+    clock,
+    fill_keys,
+    house,
+    tree,
+)
+
+LOCKING = """\
+import fcntl, sys
+lock = open(sys.argv[1])
+fcntl.flock(lock, fcntl.LOCK_EX)
+print("begun", flush=True)
+sys.stdin.read()
+"""
+SECOND = 1_000_000
+SIGNED = ("certificate", "checkpoint")
+POINT = bytes([9, *bytes(31)])
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[House]:
+    with house(tmp_path) as one:
+        yield one
+
+
+def last_segment(made: House) -> Path:
+    return segment_file(made.record, 1)
+
+
+def behind(made: House, data: bytes, skip: int = 0) -> None:
+    """Bytes after the last record."""
+    segment = read_segment(made.record, 1)
+    with last_segment(made).open("r+b") as file:
+        file.seek(segment.end + skip)
+        file.write(data)
+
+
+# --- it opens ---------------------------------------------------------------------------------
+
+
+def test_none_yet(made: House) -> None:
+    for name in ("record", "record's key", "round", "time"):
+        found = made.look(name)
+        assert (found.verdict, found.note) == ("ok", "none yet: the first start begins it")
+    assert not made.record.exists()
+
+
+def test_one_that_was_closed(made: House) -> None:
+    made.recorded()
+    assert made.look("record").note.startswith("6 records, the last at 2027-01-15 08:00:00")
+    assert made.look("record's key").verdict == made.look("time").verdict == "ok"
+    assert made.look("round").note == "round 0, at closed"
+
+
+@pytest.mark.parametrize("folder", ["record", "record/segments"])
+def test_a_directory_of_something_else(made: House, folder: str) -> None:
+    place = made.run / folder
+    place.mkdir(parents=True, mode=0o750)
+    (place / "letters.txt").write_text("Dear Bo")
+    problem = made.problem("record")
+    assert problem.what == f"{place} holds no record, but letters.txt"
+    assert "[record]" in problem.mend
+
+
+def test_a_link_that_leads_nowhere(made: House) -> None:
+    made.record.symlink_to(made.place / "disk" / "record")
+    problem = made.problem("record's place")
+    assert problem.what == f"{made.record} is a link to {made.place}/disk/record, where nothing is"
+    made.mend("record's place")
+    made.recorded()
+    assert made.look("record").verdict == "ok"
+
+
+def test_the_record_of_another_table(made: House) -> None:
+    made.recorded()
+    made.edit('name = "house-1"', 'name = "house-2"')
+    problem = made.problem("record")
+    assert problem.what == f"{made.record} is the record of table house-1, not of house-2"
+    assert str(made.file) in problem.mend
+
+
+def test_a_record_that_was_begun_with_other_keys(made: House) -> None:
+    made.recorded()
+    fill_keys(made.run / "others", made.place / "elsewhere")
+    made.edit('"run/keys"', '"run/others"')
+    problem = made.problem("record's key")
+    assert "another table's key" in problem.what
+    made.edit('"run/others"', '"run/keys"')
+    assert made.look("record's key").verdict == "ok"
+
+
+def test_a_record_that_is_damaged(made: House) -> None:
+    made.recorded()
+    with last_segment(made).open("r+b") as file:
+        file.seek(HEADER_SIZE + 60)
+        file.write(b"?")
+    problem = made.problem("record")
+    assert "its first record is not whole" in problem.what
+    assert problem.commands == (f"{made.machine.holecard} audit verify {made.record}",)
+    _not_looked_at(made)
+
+
+def _not_looked_at(made: House) -> None:
+    for name in ("record's key", "round", "time"):
+        found = made.look(name)
+        assert (found.verdict, found.note) == ("skipped", "not looked at: first record")
+
+
+def test_a_segment_that_is_missing(made: House) -> None:
+    made.recorded()
+    segments = made.record / "segments"
+    for number in (2, 4):
+        (segments / f"{number:08d}.seg").write_bytes(last_segment(made).read_bytes())
+    assert "00000003.seg: is missing" in made.problem("record").what
+
+
+def test_a_write_that_was_cut_off(made: House) -> None:
+    made.recorded()
+    behind(made, b"\x40\x01")
+    problem = made.problem("record")
+    assert problem.grade == "warning"
+    assert "was cut off" in problem.what
+
+
+def test_bytes_that_nothing_explains_are_accepted(made: House) -> None:
+    made.recorded()
+    behind(made, b"a letter to Bo", skip=2000)
+    assert "that no cut-off write explains" in made.problem("record").what
+    _not_looked_at(made)
+    made.mend("record", " --by Ann --second Bo --yes")
+
+
+def test_a_record_that_a_witness_has_seen_more_of(made: House) -> None:
+    made.recorded()
+    (made.record / "cosigned").mkdir(mode=0o750)
+    (made.record / "cosigned" / "21.note").write_text("as a witness wrote it")
+    assert "a witness has seen 21" in made.problem("record").what
+    _not_looked_at(made)
+
+
+def test_a_record_that_nobody_has_signed(made: House) -> None:
+    """Written anew with right hashes, its signatures left out."""
+    made.recorded()
+    segment = read_segment(made.record, 1)
+    kept = [one for one in segment.frames if record_of(segment.file, one).kind not in SIGNED]
+    seq, chain, data = segment.before.seq, segment.before.chain, b""
+    for frame in kept:
+        seq += 1
+        text = frame.data.replace(b'"seq":%d,' % frame.seq, b'"seq":%d,' % seq)
+        chain = chained(chain, leaf_hash(text))
+        data += pack(seq, seq - 1, chain, text)
+    whole = segment.buffer[:HEADER_SIZE] + data
+    segment.file.write_bytes(whole.ljust(len(segment.buffer), b"\0"))
+    assert "before it had signed anything" in made.problem("record's key").what
+
+
+# --- the round --------------------------------------------------------------------------------
+
+
+class _Died(Exception):
+    """The controller, before the table is closed."""
+
+
+def wagered(made: House) -> None:
+    """A controller that has died with a wager on the felt."""
+    keys = made.keys
+
+    def keyring(opening: Opening) -> Keys:
+        return Keys(
+            load_table_private(keys), load_hole_key(keys), X25519PublicKey.from_public_bytes(POINT)
+        )
+
+    procedure = Procedure(game_of_table(load_table(made.file)))
+    with (
+        suppress(_Died),
+        Recorder(made.record, NAME, keyring, clock=made.machine.clock) as recorder,
+    ):
+        recorder.begin(procedure)
+        recorder.fresh_shoe()
+        recorder.must(WagerPlaced(DEALER, 1, "main", 1000))
+        raise _Died
+
+
+def test_an_open_round_goes_on_where_it_was(made: House) -> None:
+    made.edit("decks = 8", "decks = 8\nburn.on_shuffle = 0\nburn.on_dealer = 0")
+    wagered(made)
+    assert made.look("round").note == "round 0, at wagering"
+    assert made.look("round").verdict == "ok"
+
+
+def test_a_round_that_other_rules_deal_is_not_taken_over(made: House) -> None:
+    made.edit("decks = 8", "decks = 8\nburn.on_shuffle = 0\nburn.on_dealer = 0")
+    wagered(made)
+    made.edit("decks = 8", "decks = 6")
+    problem = made.problem("round")
+    assert problem.grade == "wrong"
+    assert "a round may be open there, dealt by another game or jurisdiction" in problem.what
+    assert "end the round or void it" in problem.mend
+    made.edit("decks = 6", "decks = 8")
+    assert made.look("round").verdict == "ok"
+
+
+def test_other_rules_take_over_a_table_at_rest(made: House) -> None:
+    made.recorded()
+    made.edit("decks = 8", "decks = 6")
+    found = made.look("round")
+    assert found.verdict == "ok"
+    assert "other rules than before" in found.note
+
+
+# --- the clock --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seconds", "grade"), [(61, "wrong"), (59, "warning"), (3600, "wrong")])
+def test_a_clock_before_the_last_record(made: House, seconds: int, grade: str) -> None:
+    made.recorded()
+    made.machine = replace(made.machine, clock=clock(NOON - seconds * SECOND))
+    problem = made.problem("time")
+    assert problem.grade == grade
+    assert "the record goes to 2027-01-15 08:00:00" in problem.what
+    assert problem.commands[0].endswith("apt-get install chrony")
+    assert (grade == "wrong") == ("--believe-clock" in problem.mend)
+    made.machine = replace(made.machine, clock=clock(NOON))
+    assert made.look("time").verdict == "ok"
+
+
+# --- beside a table that is served ------------------------------------------------------------
+
+
+def test_a_record_that_is_written_now(made: House) -> None:
+    log = made.begin()
+    try:
+        behind(made, b"\x40\x01")  # a write that is on its way
+        found = made.look("record")
+        assert found.verdict == "ok"
+        assert f"the table is being served by process {os.getpid()} (" in found.note
+        assert made.look("round").note == "the table is being served"
+        assert made.look("record's key").verdict == made.look("time").verdict == "ok"
+        behind(made, b"\0\0")
+    finally:
+        log.close()
+
+
+def test_a_lock_that_another_process_has(made: House) -> None:
+    made.recorded()
+    with child(LOCKING, made.record / "lock") as other:
+        found = made.look("record")
+        assert f"the table is being served by process {other.pid} (" in found.note
+        with pytest.raises(InUse):
+            Opening.at(made.record, table=NAME)
+
+
+def test_a_lock_whose_holder_is_not_shown(made: House) -> None:
+    made.recorded()
+    made.elsewhere()
+    with child(LOCKING, made.record / "lock"):
+        assert made.look("record").note.endswith("; the table is being served")
+    assert not made.look("record").note.endswith("served")
+    Opening.at(made.record, table=NAME).close()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_nothing_is_changed(made: House, begun: bool) -> None:
+    if begun:
+        made.recorded()
+    before = tree(made.place)
+    every = made.all()
+    assert tree(made.place) == before
+    assert {name for name, found in every.items() if found.verdict == "wrong"} == set()

@@ -1,0 +1,60 @@
+"""A bench with a station on it, a directory of keys, and somebody who types."""
+
+from __future__ import annotations
+
+import getpass
+import io
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from controller.devices import cli_people
+from drivers import usb_finding
+from drivers.key_store import KeyStore
+from firmware_protocol import pairing
+from hil.device.hands import Service
+from tests.support.devices.standing import Standing, Typed, standing
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Standing]:
+    with standing(tmp_path) as made:
+        made.hand(Service(True))
+        yield made
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeyStore:
+    monkeypatch.setenv("HOLECARD_KEYS", str(tmp_path / "keys"))
+    return KeyStore.create(tmp_path / "keys")
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No terminal, and the simulated bus announced as if it were installed."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    point = EntryPoint("sim", "hil.front.usb_backend:backend", usb_finding.GROUP)
+    monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests in which nobody will answer: less patience with silence."""
+    monkeypatch.setattr(pairing, "PAIR_WAIT_MS", 1000)
+    monkeypatch.setattr(pairing, "HELLO_WAIT_MS", 100)
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """Somebody sits at a terminal and types this."""
+
+    def sit(*lines: str, codes: tuple[str, ...] = ()) -> None:
+        left = list(codes)
+        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+        monkeypatch.setattr(cli_people, "at_terminal", lambda: True)
+        monkeypatch.setattr(getpass, "getpass", lambda prompt: left.pop(0))
+
+    return sit

@@ -1,0 +1,372 @@
+"""What `holecard devices pair` does not let people do by mistake."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from controller.cli import main
+from controller.devices import cli_people
+from drivers import finding
+from drivers.key_store import KeyStore
+from drivers.port import PortRefused
+from firmware_protocol.keys import fingerprint_text
+from hil.device.hands import Defect, Describe, Plug, Service
+from tests.support.devices.standing import PATIENCE, TWO, WRONG, Standing, Typed, pair
+from tests.support.paths import ROOT
+
+NO_ANSWER = "\nnot paired: the question was not answered\n"
+
+
+@pytest.fixture
+def twin(bench: Standing, tmp_path: Path) -> Iterator[Standing]:
+    """Another device, which says that it is the same one, on the same bus."""
+    made = Standing(tmp_path / "twin", bench.identity.serial)
+    made.bus = bench.bus
+    made.start()
+    made.hand(Service(True))
+    yield made
+    made.stop()
+
+
+def key_of(device: Standing) -> str:
+    return fingerprint_text(device.identity.fingerprint)
+
+
+# --- fingerprints -----------------------------------------------------------------------------
+
+
+def test_a_key_that_does_not_match_is_not_offered(
+    bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = "0" * 32
+    assert pair(str(bench.port), *TWO, "--label", bench.label, "--fingerprint", wanted) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "--fingerprint: it does not match: the device there has another key" in err
+    assert "allowed: the key on the label or in the papers of ST-7" in err
+    digits = key_of(bench)
+    for shown in (digits, digits.replace("-", ""), digits[:9]):
+        assert shown.lower() not in err.lower()
+    assert bench.host is None
+    assert store.devices() == []
+
+
+def test_a_key_that_matches_is_asked_for_no_more(
+    bench: Standing, store: KeyStore, typed: Typed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed(codes=(bench.label,))
+    assert pair(str(bench.port), *TWO, "--fingerprint", key_of(bench)) == 0
+    assert "Is this the device" not in capsys.readouterr().err
+
+
+# --- the same number, another key ------------------------------------------------------------
+
+
+def paired_before(bench: Standing, twin: Standing, capsys: pytest.CaptureFixture[str]) -> str:
+    """The twin was paired; the bench's device is at the port now. The twin's key."""
+    assert pair(str(twin.port), *TWO, "--label", twin.label) == 0
+    capsys.readouterr()
+    return key_of(twin)
+
+
+def test_without_replace_it_is_said_that_the_key_is_another(
+    bench: Standing, twin: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    former = paired_before(bench, twin, capsys)
+    assert pair(str(bench.port), *TWO, "--label", bench.label) == 2
+    err = capsys.readouterr().err
+    assert f"by Ann Lee and Bo Chan, with another key: {former}; allowed: --replace" in err
+    assert bench.host is None
+
+
+def test_with_replace_somebody_has_to_confirm_another_key(
+    bench: Standing, twin: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    former = paired_before(bench, twin, capsys)
+    again = [str(bench.port), *TWO, "--label", bench.label, "--replace"]
+    assert pair(*again) == 2
+    err = capsys.readouterr().err
+    assert f"its key: {key_of(bench)}\nthe key that it was paired with: {former}\n" in err
+    assert "--replace: ST-7 has another key than the one that it was paired with" in err
+    assert "allowed: --fingerprint with the key on its label" in err
+    assert bench.host is None
+    assert store.devices()[0].fingerprint == former
+    assert pair(*again, "--fingerprint", key_of(bench)) == 0
+    assert "It has another key than the one that it was paired with" in capsys.readouterr().err
+    assert store.devices()[0].fingerprint == key_of(bench)
+
+
+def test_with_replace_it_is_asked_at_a_terminal(
+    bench: Standing,
+    twin: Standing,
+    store: KeyStore,
+    typed: Typed,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    former = paired_before(bench, twin, capsys)
+    typed("no")
+    assert pair(str(bench.port), *TWO, "--replace") == 1
+    err = capsys.readouterr().err
+    assert f"the key that it was paired with: {former}\n" in err
+    question = (
+        "It has another key than the one that it was paired with, which this one replaces.\nIs"
+    )
+    assert question in err
+    assert store.devices()[0].fingerprint == former
+    typed("yes", codes=(bench.label,))
+    assert pair(str(bench.port), *TWO, "--replace") == 0
+    assert store.devices()[0].fingerprint == key_of(bench)
+
+
+def test_with_replace_the_same_key_needs_no_word(
+    bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pair(str(bench.port), *TWO, "--label", bench.label) == 0
+    assert pair(str(bench.port), *TWO, "--label", bench.label, "--replace") == 0
+    assert "it was paired with the same key\n" in capsys.readouterr().err
+
+
+# --- two devices with one number --------------------------------------------------------------
+
+
+def test_of_two_devices_none_is_taken_by_chance(
+    bench: Standing, twin: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = bench.hand(Describe())["head"]
+    assert pair(bench.usb, *TWO, "--label", bench.label) == 2
+    names = [f"{bench.usb} (bus 1 address {number})" for number in (1, 2)]
+    assert capsys.readouterr().err == (
+        f"holecard: PORT: 2 devices say that they are ST-7; allowed: {names[0]!r} or "
+        f"{names[1]!r}; or pull the others\n"
+    )
+    assert bench.hand(Describe())["head"] == head
+    # One of them as it is listed; `ports` lists it so.
+    assert main(["devices", "ports", "--usb", f"sim={bench.bus}"]) == 0
+    assert names[1] in capsys.readouterr().out
+    assert pair(names[1], *TWO, "--label", twin.label) == 0
+    assert (twin.host is None, bench.host) == (False, None)
+    assert pair(f"{bench.usb} (bus 1 address 9)", *TWO, "--label", WRONG) == 2
+    assert "no such device is plugged in" in capsys.readouterr().err
+    # And when the other one is pulled, the number is enough.
+    twin.hand(Plug(connected=False))
+    assert (
+        pair(bench.usb, *TWO, "--label", bench.label, "--replace", "--fingerprint", key_of(bench))
+        == 0
+    )
+
+
+@pytest.mark.parametrize("text", ["ttyUSB0 (bus 1 address 2)", "usb: (bus 1 address 2)"])
+def test_a_place_makes_no_address_of_what_is_none(
+    store: KeyStore, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    assert pair(text, *TWO, "--label", WRONG) == 2
+    assert "holecard: PORT: " in capsys.readouterr().err
+
+
+def test_two_adapters_with_one_number_are_refused(
+    store: KeyStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def several(number: str) -> str:
+        raise PortRefused(f"adapter:{number}: has 2 ports (/dev/ttyUSB0, /dev/ttyUSB1)")
+
+    monkeypatch.setattr(finding, "adapter_path", several)
+    assert pair("adapter:A1", *TWO, "--label", WRONG) == 2
+    assert "PORT: adapter:A1: has 2 ports (/dev/ttyUSB0, /dev/ttyUSB1)" in capsys.readouterr().err
+
+
+# --- what is empty, and what is no text -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["init", "--keys", ""], "--keys: is empty; allowed: a directory"),
+        (["list", "--keys", ""], "--keys: is empty; allowed: a directory"),
+        (["show", "ST-7", "--keys", ""], "--keys: is empty; allowed: a directory"),
+        (["forget", "ST-7", *TWO, "--keys", ""], "--keys: is empty; allowed: a directory"),
+        (["pair", "/dev/x", *TWO, "--label", WRONG, "--keys", ""], "--keys: is empty"),
+        (["pair", "", *TWO, "--label", WRONG], "PORT: '' is no address of a port; allowed: "),
+        (["ports", "--usb", ""], "--usb: is empty; allowed: NAME or NAME=ARGUMENT"),
+        (["show", ""], "'': is no serial number; allowed: 1 to 20"),
+        (["forget", "", *TWO], "'': is no serial number; allowed: 1 to 20"),
+    ],
+)
+def test_what_is_empty(
+    store: KeyStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
+) -> None:
+    (tmp_path / "here").mkdir(mode=0o700)
+    monkeypatch.chdir(tmp_path / "here")
+    assert main(["devices", *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_a_user_without_a_home(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def none(self: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("HOLECARD_KEYS", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "expanduser", none)
+    for command in (["init"], ["list"], ["pair", "/dev/x", *TWO, "--label", WRONG]):
+        assert main(["devices", *command]) == 2
+        assert "$HOLECARD_KEYS: is not set, and this user has no home" in capsys.readouterr().err
+
+
+def test_no_input_at_all(
+    store: KeyStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `<&-` of a shell makes it."""
+    monkeypatch.setattr(sys, "stdin", None)
+    assert pair("/dev/x", *TWO) == 2
+    assert "--label: is missing" in capsys.readouterr().err
+    assert pair("/dev/x", *TWO, "--label", "-") == 2
+    assert "--label: a label code has 36 digits, not 0" in capsys.readouterr().err
+
+
+def test_an_input_that_is_no_text(
+    store: KeyStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def noise() -> io.TextIOWrapper:
+        return io.TextIOWrapper(io.BytesIO(b"\xff\xfe\n"), encoding="utf-8")
+
+    monkeypatch.setattr(sys, "stdin", noise())
+    assert pair("/dev/x", *TWO, "--label", "-") == 2
+    assert "--label: a label code has the digits 0 to 9" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", noise())
+    monkeypatch.setattr(cli_people, "at_terminal", lambda: True)
+    assert main(["devices", "forget", "ST-7", "--by", "Ann"]) == 2
+    assert "ST-7 is not paired" in capsys.readouterr().err
+
+
+def test_a_device_that_cannot_work_says_so(
+    bench: Standing, store: KeyStore, hasty: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench.hand(Defect("memory"))
+    assert pair(str(bench.port), *TWO, "--label", bench.label) == 1
+    err = capsys.readouterr().err
+    assert "nothing answered" in err
+    assert "it hints: it cannot work" in err
+
+
+def test_help_of_each_command_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("init", "ports", "pair", "list", "show", "forget"):
+        assert main(["devices", command, "--help"]) == 0
+        assert f"examples:\n  holecard devices {command}" in capsys.readouterr().out
+    assert main(["devices", "ports", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "holecard devices ports --usb sim=run/bus\n" in told
+
+
+def test_a_bus_without_devices_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["devices", "ports", "--usb", f"sim={tmp_path}/none"]) == 0
+    assert f"no USB devices are found through sim={tmp_path}/none" in capsys.readouterr().err
+
+
+# --- a real terminal --------------------------------------------------------------------------
+
+
+@contextmanager
+def at_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """`holecard devices` at a terminal of its own, and our end of that."""
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "controller.cli", "devices", *arguments]
+    child = subprocess.Popen(
+        ["setsid", "--ctty", "--wait", *command], cwd=ROOT, stdin=slave, stdout=slave, stderr=slave
+    )
+    try:
+        yield child, master
+    finally:
+        child.kill()
+        child.wait(PATIENCE)
+        os.close(slave)
+        os.close(master)
+
+
+def until(master: int, words: bytes) -> bytes:
+    seen = b""
+    while words not in seen:
+        seen += os.read(master, 1024)
+    return seen
+
+
+def shows(master: int) -> bool:
+    """Whether what is typed at this terminal is shown."""
+    return bool(termios.tcgetattr(master)[3] & termios.ECHO)
+
+
+def foreground(master: int) -> int:
+    return os.tcgetpgrp(master)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT])
+def test_whoever_is_ended_at_the_hidden_question_leaves_a_terminal_that_shows(
+    bench: Standing, store: KeyStore, number: signal.Signals
+) -> None:
+    with at_terminal("pair", str(bench.port), *TWO, "--fingerprint", key_of(bench)) as (
+        child,
+        master,
+    ):
+        until(master, b"(not shown):")
+        assert not shows(master)
+        os.killpg(foreground(master), number)
+        assert child.wait(PATIENCE) == 128 + number
+        assert shows(master)
+    assert store.devices() == []
+    assert bench.host is None
+
+
+def test_the_end_of_the_input_at_each_question(bench: Standing, store: KeyStore) -> None:
+    for arguments, question in (
+        ([*TWO], b"[yes/no] "),
+        (["--fingerprint", key_of(bench)], b"Your name: "),
+        (["--fingerprint", key_of(bench), "--by", "Ann"], b"second person: "),
+        (["--fingerprint", key_of(bench), *TWO], b"(not shown): "),
+    ):
+        with at_terminal("pair", str(bench.port), *arguments) as (child, master):
+            until(master, question)
+            os.write(master, b"\x04")
+            seen = until(master, b"not answered\r\n")
+            assert seen.endswith(NO_ANSWER.replace("\n", "\r\n").encode())
+            assert b"tries" not in seen
+            assert child.wait(PATIENCE) == 1
+            assert shows(master)
+    assert bench.host is None
+
+
+def test_the_code_from_a_terminal_is_not_shown_either_way(bench: Standing, store: KeyStore) -> None:
+    arguments = ["pair", str(bench.port), *TWO, "--fingerprint", key_of(bench), "--label", "-"]
+    with at_terminal(*arguments) as (child, master):
+        seen = until(master, b"(not shown):")
+        os.write(master, f"{bench.label}\n".encode())
+        seen += until(master, b"paired: station")
+        assert child.wait(PATIENCE) == 0
+        assert bench.label.encode() not in seen
+
+
+def test_forgetting_that_is_given_up(bench: Standing, store: KeyStore) -> None:
+    assert pair(str(bench.port), *TWO, "--label", bench.label) == 0
+    with at_terminal("forget", "ST-7") as (child, master):
+        until(master, b"Your name: ")
+        os.write(master, b"\x04")
+        until(master, b"not forgotten: the question was not answered\r\n")
+        assert child.wait(PATIENCE) == 1
+    assert len(store.devices()) == 1

@@ -1,0 +1,269 @@
+"""`holecard devices pair`, end to end with a simulated device behind real ports."""
+
+from __future__ import annotations
+
+import getpass
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+import tty
+from pathlib import Path
+
+import pytest
+
+from drivers.key_store import KeyStore
+from firmware_protocol import pairing
+from firmware_protocol.keys import fingerprint_text
+from hil.device.hands import Describe, Line, Plug, Service
+from tests.support.devices.standing import (
+    PATIENCE,
+    TWO,
+    WRONG,
+    Standing,
+    Typed,
+    own_fingerprint,
+    pair,
+    standing,
+)
+from tests.support.paths import ROOT
+
+HEAD_PAIRED = 3
+"""Records of a device that was switched on, put into service, and paired: POWER, TAMPER, PAIRED."""
+
+
+def test_pairing_over_serial(
+    bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pair(str(bench.port), *TWO, "--label", bench.label) == 0
+    out, err = capsys.readouterr()
+    (paired,) = store.devices()
+    assert paired.key == bench.identity.public
+    assert paired.by == ("Ann Lee", "Bo Chan")
+    assert paired.paired_at.endswith("Z")
+    assert out.startswith("paired: station  ST-7 ")
+    assert err == (f"station ST-7, Holecard Sim station\nits key: {paired.fingerprint}\n")
+    assert bench.host == own_fingerprint(store)
+
+
+def test_pairing_over_usb_as_json(
+    bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = fingerprint_text(bench.identity.fingerprint)
+    code = ["--label", bench.label.replace("-", " ").lower(), "--fingerprint", shown.lower()]
+    assert pair(bench.usb, *TWO, *code, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "class": "station",
+        "serial": "ST-7",
+        "maker": "Holecard",
+        "model": "Sim station",
+        "fingerprint": shown,
+        "paired_at": store.devices()[0].paired_at,
+        "by": ["Ann Lee", "Bo Chan"],
+    }
+
+
+def test_the_code_from_standard_input(
+    bench: Standing, store: KeyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{bench.label}\n"))
+    assert pair(str(bench.port), *TWO, "--label", "-") == 0
+    assert len(store.devices()) == 1
+
+
+def test_at_a_terminal_everything_is_asked_for(
+    bench: Standing, store: KeyStore, typed: Typed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slip = ("0" if bench.label[0] != "0" else "1") + bench.label[1:]
+    typed("yes", "Ann", "Bo", codes=(slip, bench.label[:-2], bench.label))
+    assert pair(str(bench.port)) == 0
+    assert store.devices()[0].by == ("Ann", "Bo")
+    err = capsys.readouterr().err
+    assert "a digit was mistyped; try again" in err
+    assert "36 digits, not 34; try again" in err
+    assert "Is this the device" in err
+    assert bench.label not in err
+    # A slip is noticed by the check digits: the device never heard of it.
+    assert bench.hand(Describe())["head"] == HEAD_PAIRED
+
+
+def test_a_key_that_people_do_not_confirm(
+    bench: Standing, store: KeyStore, typed: Typed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for answer in ("no", "", "yes please"):
+        typed(answer)
+        assert pair(str(bench.port)) == 1
+        assert capsys.readouterr().err.endswith("not paired: the key was not confirmed\n")
+    typed()
+    assert pair(str(bench.port)) == 1
+    assert capsys.readouterr().err.endswith("\nnot paired: the question was not answered\n")
+    assert bench.host is None
+
+
+def test_a_code_that_is_mistyped_three_times(
+    bench: Standing, store: KeyStore, typed: Typed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed("yes", "Ann", "Bo", codes=("1", "2", "3"))
+    assert pair(str(bench.port)) == 2
+    assert "label: no code in 3 tries; the device has not been asked" in capsys.readouterr().err
+    assert store.devices() == []
+
+
+# --- the answer is no -------------------------------------------------------------------------
+
+
+def test_a_wrong_code(
+    bench: Standing,
+    store: KeyStore,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(pairing, "PAIR_WAIT_MS", 1000)
+        assert pair(str(bench.port), *TWO, "--label", WRONG) == 1
+    err = capsys.readouterr().err
+    assert "not paired: ST-7: it did not agree: most likely the label code" in err
+    assert "it hints: the label code is not its own" in err
+    assert store.devices() == []
+    assert pair(str(bench.port), *TWO, "--label", bench.label) == 0
+
+
+def test_a_service_switch_that_is_off(
+    bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench.hand(Service(False))
+    assert pair(str(bench.port), *TWO, "--label", bench.label) == 1
+    assert capsys.readouterr().err.endswith("not paired: the service switch of ST-7 is off\n")
+
+
+def test_a_device_that_stops_taking_part(
+    bench: Standing,
+    store: KeyStore,
+    typed: Typed,
+    hasty: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    typed("yes", "Ann", "Bo")
+
+    def turn_off(prompt: str) -> str:
+        bench.hand(Service(False))
+        return bench.label
+
+    monkeypatch.setattr(getpass, "getpass", turn_off)
+    assert pair(str(bench.port)) == 1
+    err = capsys.readouterr().err
+    assert "not paired: ST-7: it does not take part: its service switch is off, or it has" in err
+    assert "it hints: its service switch is off" in err
+    assert store.devices() == []
+
+
+def test_nobody_answers(store: KeyStore, hasty: None, capsys: pytest.CaptureFixture[str]) -> None:
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    assert pair(os.ttyname(slave), *TWO, "--label", WRONG) == 1
+    os.close(master)
+    os.close(slave)
+    assert "nothing answered: no device, one without power" in capsys.readouterr().err
+
+
+def test_a_port_that_goes_in_the_middle(
+    store: KeyStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    path = os.ttyname(slave)
+
+    def pull() -> None:
+        os.read(master, 1)  # HELLO is on its way
+        os.close(slave)
+        os.close(master)
+
+    puller = threading.Thread(target=pull)
+    puller.start()
+    assert pair(path, *TWO, "--label", WRONG) == 1
+    puller.join(PATIENCE)
+    words = f"not paired: {path}: the port has gone: it was unplugged or hung up\n"
+    assert capsys.readouterr().err == words
+
+
+def test_a_line_that_garbles_everything(
+    bench: Standing, store: KeyStore, hasty: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench.hand(Line(flip=1.0))
+    assert pair(str(bench.port), *TWO, "--label", bench.label) == 1
+    assert "nothing answered" in capsys.readouterr().err
+
+
+def test_the_cable_is_pulled(
+    bench: Standing,
+    store: KeyStore,
+    typed: Typed,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    typed("yes", "Ann", "Bo")
+
+    def pull(prompt: str) -> str:
+        bench.hand(Plug(False))
+        return bench.label
+
+    monkeypatch.setattr(getpass, "getpass", pull)
+    assert pair(str(bench.port)) == 2
+    assert "there is no such port" in capsys.readouterr().err
+    assert store.devices() == []
+
+
+def test_the_device_is_another_one_when_the_code_is_typed(
+    bench: Standing,
+    store: KeyStore,
+    typed: Typed,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "other").mkdir()
+    with standing(tmp_path / "other", "ST-8") as other:
+        typed("yes", "Ann", "Bo")
+
+        def swap(prompt: str) -> str:
+            bench.hand(Plug(False))
+            bench.port.symlink_to(other.port.resolve())
+            return bench.label
+
+        monkeypatch.setattr(getpass, "getpass", swap)
+        assert pair(str(bench.port)) == 1
+        bench.port.unlink()
+    assert "(wrong-device: expected ST-7, found ST-8)" in capsys.readouterr().err
+    assert store.devices() == []
+
+
+# --- a real terminal --------------------------------------------------------------------------
+
+
+def test_a_real_terminal(bench: Standing, store: KeyStore) -> None:
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "controller.cli", "devices", "pair", str(bench.port)]
+    child = subprocess.Popen(
+        command, cwd=ROOT, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+    )
+    os.close(slave)
+    seen = b""
+    for question, answer in (
+        (b"the right one?", "yes"),
+        (b"Your name:", "Ann"),
+        (b"second person:", "Bo"),
+        (b"(not shown):", bench.label),
+    ):
+        while question not in seen:
+            seen += os.read(master, 1024)
+        os.write(master, f"{answer}\n".encode())
+    while b"paired: station" not in seen:
+        seen += os.read(master, 1024)
+    assert child.wait(PATIENCE) == 0
+    os.close(master)
+    assert bench.label.encode() not in seen
+    assert len(store.devices()) == 1

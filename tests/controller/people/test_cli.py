@@ -1,0 +1,294 @@
+"""`holecard people`: what it makes, shows, changes and refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+from argon2.exceptions import HashingError
+
+from controller.cli import main
+from controller.table import pins
+from controller.table.people_file import PeopleFile
+from tests.support.table.simulated.house import KEY, PINS, house, put
+from tests.support.table.typed.at_command import (
+    IVY,
+    PIN,
+    TWO,
+    alone,
+    found,
+    history,
+    people,
+    sit,
+    with_pin,
+)
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone(monkeypatch)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PeopleFile:
+    return found(house(tmp_path), monkeypatch)
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PeopleFile:
+    return found(PeopleFile(tmp_path / "new" / "people.json", tmp_path / "keys"), monkeypatch)
+
+
+# --- beginning --------------------------------------------------------------------------------
+
+
+def test_init_makes_a_file_and_its_key(
+    empty: PeopleFile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert people("init") == 0
+    out, err = capsys.readouterr()
+    key = empty.read().key
+    assert out == (f"made {empty.file}\nits key: {empty.key_file}, fingerprint {key.fingerprint}\n")
+    assert f"Keep a backup of {empty.key_file}" in err
+    assert key.open().hex() not in out + err
+    assert people("list") == 0
+    assert capsys.readouterr().out == "nobody is there yet\n"
+    assert people("init") == 2
+    assert "people.json: is there already; allowed: another file" in capsys.readouterr().err
+
+
+def test_init_where_it_is_told_to(
+    tmp_path: Path, file: PeopleFile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, keys = tmp_path / "o" / "p.json", tmp_path / "k"
+    assert people("init", "--file", str(place), "--keys", str(keys), "--json") == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["file"] == str(place)
+    assert made["key"] == str(keys / "people.key")
+    assert made["fingerprint"] == PeopleFile(place, keys).read().key.fingerprint
+
+
+def test_the_first_person_needs_no_init(
+    empty: PeopleFile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert with_pin(*IVY, *TWO) == 0
+    assert [one.badge for one in empty.read().every] == ["D-20"]
+    assert "Keep a backup of " in capsys.readouterr().err
+
+
+def test_a_key_that_is_gone_is_not_made_anew(
+    file: PeopleFile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.key_file.unlink()
+    assert with_pin(*IVY, *TWO) == 2
+    assert "people.key: is missing; allowed: the file from a backup" in capsys.readouterr().err
+    assert not file.key_file.exists()
+
+
+# --- adding -----------------------------------------------------------------------------------
+
+
+def test_somebody_is_added_by_two_people(
+    file: PeopleFile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert with_pin(*IVY, *TWO) == 0
+    out, err = capsys.readouterr()
+    assert out == "added: D-20         Ivy North                dealer\n"
+    assert err == ""
+    made = file.read().find("D-20")
+    assert made is not None
+    assert KEY.fits(made.verifier(), "D-20", PIN)
+    (line,) = history(file)
+    assert (line["what"], line["by"], line["badge"]) == ("added", ["Ann Lee", "Bo Chan"], "D-20")
+    assert PIN not in file.file.read_text() + file.history_file.read_text()
+
+
+def test_somebody_is_added_at_a_terminal(
+    file: PeopleFile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sit(monkeypatch, "Ann Lee", "Bo Chan", hidden=("123456", PIN, "999999", PIN, PIN))
+    assert people(*IVY, "--json") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {
+        "badge": "D-20",
+        "name": "Ivy North",
+        "roles": ["dealer"],
+        "disabled": False,
+    }
+    assert "only counts on, or repeats one digit" in err
+    assert "those are two different PINs; try again" in err
+    assert PIN not in err
+    assert history(file)[0]["by"] == ["Ann Lee", "Bo Chan"]
+
+
+def test_whoever_has_another_badge_is_one_person_with_both(
+    file: PeopleFile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = ("add", "D-20", "--name", "bo   CHAN", "--roles", "floor,dealer")
+    assert with_pin(*same, *TWO) == 0
+    assert "Bo Chan has the badge F-2 too" in capsys.readouterr().err
+    made = file.read().find("D-20")
+    assert made is not None
+    assert (made.name, made.roles) == ("bo CHAN", ("dealer", "floor"))
+
+
+WRONG: Final = {
+    "badge": (("add", "D 20", *IVY[2:], *TWO), "BADGE: 'D 20' is no badge; allowed: 1 to 32"),
+    "long badge": (("add", "D" * 33, *IVY[2:], *TWO), "is no badge"),
+    "control": ((*IVY[:3], "Ivy\x07", *IVY[4:], *TWO), r"--name: 'Ivy\x07' is no name; allowed: "),
+    "long": ((*IVY[:3], "I" * 65, *IVY[4:], *TWO), "is no name; allowed: 1 to 64"),
+    "blank": ((*IVY[:3], " ", *IVY[4:], *TWO), "--name: ' ' is no name"),
+    "role": ((*IVY[:5], "boss", *TWO), "--roles: there is no role 'boss'; allowed: dealer, floor"),
+    "roles": ((*IVY[:5], ",", *TWO), "--roles: nobody is without a role"),
+    "taken": (("add", "d-17", *IVY[2:], *TWO), "BADGE: D-17 is Ann Lee's; allowed: another"),
+    "one person": ((*IVY, "--by", "Ann", "--and", "ann"), "--and: 'ann' is the same person"),
+    "nobody": ((*IVY, "--by", "Ann"), "--and: is missing: two people must say so"),
+    "empty file": ((*IVY, *TWO, "--file", ""), "--file: is empty; allowed: a file"),
+    "empty keys": ((*IVY, *TWO, "--keys", ""), "--keys: is empty; allowed: a directory"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_refused_changes_nothing(
+    file: PeopleFile, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    before = file.file.read_bytes()
+    arguments, words = WRONG[name]
+    assert with_pin(*arguments) == 2
+    err = capsys.readouterr().err
+    assert words in err
+    assert len(err.splitlines()) == 1
+    assert file.file.read_bytes() == before
+    assert not file.history_file.exists()
+
+
+# --- changing ---------------------------------------------------------------------------------
+
+
+def test_disable_enable_and_roles(file: PeopleFile, capsys: pytest.CaptureFixture[str]) -> None:
+    assert people("disable", "d-17", *TWO) == 0
+    assert people("enable", "D-17", *TWO) == 0
+    assert people("roles", "D-17", "floor, dealer", *TWO, "--json") == 0
+    out, err = capsys.readouterr()
+    assert "disabled: D-17         Ann Lee                  dealer (disabled)\n" in out
+    assert "enabled: D-17         Ann Lee                  dealer\n" in out
+    assert '"floor"' in out
+    assert err == ""
+    assert [line["what"] for line in history(file)] == ["disabled", "enabled", "roles"]
+    assert history(file)[-1]["roles"] == ["dealer", "floor"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("disable", "X-1"), "BADGE: X-1 is disabled already"),
+        (("enable", "D-17"), "BADGE: D-17 is not disabled"),
+        (("roles", "F-3", "floor,dealer"), "ROLES: F-3 has these roles already"),
+        (("roles", "F-3", "boss"), "ROLES: there is no role 'boss'"),
+        (("disable", "D-99"), "BADGE: nobody has 'D-99'; allowed: one of `holecard people list`"),
+        (("reset", ""), "BADGE: nobody has ''"),
+        (("roles", "D\n9", "floor"), r"BADGE: nobody has 'D\n9'"),
+    ],
+)
+def test_what_cannot_be_changed_is_said_before_anybody_is_asked(
+    file: PeopleFile, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    before = file.file.read_bytes()
+    assert people(*arguments) == 2
+    assert words in capsys.readouterr().err
+    assert file.file.read_bytes() == before
+
+
+def test_the_last_one_who_can_be_floor_is_told_of(
+    file: PeopleFile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = "nobody is left who can act as floor\n"
+    assert people("disable", "F-2", *TWO) == 0
+    assert people("roles", "F-9", "dealer", *TWO) == 0
+    assert capsys.readouterr().err == ""
+    assert people("disable", "F-3", *TWO) == 0
+    assert capsys.readouterr().err == told
+    assert people("disable", "D-17", *TWO) == 0
+    assert capsys.readouterr().err == ""
+    assert people("enable", "F-3", *TWO) == 0
+    assert people("roles", "F-3", "dealer", *TWO) == 0
+    assert capsys.readouterr().err == told
+
+
+def test_reset_gives_another_pin(file: PeopleFile, capsys: pytest.CaptureFixture[str]) -> None:
+    assert with_pin("reset", "d-17", *TWO) == 0
+    assert capsys.readouterr().out.startswith("reset: D-17 ")
+    made = file.read().find("D-17")
+    assert made is not None
+    assert KEY.fits(made.verifier(), "D-17", PIN)
+    assert not KEY.fits(made.verifier(), "D-17", PINS["D-17"])
+    assert with_pin("reset", "D-17", *TWO) == 2
+    assert "PIN: D-17 has this one already; allowed: another one" in capsys.readouterr().err
+    assert [line["what"] for line in history(file)] == ["PIN reset"]
+
+
+def test_a_machine_without_memory_says_so(
+    file: PeopleFile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> bytes:
+        raise HashingError("Memory allocation error")
+
+    monkeypatch.setattr(pins, "hash_secret_raw", full)
+    assert with_pin(*IVY, *TWO) == 2
+    assert "the PIN cannot be looked at: Memory allocation error" in capsys.readouterr().err
+    assert not file.history_file.exists()
+
+
+# --- looking ----------------------------------------------------------------------------------
+
+
+def test_list_shows_everybody_and_no_verifier(
+    file: PeopleFile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert people("list") == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[3] == "F-2          Bo Chan                  floor"
+    assert out.splitlines()[-1] == "X-1          Hal Gone                 dealer, floor (disabled)"
+    assert people("list", "--json") == 0
+    shown = capsys.readouterr().out
+    assert [one["badge"] for one in json.loads(shown)["people"]] == list(PINS)
+    assert "argon2" not in out + shown
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda file: file.file.chmod(0o622), "others may touch it (mode 622)"),
+        (lambda file: file.file.parent.chmod(0o777), "others may replace people.json"),
+        (lambda file: put(file.file, b"{}"), "is damaged: "),
+        (lambda file: put(file.file, b"people"), "is damaged: "),
+        (lambda file: file.file.unlink(), "there is no such file; allowed: `holecard people init "),
+    ],
+    ids=["mode", "place", "empty", "words", "gone"],
+)
+def test_a_file_that_cannot_be_used(
+    file: PeopleFile,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[PeopleFile], None],
+    words: str,
+) -> None:
+    damage(file)
+    for command in (("list",), ("disable", "D-17", *TWO), ("reset", "D-17", *TWO)):
+        assert people(*command) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert words in err
+        assert len(err.splitlines()) == 1
+
+
+def test_help_of_each_command_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("init", "list", "add", "disable", "enable", "reset", "roles"):
+        assert people(command, "--help") == 0
+        told = capsys.readouterr().out
+        assert f"examples:\n  holecard people {command}" in told
+        assert "Exit codes: 0 done; 1 not done; 2 " in told
+    assert main(["--help"]) == 0
+    assert "  people      keep the people of a house\n" in capsys.readouterr().out

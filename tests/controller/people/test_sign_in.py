@@ -1,0 +1,383 @@
+"""Who is signed in where, from what happened and from the record of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+from msgspec.structs import replace
+
+from controller.audit.records import CONTROLLER, By, Entry, Moment
+from controller.audit.verify_data import check_data
+from controller.procedure import events as e
+from controller.procedure.events import Actor, Event
+from controller.procedure.felt import second_person
+from controller.procedure.who import WHO
+from controller.table.acts import ADOPTED, SECONDS, TWO, Act, act_of
+from controller.table.lockouts import BADGE, SCREEN
+from controller.table.people_forms import ROLES
+from controller.table.person_entries import (
+    Authorised,
+    Said,
+    SignedIn,
+    SignedOut,
+    Turned,
+    TurnedAway,
+    Why,
+    entry_for,
+    read_said,
+)
+from controller.table.signing_in import (
+    ACT_LIFE,
+    LIVES,
+    START,
+    Standing,
+    after,
+    at,
+    authority,
+    dealer,
+    fold,
+    session,
+    told,
+    used,
+    wait_for,
+)
+from tests.support.table.simulated.house import NOON, Ledger, Time
+
+VOID: Final = act_of(e.RoundVoided)
+ANN: Final = SignedIn("dealer", "Ann Lee", "D-17", "aa", "dealer", 0)
+GIL: Final = SignedIn("dealer", "Gil Ode", "D-18", "bb", "dealer", 0, "Ann Lee")
+BO: Final = Authorised("floor", "Bo Chan", "F-2", "cc", "dealer", VOID.name, "", False, ACT_LIFE)
+CY: Final = Authorised("dealer", "Cy Moss", "D-19", "dd", "dealer", VOID.name, "", True, ACT_LIFE)
+
+
+def turned(why: Why = "wrong PIN", lock: str = "aa", screen: str = "dealer") -> Turned:
+    return Turned(why, "Ann Lee", "D-17", lock, screen, "dealer")
+
+
+class Table:
+    """What happens, as the desk does it: recorded, then true."""
+
+    def __init__(self) -> None:
+        self.time = Time()
+        self.ledger = Ledger(self.time)
+        self.standing = START
+        self.ledger.add(Entry("opened", CONTROLLER, {}))
+        self.tick()
+
+    def tick(self, seconds: float = 0) -> Standing:
+        self.time.go(seconds)
+        self.standing = at(self.standing, self.ledger.boot, self.time.now)
+        return self.standing
+
+    def say(self, *all_said: Said) -> Standing:
+        for said in all_said:
+            self.tick()
+            self.ledger.add(entry_for(said))
+            self.standing = after(self.standing, said)
+        return self.standing
+
+    def restart(self, boot: str, seconds: float = 1) -> Standing:
+        """The controller starts again and reads what was recorded."""
+        self.standing = fold(self.ledger.records)
+        self.ledger.boot = boot
+        self.ledger.add(Entry("opened", CONTROLLER, {}))  # each boot begins with it
+        return self.tick(seconds)
+
+
+# --- who is signed in -------------------------------------------------------------------------
+
+
+def test_one_dealer_is_at_the_table_until_somebody_takes_the_place() -> None:
+    table = Table()
+    assert dealer(table.standing) is None
+    table.say(ANN)
+    table.tick(30 * 3600)
+    assert dealer(table.standing) is not None
+    found = dealer(table.say(GIL))
+    assert found is not None
+    assert found.actor == Actor("dealer", "Gil Ode")
+    assert len(table.standing.sessions) == 1
+    assert not table.say(SignedOut("dealer", "Gil Ode", "D-18", "other", "closed")).sessions
+
+
+def test_others_sign_in_at_their_screens_for_so_long() -> None:
+    table = Table()
+    life = LIVES["technician"]
+    eve = SignedIn("technician", "Eve Pond", "T-1", "ee", "bench", life)
+    dee = SignedIn("surveillance", "Dee Faro", "S-1", "ff", "review", LIVES["surveillance"])
+    table.say(ANN, eve, dee)
+    assert session(table.standing, "technician", "bench") is not None
+    assert session(table.standing, "technician", "review") is None
+    table.tick(life - 1)
+    assert len(table.standing.sessions) == 3
+    assert [one.name for one in table.tick(1).sessions] == ["Ann Lee", "Dee Faro"]
+    table.say(SignedOut("surveillance", "Dee Faro", "S-1", "review", "asked"))
+    assert [one.name for one in table.standing.sessions] == ["Ann Lee"]
+
+
+def test_every_role_signs_in_or_is_asked_each_time() -> None:
+    assert set(ROLES) == {*LIVES, "floor"}
+
+
+# --- one act ----------------------------------------------------------------------------------
+
+
+def test_authority_is_for_one_act_at_one_screen_and_a_minute() -> None:
+    table = Table()
+    table.say(BO)
+    other = act_of(e.RoundVoided, about="12")
+    found = authority(table.standing, VOID, "dealer", second=False)
+    assert found is not None
+    assert found.actor == Actor("floor", "Bo Chan")
+    assert authority(table.standing, VOID, "dealer", second=True) is None
+    assert authority(table.standing, VOID, "other", second=False) is None
+    assert authority(table.standing, other, "dealer", second=False) is None
+    table.tick(ACT_LIFE - 0.001)
+    assert authority(table.standing, VOID, "dealer", second=False) is not None
+    table.tick(0.001)
+    assert authority(table.standing, VOID, "dealer", second=False) is None
+
+
+def test_an_act_that_was_done_leaves_nobody_authorised_for_it() -> None:
+    table = Table()
+    ruled = replace(BO, act="FloorRuled")
+    table.say(BO, CY, ruled)
+    left = used(table.standing, VOID, "dealer")
+    assert [one.act for one in left.authorities] == ["FloorRuled"]
+
+
+def test_whoever_stands_by_does_so_for_one_person() -> None:
+    table = Table()
+    table.say(BO, CY)
+    assert len(table.standing.authorities) == 2
+    dee = replace(BO, name="Dee Faro", badge="F-4", lock="xx")
+    left = table.say(dee).authorities
+    assert [(one.name, one.second) for one in left] == [("Dee Faro", False)]
+
+
+def test_no_authority_outlives_the_controller() -> None:
+    table = Table()
+    table.say(ANN, BO, CY)
+    standing = table.restart("b2", 0)
+    assert standing.authorities == ()
+    assert dealer(standing) is not None
+
+
+def test_acts_are_those_that_the_procedure_gives_the_floor() -> None:
+    every = [event for event, roles in WHO.items() if "floor" in roles]
+    for event in every:
+        act = act_of(event, about="7")
+        assert act == Act(event.__name__, ("floor",), event in TWO, "7")
+    assert len(every) > 20
+    assert act_of(e.RoundVoided, two=False).two is False
+    assert act_of(e.FloorRuled, two=True).two
+    assert ADOPTED.two
+    with pytest.raises(ValueError, match="a Paid is no act of the floor"):
+        act_of(e.Paid)
+    with pytest.raises(ValueError, match="a CardConfirmed has no second person"):
+        act_of(e.CardConfirmed, two=True)
+
+
+def test_what_takes_two_people_has_room_for_both() -> None:
+    assert all("second" in event.__struct_fields__ for event in TWO)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_second_persons_are_those_that_the_procedure_takes(role: str) -> None:
+    event: Event = e.RoundVoided(Actor("floor", "Bo"), "reason", None)
+    second = Actor(role, "Cy")  # type: ignore[arg-type]  # each of them is one of the procedure's
+    assert second_person(event, second) == (role in SECONDS)
+
+
+# --- what the record says ---------------------------------------------------------------------
+
+SAID: Final = (
+    ANN,
+    GIL,
+    SignedOut("dealer", "Gil Ode", "D-18", "dealer", "asked"),
+    SignedOut("dealer", "Gil Ode", "D-18", "dealer", "closed"),
+    BO,
+    CY,
+    turned(),
+    turned("not theirs"),
+    TurnedAway("aa", "dealer", 30),
+)
+
+
+@pytest.mark.parametrize("said", SAID, ids=lambda said: type(said).__name__)
+def test_what_is_recorded_is_read_back(said: Said) -> None:
+    ledger = Ledger(Time())
+    made = ledger.add(entry_for(said))
+    assert made.kind == "person"
+    check_data("person", bytes(made.data))
+    assert read_said(made) == said
+
+
+def test_who_did_it_is_whoever_proved_it() -> None:
+    assert entry_for(ANN).by == By("dealer", "Ann Lee")
+    assert entry_for(BO).by == By("floor", "Bo Chan")
+    assert entry_for(SAID[2]).by == By("dealer", "Gil Ode")
+    for said in (SAID[3], turned(), SAID[-1]):
+        assert entry_for(said).by == CONTROLLER
+
+
+def test_other_words_about_people_are_passed_over_and_broken_ones_are_not() -> None:
+    ledger = Ledger(Time())
+    ledger.add(Entry("note", CONTROLLER, {"text": "hello"}))
+    ledger.add(Entry("person", CONTROLLER, {"what": "looked", "of": "round 12"}))
+    assert fold(ledger.records).sessions == ()
+    ledger.add(Entry("person", CONTROLLER, {"what": "signed in", "who": "Al"}))
+    with pytest.raises(ValueError, match="seq 3: a person that is none"):
+        fold(ledger.records)
+    broken = replace(ledger.records[1], data=Raw(b'{"text":"no what"}'))
+    with pytest.raises(ValueError, match="seq 2: "):
+        fold([broken])
+
+
+# --- wrong PINs -------------------------------------------------------------------------------
+
+
+def test_waits_are_of_the_badge_and_of_the_screen() -> None:
+    table = Table()
+    table.say(*[turned()] * (BADGE.free + 1))
+    assert wait_for(table.standing, "aa", "dealer") == 30
+    assert wait_for(table.standing, "aa", "elsewhere") == 30
+    assert wait_for(table.standing, "zz", "dealer") == 0
+    table.say(*[turned(lock=f"n{at}") for at in range(SCREEN.free + 1 - (BADGE.free + 1))])
+    assert wait_for(table.standing, "zz", "dealer") == 15
+    assert wait_for(table.standing, "zz", "elsewhere") == 0
+    table.tick(29.5)
+    assert wait_for(table.standing, "aa", "dealer") == 1
+    assert wait_for(table.tick(0.5), "aa", "dealer") == 0
+
+
+@pytest.mark.parametrize("why", ["not theirs", "same person", "another dealer"])
+def test_what_is_refused_after_the_right_pin_is_no_guess(why: Why) -> None:
+    table = Table()
+    table.say(*[turned(why)] * 20)
+    assert wait_for(table.standing, "aa", "dealer") == 0
+
+
+def test_being_turned_away_is_told_once_for_each_wait() -> None:
+    table = Table()
+    table.say(*[turned()] * (BADGE.free + 1))
+    assert not told(table.standing, "aa", "dealer")
+    table.say(TurnedAway("aa", "dealer", 30))
+    assert told(table.standing, "aa", "dealer")
+    assert told(table.standing, "aa", "elsewhere")
+    table.tick(30)
+    assert not told(table.say(turned()), "aa", "dealer")
+
+
+def test_a_restart_forgets_no_wrong_pin() -> None:
+    table = Table()
+    table.say(*[turned()] * (BADGE.free + 2))
+    assert wait_for(table.restart("b2", 1), "aa", "dealer") == 59
+
+
+def test_what_is_long_past_is_left_behind() -> None:
+    table = Table()
+    for number in range(50):
+        table.say(turned(lock=f"n{number}", screen=f"s{number}"))
+        table.tick(3600)
+    assert len(table.standing.badges) <= 25
+    assert len(table.standing.screens) <= 25
+
+
+# --- time -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seconds", [-3600, -NOON / 1e6, 3600, 365 * 86400])
+def test_setting_the_clock_of_the_day_changes_nothing(seconds: float) -> None:
+    table = Table()
+    table.say(BO, *[turned()] * (BADGE.free + 2))
+    table.time.set(seconds)
+    table.tick()
+    assert wait_for(table.standing, "aa", "dealer") == 60
+    assert authority(table.standing, VOID, "dealer", second=False) is not None
+    table.tick(59)
+    assert wait_for(table.standing, "aa", "dealer") == 1
+    assert wait_for(table.tick(1), "aa", "dealer") == 0
+    assert table.standing.authorities == ()
+
+
+def test_a_clock_that_is_behind_after_a_restart_keeps_waits_and_adds_none() -> None:
+    table = Table()
+    table.say(*[turned()] * (BADGE.free + 2))
+    table.time.set(-10 * 365 * 86400)
+    assert wait_for(table.restart("b2"), "aa", "dealer") == 60
+    assert wait_for(table.tick(60), "aa", "dealer") == 0
+
+
+def test_a_moment_that_comes_late_sets_nothing_back() -> None:
+    table = Table()
+    table.tick(10)
+    before = table.standing.clock.at
+    early = Moment(table.time.utc - 5_000_000, table.time.mono - 5 * 10**9)
+    assert at(table.standing, "b1", early).clock.at == before
+    table.standing = at(table.standing, "b1", early)
+    assert table.tick().clock.at == before
+
+
+STEPS: Final = st.lists(
+    st.one_of(
+        st.builds(lambda lock, screen: ("guess", lock, screen), *[st.sampled_from("ab")] * 2),
+        st.builds(lambda lock, screen: ("right", lock, screen), *[st.sampled_from("ab")] * 2),
+        st.builds(lambda s: ("go", s, ""), st.sampled_from([0.0, 1.0, 31.0, 700.0, 4000.0, 90000])),
+        st.builds(lambda s: ("set", s, ""), st.integers(-(10**7), 10**7)),
+        st.builds(lambda s: ("restart", s, ""), st.integers(0, 10**6)),
+        st.just(("wait", "", "")),
+    ),
+    min_size=20,
+    max_size=120,
+)
+
+
+@given(STEPS)
+def test_no_clock_and_no_restart_lets_more_guesses_through(
+    steps: list[tuple[str, str | float, str]],
+) -> None:
+    """However the clock of the day is set while it runs, and set back before a start; counted by a
+    clock on the wall. A clock that is set forward before a start is believed: it is in the record
+    for surveillance to see."""
+    table = Table()
+    wall = 0.0
+    boots = 0
+    guesses: dict[str, list[float]] = {}
+    for what, value, screen in steps:
+        if what == "go":
+            wall += float(value)
+            table.tick(float(value))
+        elif what == "set":
+            table.time.set(float(value))
+            table.tick()
+        elif what == "restart":
+            boots += 1
+            table.ledger.add(Entry("note", CONTROLLER, {"text": "the last words"}))
+            table.time.set(-float(value))
+            before = table.standing
+            standing = table.restart(f"b{boots}", 0)
+            assert standing.badges == before.badges
+            assert standing.screens == before.screens
+        elif what == "wait":
+            seconds = wait_for(table.standing, "a", "a")
+            wall += seconds
+            table.tick(seconds)
+        elif not wait_for(table.standing, str(value), screen):
+            if what == "guess":
+                guesses.setdefault(f"badge {value}", []).append(wall)
+                guesses.setdefault(f"screen {screen}", []).append(wall)
+                table.say(turned(lock=str(value), screen=screen))
+            else:
+                table.say(replace(ANN, lock=str(value), screen=screen))
+    for name, times in guesses.items():
+        most = BADGE.an_hour if name.startswith("badge") else SCREEN.an_hour
+        assert all(sum(t <= one < t + 3600 for one in times) <= most for t in times)
+    folded = at(fold(table.ledger.records), table.ledger.boot, table.time.now)
+    assert folded.sessions == table.standing.sessions
+    assert folded.badges == table.standing.badges
+    assert folded.screens == table.standing.screens

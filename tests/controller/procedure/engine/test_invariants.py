@@ -1,0 +1,193 @@
+"""What holds in every round: money, cards, hands, choices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Final
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from controller.procedure import events as e
+from controller.procedure.engine import Procedure
+from controller.procedure.events import Event
+from controller.procedure.game import Game
+from controller.procedure.holds import HOLDING
+from controller.procedure.row import Decision, Refused
+from controller.procedure.states import State, Step
+from controller.rules.hands import CHOICES
+from controller.rules.rulings import Irregularity
+from tests.support.procedure.ledger import Ledger
+from tests.support.procedure.plain_rules import (
+    hand_total,
+    instant_winner,
+    legal_choices,
+    stands_by_itself,
+    total,
+)
+from tests.support.procedure.random_games import GAMES, some_game
+from tests.support.procedure.random_table import RandomTable
+
+_GAMES_EACH: Final = 100
+_ROUNDS: Final = 25
+_DECISIONS: Final = (e.Hit, e.Stand, e.Double, e.Split, e.Surrender, e.SpareRefused)
+_BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster", "insurance")
+
+
+class Watchman:
+    """Looks at every state that a table reaches."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self.turns = 0
+        self._doubted = False
+        """The floor let a card stay that the decks do not hold."""
+
+    def __call__(self, before: State, event: Event, answer: Decision | Refused) -> None:
+        if isinstance(answer, Refused):
+            return
+        s = answer.state
+        if "way_resume" in answer.rows and before.holds:
+            self._doubted |= before.holds[-1].what is Irregularity.DECK_SUSPECT
+        self._doubted &= s.seen > 0
+        self._hands(s)
+        self._cards(s)
+        self._money(s)
+        assert (s.step in HOLDING) == bool(s.holds), s
+        if isinstance(event, _DECISIONS):
+            hand = before.hands[before.turn]
+            assert not hand.done, before
+            assert not hand.out, before
+        if s.step is Step.TURN and before.step is not Step.TURN:
+            self._turn(s)
+        if "stands_by_itself" in answer.rows and isinstance(event, e.CardDrawn):
+            self._stood(s, before)
+
+    def _hands(self, s: State) -> None:
+        numbers: dict[int, list[int]] = {}
+        for hand in s.hands:
+            numbers.setdefault(hand.seat, []).append(hand.number)
+            assert hand.total == hand_total(hand), hand
+            assert not hand.out or hand.done, hand
+        for seat, found in numbers.items():
+            assert found == list(range(len(found))), (seat, s.hands)
+            assert len(found) <= self.game.options.split.max_hands, s.hands
+        assert (s.dealer_total, s.dealer_soft) == total(s.dealer), s
+
+    def _cards(self, s: State) -> None:
+        on_felt = Counter(s.dealer)
+        for hand in s.hands:
+            if not hand.out:
+                on_felt.update(hand.cards)
+        if s.spare is not None and s.spare.card >= 0:
+            on_felt[s.spare.card] += 1
+        for card, count in on_felt.items():
+            seen = (s.seen >> 4 * card) & 15
+            assert count <= seen, (card, s)
+            assert self._doubted or count <= self.game.decks, (card, s)
+
+    def _money(self, s: State) -> None:
+        unit = self.game.money.unit
+        for seat in s.seats:
+            amounts: list[int] = [getattr(seat, bet) for bet in _BETS]
+            assert all(amount >= 0 and amount % unit == 0 for amount in amounts), seat
+            assert 2 * seat.insurance <= seat.main, seat
+            # While a void gives the wagers back before the deal, the main one goes first.
+            assert seat.main or s.due or not any(amounts), seat
+        for hand in s.hands:
+            assert 0 < hand.bet <= hand.wager <= hand.bet << hand.doubles, hand
+            assert hand.doubles <= self.game.options.double.times, hand
+        for due in s.due:
+            assert due.stake > 0, due
+            assert due.returned >= 0, due
+        assert (s.step is Step.PAYING) <= bool(s.due), s
+
+    def _turn(self, s: State) -> None:
+        self.turns += 1
+        hand = s.hands[s.turn]
+        of_seat = sum(each.seat == hand.seat for each in s.hands)
+        offered = {word for bit, word in CHOICES.items() if s.legal & bit}
+        legal = legal_choices(self.game.options, hand, of_seat)
+        if s.late and s.up in (0, 1, 10):
+            legal.discard("surrender")  # nobody could check yet
+        assert offered == legal, (s, self.game.options)
+        assert hand_total(hand) <= 21, s
+        assert len(hand.cards) >= 2, s
+
+    def _stood(self, s: State, before: State) -> None:
+        hand = s.hands[before.turn]
+        of_seat = sum(each.seat == hand.seat for each in s.hands)
+        gone = hand.seat in s.quiet
+        assert gone or stands_by_itself(self.game.options, hand, of_seat), (hand, s)
+        assert instant_winner(self.game.options, hand) is None or len(hand.cards) < 3, hand
+
+
+def _watched(seed: str, name: str, rounds: int) -> tuple[RandomTable, Ledger, Watchman]:
+    """Plays the rounds under a watchman and a second book; both raise what they find."""
+    game, what = some_game(Random(seed), name)
+    ledger, watchman = Ledger(game), Watchman(game)
+
+    def watch(before: State, event: Event, answer: Decision | Refused) -> None:
+        try:
+            watchman(before, event, answer)
+            ledger(before, event, answer)
+        except AssertionError as wrong:
+            raise AssertionError(f"seed {seed!r}: {what}: {event}: {wrong}") from wrong
+
+    table = RandomTable(Procedure(game), seed, watch=watch)
+    table.play(rounds)
+    return table, ledger, watchman
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_every_round_balances_and_keeps_the_rules(name: str) -> None:
+    outcomes: Counter[str] = Counter()
+    finished = clean = voided = turns = 0
+    for number in range(_GAMES_EACH):
+        _, ledger, watchman = _watched(f"invariants {name} {number}", name, _ROUNDS)
+        outcomes += ledger.outcomes
+        finished += ledger.finished
+        clean += ledger.clean
+        voided += ledger.voided
+        turns += watchman.turns
+    print(f"{name}: {finished} rounds, {clean} smooth, {voided} void, {turns} turns, {outcomes}")
+    assert clean > finished // 3
+    assert voided
+    assert {"win", "lose", "push", "blackjack", "void"} <= set(outcomes)
+
+
+@given(seed=st.integers(), name=st.sampled_from(GAMES))
+# A doubled ace and ten, whose next card was misread.
+@example(seed=56_464_226_725_294_702_592, name="classic")
+def test_any_seed_at_all(seed: int, name: str) -> None:
+    _watched(f"any {seed}", name, 3)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_paying_one_by_one_is_paying_all(name: str) -> None:
+    """`AllPaid` settles what as many `Paid` settle, in the same order, to the same state."""
+    compared = 0
+
+    def watch(before: State, event: Event, answer: Decision | Refused) -> None:
+        nonlocal compared
+        if not isinstance(event, e.AllPaid) or isinstance(answer, Refused):
+            return
+        s, effects = before, list[object]()
+        for _ in before.due:
+            one = procedure.step(s, e.Paid(event.actor))
+            assert isinstance(one, Decision), (seed, one)
+            s = one.state
+            effects += [effect for effect in one.effects if effect in answer.effects]
+        assert s == answer.state, seed
+        facts = [effect for effect in answer.effects if type(effect).__name__ == "Settled"]
+        assert facts == [fact for fact in effects if type(fact).__name__ == "Settled"], seed
+        compared += 1
+
+    for number in range(_GAMES_EACH // 2):
+        seed = f"all at once {name} {number}"
+        game, _ = some_game(Random(seed), name)
+        procedure = Procedure(game)
+        RandomTable(procedure, seed, watch=watch).play(_ROUNDS // 2)
+    assert compared > 20

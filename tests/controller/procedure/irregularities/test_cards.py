@@ -1,0 +1,283 @@
+"""Cards that go wrong, row by row of what a house says of them, and the round that goes on.
+
+Every story is told in the default house, where most ways on are fixed, and in the strict one,
+where the floor rules nearly all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controller.procedure.effects import (
+    Burned,
+    Discarded,
+    Tell,
+    Told,
+)
+from controller.procedure.events import (
+    CardDrawn,
+    Confirmed,
+    DealerRelieved,
+    Double,
+    ErrorCardExposed,
+    FaceUpCardFound,
+    ShoeLoaded,
+    ShoeRanOut,
+    SpareRefused,
+    WagerRemoved,
+)
+from controller.procedure.states import Step
+from controller.rules.rulings import Irregularity as Odd
+from controller.rules.rulings import Way
+from controller.sim.games import DEALER, SHOE, player
+from tests.support.procedure.table import HOUSES, Table, card, cards
+
+pytestmark = pytest.mark.parametrize("house", HOUSES)
+
+DEAL = "9C 8C 8S 2H KC (TD)"
+"""Seat 1 has 11, seat 2 has 18, the dealer 18 with an 8 up: nothing is checked."""
+
+
+def dealt(house: str, names: str = DEAL, **options: Any) -> Table:
+    """Two seats of the classic game with 10 dollars each, after the deal."""
+    return Table(house=house, **options).bets(1000, 1000).deal(names)
+
+
+def discards(t: Table) -> int:
+    """What can be shuffled when the shoe is empty: all but what lies on the felt or beside it."""
+    s = t.state
+    live = {seat.number for seat in s.seats if seat.buster}
+    hands = [hand for hand in s.hands if not hand.out or (hand.busted and hand.seat in live)]
+    felt = sum(len(hand.cards) for hand in hands) + len(s.dealer) + bool(s.hole)
+    return t.game.decks * 52 - felt - (s.spare is not None)
+
+
+def refilled(t: Table) -> Table:
+    t.do(ShoeRanOut(SHOE)).ruled(Odd.SHOE_RAN_OUT, Way.RESHUFFLE)
+    return t.do(ShoeLoaded(SHOE, discards(t)))
+
+
+def one_more_round(t: Table) -> None:
+    """The table takes wagers again, and a round can be dealt."""
+    t.at(Step.WAGERING).bets(1000).deal("9C 7S KC (TD)")
+    assert t.finish() == {1: 1000}
+
+
+# Face-up card in the shoe: not used; to the discard rack
+
+
+def test_face_up_card_in_the_shoe(house: str) -> None:
+    t = dealt(house, decks=1).hit(1).do(FaceUpCardFound(SHOE, card("3D")))
+    t.ruled(Odd.FACE_UP_CARD, Way.DISCARD).at(Step.HAND_CARD)
+    assert t.heard(Discarded) == [Discarded(card("3D"))]
+    t.asks(Tell.DEAL, seat=1, hand=0, count=3)
+    t.do(CardDrawn(SHOE, card("3D"))).held_for(Odd.DECK_SUSPECT)  # it is in the rack
+    t = dealt(house).hit(1).do(FaceUpCardFound(SHOE, card("3D"))).deal("9D")
+    assert t.finish() == {1: 1000, 2: 0}
+
+
+def test_face_up_card_before_the_first_card_and_for_the_dealer(house: str) -> None:
+    t = Table(house=house).bets(1000).do(FaceUpCardFound(SHOE, card("3D"))).at(Step.WAGERING)
+    t.deal("9C 8S KC (5D)").until(Step.DEALER_CARD).do(FaceUpCardFound(SHOE, card("8D")))
+    assert t.at(Step.DEALER_CARD).finish("TD") == {1: 1000}
+    assert t.heard(Discarded) == [Discarded(card("3D")), Discarded(card("8D"))]
+
+
+# Card drawn in error, not exposed: it is the next card and must be used
+
+
+def test_card_drawn_in_error_not_exposed_is_the_next_card(house: str) -> None:
+    t = dealt(house).slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT).at(Step.TURN)
+    assert t.heard(Told)[-1] == Told("floor", "error_card")
+    assert "refuse_card" not in t.prompt.choices
+    t.hit(1).asks(Tell.LAY_SPARE, seat=1, place="hand", count=3)
+    assert t.locked
+    t.deal("*9D")
+    assert t.state.spare is None
+    assert t.finish() == {1: 1000, 2: 0}
+
+
+def test_card_drawn_in_error_is_used_by_the_dealer(house: str) -> None:
+    t = dealt(house, "9C 8C 8S KH KC (5D)").slip("8D").ruled(Odd.ERROR_CARD, Way.USE_NEXT)
+    t.until(Step.DEALER_CARD).asks(Tell.LAY_SPARE, place="dealer", count=3)
+    assert t.finish() == {1: -1000, 2: -1000}  # 8, 5 and 8 are 21
+
+
+def test_card_drawn_in_error_opens_the_next_round(house: str) -> None:
+    t = dealt(house).stand(1).slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT)
+    t.finish()
+    t.bets(1000)
+    assert t.locked  # the first card of the round lies there already
+    t.deal("*9D 7S KC (TD)")
+    assert t.finish() == {1: 1000}
+
+
+def test_a_new_card_though_one_beside_the_shoe_waits(house: str) -> None:
+    t = dealt(house).slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT).hit(1).deal("4D")
+    t.held_for(Odd.ERROR_CARD_EXPOSED, Way.BURN, Way.VOID).rule(Way.BURN)
+    assert t.heard(Burned) == [Burned(card("4D"))]
+    t.at(Step.HAND_CARD).deal("*9D")
+    assert t.finish() == {1: 1000, 2: 0}
+
+
+def test_a_second_card_drawn_in_error(house: str) -> None:
+    t = dealt(house).slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT).slip("4D")
+    t.held_for(Odd.ERROR_CARD, Way.BURN, Way.VOID).rule(Way.BURN)
+    assert t.heard(Burned) == [Burned()]
+    assert t.hit(1).deal("*9D").finish() == {1: 1000, 2: 0}
+
+
+def test_the_floor_burns_a_card_drawn_in_error(house: str) -> None:
+    if house == "strict":
+        t = dealt(house).slip("5D").ruled(Odd.ERROR_CARD, Way.BURN).at(Step.TURN)
+        assert t.heard(Burned) == [Burned()]
+        assert t.state.spare is None
+        assert t.hit(1, "9D").finish() == {1: 1000, 2: 0}
+
+
+# Card drawn in error and exposed after the first deal
+
+
+def exposed(house: str, names: str = DEAL, name: str = "9D") -> Table:
+    t = dealt(house, names).deal(name)
+    return t.ruled(Odd.ERROR_CARD_EXPOSED, Way.DEAL_ON).at(Step.TURN)
+
+
+def test_card_exposed_in_error_is_dealt_on(house: str) -> None:
+    t = exposed(house)
+    assert t.prompt.choices[-1] == "refuse_card"
+    t.hit(1).asks(Tell.LAY_SPARE, seat=1, warn="exposed")
+    assert t.locked
+    assert t.deal("*9D").finish() == {1: 1000, 2: 0}
+
+
+def test_card_exposed_in_error_is_refused_by_all_and_burned(house: str) -> None:
+    t = exposed(house)
+    assert t.refuses(SpareRefused(DEALER, 2, 0)) == "refuse_spare"
+    t.do(SpareRefused(DEALER, 1, 0)).at(Step.TURN)
+    t.asks(Tell.DECIDE, seat=2)
+    assert t.prompt.choices[-1] == "refuse_card"
+    t.do(SpareRefused(DEALER, 2, 0)).at(Step.REVEAL)
+    assert t.finish() == {1: -1000, 2: 0}
+    assert t.heard(Burned) == [Burned(card("9D"))]
+    assert t.state.spare is None
+    one_more_round(t)
+
+
+def test_card_exposed_in_error_is_refused_by_one_and_taken_by_the_next(house: str) -> None:
+    t = exposed(house, name="3D").do(SpareRefused(DEALER, 1, 0)).hit(2).deal("*3D")
+    assert t.finish() == {1: -1000, 2: 1000}
+    assert t.heard(Burned) == []
+
+
+def test_card_exposed_in_error_is_used_by_the_dealer(house: str) -> None:
+    t = exposed(house, "9C 8C 8S KH KC (5D)", "8D").stand(1).stand(2).until(Step.DEALER_CARD)
+    t.asks(Tell.LAY_SPARE, place="dealer", warn="exposed")
+    assert t.finish() == {1: -1000, 2: -1000}
+
+
+def test_a_hidden_card_beside_the_shoe_is_seen_after_all(house: str) -> None:
+    t = dealt(house).slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT)
+    t.do(ErrorCardExposed(SHOE, card("9D"))).ruled(Odd.ERROR_CARD_EXPOSED, Way.DEAL_ON)
+    assert t.prompt.choices[-1] == "refuse_card"
+    assert t.refuses(ErrorCardExposed(SHOE, card("9D"))) == "error_card_exposed"
+    assert t.hit(1).deal("*9D").finish() == {1: 1000, 2: 0}
+
+
+def test_card_exposed_before_any_wager(house: str) -> None:
+    t = Table(house=house).deal("9D")
+    t.held_for(Odd.ERROR_CARD_EXPOSED).rule(Way.BURN).at(Step.WAGERING)
+    assert t.heard(Burned) == [Burned(card("9D"))]
+    one_more_round(t)
+
+
+def test_a_card_before_the_double_is_confirmed(house: str) -> None:
+    t = dealt(house).do(Double(DEALER, 1, 0)).deal("9D")
+    t.ruled(Odd.ERROR_CARD_EXPOSED, Way.DEAL_ON).at(Step.DOUBLE_CONFIRM)
+    assert t.state.hands[0].wager == 1000
+    assert t.do(Confirmed(DEALER)).deal("*9D").finish() == {1: 2000, 2: 0}
+
+
+# Dealer draws on a standing total: burned
+
+
+@pytest.mark.parametrize("step", [Step.PAYING, Step.CLEARING])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_dealer_draws_on_a_standing_total(house: str, step: Step, hidden: bool) -> None:
+    t = dealt(house).hit(1, "9D").until(step)
+    dealer, due = t.state.dealer, t.state.due
+    told = t.slip("3D") if hidden else t.deal("3D")
+    told.ruled(Odd.DEALER_OVERDREW, Way.BURN).at(step)
+    assert t.heard(Burned) == [Burned() if hidden else Burned(card("3D"))]
+    assert (t.state.dealer, t.state.due) == (dealer, due)
+    assert t.finish() == {1: 1000, 2: 0}
+    one_more_round(t)
+
+
+# Shoe ran out in a round: shuffle and cut the discards, finish the round
+
+
+def test_shoe_ran_out_in_a_round(house: str) -> None:
+    t = dealt(house, decks=1).hit(1).do(ShoeRanOut(SHOE)).ruled(Odd.SHOE_RAN_OUT, Way.RESHUFFLE)
+    t.asks(Tell.REFILL)
+    assert t.locked
+    assert discards(t) == 46  # five cards lie face up, one face down
+    for count in (0, 45, 47, 52):
+        assert t.refuses(ShoeLoaded(SHOE, count)) == "refill"
+    t.do(ShoeLoaded(SHOE, 46)).at(Step.HAND_CARD).asks(Tell.DEAL, seat=1)
+    assert t.deal("9D").finish() == {1: 1000, 2: 0}
+    t.at(Step.SHUFFLE_NEEDED)
+
+
+def test_after_a_refill_discards_come_again_and_cards_on_the_felt_do_not(house: str) -> None:
+    def again() -> Table:
+        t = Table(house=house, decks=1).bets(1000, 1000).deal("9C 8C 8S 2H KC (TD)")
+        t.hit(1, "8D").hit(1, "KD").pay()  # 29: those cards go to the discards
+        return refilled(t.hit(2))
+
+    t = again().deal("2H")
+    assert t.hand(1) == "8C KC 2H"
+    assert t.finish() == {1: -1000, 2: 1000}
+    again().deal("KC").held_for(Odd.DECK_SUSPECT)
+
+
+def test_a_card_beside_the_shoe_is_no_discard(house: str) -> None:
+    t = dealt(house, decks=1).deal("4D").ruled(Odd.ERROR_CARD_EXPOSED, Way.DEAL_ON)
+    refilled(t.hit(1)).deal("*4D").hit(1).deal("4D").held_for(Odd.DECK_SUSPECT)
+
+
+def test_tucked_cards_are_no_discards(house: str) -> None:
+    t = Table("mega", house).bet(1, 1000, buster=100).bet(2, 1000)
+    t = refilled(t.deal("TC 9C 8S 6C 2D (7H)").hit(1, "KD").pay().hit(2))
+    seen = [(t.state.seen >> 4 * each) & 15 for each in cards("TC 6C KD 9C 2D 8S 5H")]
+    assert seen == [1, 1, 1, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("names", "rest"), [("9C 8C 8S", "2H KC (TD)"), ("9C 8C 8S 2H KC", "(TD)")]
+)
+def test_shoe_ran_out_in_the_deal(house: str, names: str, rest: str) -> None:
+    assert refilled(dealt(house, names)).deal(rest).hit(1, "9D").finish() == {1: 1000, 2: 0}
+
+
+def test_shoe_ran_out_for_the_dealer(house: str) -> None:
+    t = refilled(dealt(house, "9C 8C 8S KH KC (5D)").until(Step.DEALER_CARD))
+    assert t.finish("KD") == {1: 1000, 2: 1000}
+
+
+def test_shoe_ran_out_before_the_round(house: str) -> None:
+    """Cards that are to be burned, or the first of a round, may be lacking as well."""
+    t = Table(house=house).do(DealerRelieved(DEALER)).at(Step.RELIEF_BURN).do(ShoeRanOut(SHOE))
+    if t.step is Step.HELD:
+        t.rule(Way(t.prompt.choices[0]))
+    t.at(Step.SHUFFLE_NEEDED).shuffle()
+    one_more_round(t)
+
+
+def test_wagers_that_wait_for_a_shuffle_may_be_taken_back(house: str) -> None:
+    """No card of the round has left the shoe."""
+    t = Table(house=house).bets(1000, 500).do(ShoeRanOut(SHOE))
+    t.do(WagerRemoved(player(1), 1, "main"))
+    assert t.shuffle().deal("9C 7S KC (TD)").finish() == {2: 500}

@@ -1,0 +1,218 @@
+"""Deals that went wrong: places passed over by the dealer, the seats' and the dealer's own."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+
+from controller.procedure.effects import SeatDead, Settled, Tell
+from controller.procedure.events import (
+    DealerCardMissed,
+    InsuranceClosed,
+    SeatMissed,
+    SeatShorted,
+    WagerPlaced,
+)
+from controller.procedure.states import Step
+from controller.rules.rulings import Irregularity as Odd
+from controller.rules.rulings import Way
+from controller.sim.games import DEALER, player
+from tests.support.procedure.table import HOUSES, Table
+
+pytestmark = pytest.mark.parametrize("house", HOUSES)
+
+
+# Dealer missed his own first or second card: finish the players, then deal the dealer's cards
+
+
+def missed(house: str, which: Literal[1, 2], names: str, **options: Any) -> Table:
+    """Two seats; the dealer says so before seat 2 has its second card."""
+    t = Table(house=house, **options).bets(1000, 1000).deal(names)
+    t.do(DealerCardMissed(DEALER, which))
+    return t.ruled(Odd.DEALER_CARD_MISSED, Way.DEALER_LAST).at(Step.DEALING)
+
+
+def test_dealer_missed_his_first_card(house: str) -> None:
+    t = missed(house, 1, "9C 8C 2H")  # the 2 was seat 1's second card, not the up card
+    t.asks(Tell.DEAL, seat=2, place="hand", count=2)
+    t.deal("KC").at(Step.TURN)
+    assert [t.hand(0), t.hand(1)] == ["9C 2H", "8C KC"]
+    assert t.state.dealer == ()
+    t.hit(1, "9D").stand(1).stand(2)
+    t.asks(Tell.DEAL, place="dealer", count=1)
+    t.deal("8S").asks(Tell.DEAL, place="dealer", count=2, total=8)
+    assert t.deal("TD").finish() == {1: 1000, 2: 0}
+
+
+def test_dealer_missed_his_second_card(house: str) -> None:
+    t = missed(house, 2, "9C 8C 8S 2H").deal("KC").at(Step.TURN).hit(1, "9D").stand(1).stand(2)
+    t.asks(Tell.DEAL, place="dealer", count=2, total=8)
+    assert t.deal("5D").at(Step.DEALER_CARD).finish("KD") == {1: 1000, 2: 1000}
+
+
+def test_dealer_missed_his_first_card_and_sees_it_when_all_have_two(house: str) -> None:
+    t = Table(house=house).bets(1000, 1000).deal("9C 8C 2H KC").do(DealerCardMissed(DEALER, 1))
+    t.ruled(Odd.DEALER_CARD_MISSED, Way.DEALER_LAST).at(Step.TURN)
+    assert [t.hand(0), t.hand(1)] == ["9C 2H", "8C KC"]
+    assert t.hit(1, "9D").finish("8S TD") == {1: 1000, 2: 0}
+
+
+def test_dealer_missed_his_second_card_and_sees_it_when_the_players_play(house: str) -> None:
+    t = Table(house=house).bets(1000, 1000).deal("9C 8C 8S 2H KC").do(DealerCardMissed(DEALER, 2))
+    t.ruled(Odd.DEALER_CARD_MISSED, Way.DEALER_LAST).at(Step.TURN)
+    assert t.hit(1, "9D").finish("TD") == {1: 1000, 2: 0}
+
+
+@pytest.mark.parametrize(("late", "net"), [("AS KD", 0), ("9S KD", 1500), ("KS 6D", 1500)])
+def test_a_blackjack_when_the_dealer_missed_his_first_card(house: str, late: str, net: int) -> None:
+    t = missed(house, 1, "AC 8C KH").deal("KC")
+    t.asks(Tell.DECIDE, seat=2)  # nobody knows yet whether seat 1's blackjack is tied
+    more = "5D" if "6D" in late else ""
+    nets = t.finish(f"{late} {more}")
+    assert nets[1] == net
+    assert nets[2] == -1000
+
+
+def test_a_lone_blackjack_waits_for_both_late_cards(house: str) -> None:
+    for late, net in (("AS KD", 0), ("KS AD", 0), ("KS 9D", 1500)):
+        t = Table(house=house).bets(1000).deal("AC").do(DealerCardMissed(DEALER, 1))
+        t.ruled(Odd.DEALER_CARD_MISSED, Way.DEALER_LAST).deal("KH")
+        assert t.finish(late) == {1: net}
+
+
+def test_a_blackjack_when_the_dealer_missed_his_second_card(house: str) -> None:
+    t = missed(house, 2, "AC 8C KS KH").deal("KC")
+    assert t.finish("AD") == {1: 0, 2: -1000}
+    t = missed(house, 2, "AC 8C 7S KH").deal("KC")
+    t.asks(Tell.PAY, seat=1, why="blackjack", amount=1500)  # a 7 makes no blackjack
+    assert t.finish("KD") == {1: 1500, 2: 1000}
+
+
+def test_a_blackjack_is_not_pulled_back_by_a_late_dealers_bust(house: str) -> None:
+    t = Table("mega", house).bets(1000, 1000).deal("AC 8C TS KH")
+    t.do(DealerCardMissed(DEALER, 2)).ruled(Odd.DEALER_CARD_MISSED, Way.DEALER_LAST)
+    t.deal("KC")
+    assert t.finish("2D 3D 9D") == {1: 3000, 2: 0}
+
+
+@pytest.mark.parametrize(("late", "main", "insurance"), [("KD", -1000, 1000), ("6D KS", 0, -500)])
+def test_insurance_when_the_dealer_missed_his_second_card(
+    house: str, late: str, main: int, insurance: int
+) -> None:
+    """Nothing is checked that is not there; insurance, if it is taken, waits for the card."""
+    t = missed(house, 2, "9C 8C AS 8H").deal("KC")
+    insured = t.step is Step.INSURANCE
+    if insured:
+        t.insure(1, 500).decline(2).do(InsuranceClosed(DEALER))
+    assert t.step is not Step.CHECK
+    assert t.finish(late)[1] == main + insured * insurance
+
+
+@pytest.mark.parametrize("up", ["TS", "AS"])
+def test_no_surrender_while_the_dealer_may_have_an_unchecked_blackjack(house: str, up: str) -> None:
+    """Surrender is allowed only after the dealer has checked."""
+    t = Table("maxtime", house).bets(1000).deal(f"9C {up}").do(DealerCardMissed(DEALER, 2))
+    t.ruled(Odd.DEALER_CARD_MISSED, Way.DEALER_LAST).deal("KC").at(Step.TURN)
+    assert "surrender" not in t.prompt.choices
+
+
+def test_what_the_dealer_cannot_have_missed(house: str) -> None:
+    t = Table(house=house).bets(1000, 1000)
+    assert t.refuses(DealerCardMissed(DEALER, 1)) == "not_in_the_deal"
+    t.deal("9C 8C 8S 2H KC (TD)")
+    assert t.refuses(DealerCardMissed(DEALER, 2)) == "not_in_the_deal"
+
+
+# A player got no cards: dead hand, wager back, in again next round
+
+
+def test_a_player_who_got_no_cards(house: str) -> None:
+    t = Table(house=house).bets(1000, 500, 1000).deal("9C 8C").do(SeatMissed(DEALER, 2))
+    t.ruled(Odd.SEAT_MISSED, Way.DEAD_HAND)
+    assert t.heard(SeatDead) == [SeatDead(2)]
+    t.until(Step.DEALING)  # where the wager is handed back at once
+    t.asks(Tell.DEAL, place="up")
+    t.deal("8S 2H KC (TD)").at(Step.TURN)
+    assert [hand.cards for hand in t.state.hands if hand.seat == 2] == [()]
+    assert t.hit(1, "9D").finish() == {1: 1000, 2: 0, 3: 0}
+    back = [each for each in t.heard(Settled) if each.seat == 2]
+    assert [(each.bet, each.stake, each.returned) for each in back] == [("main", 500, 500)]
+    assert t.bets(1000, 500).deal("9C 8C 8S 2H KC (TD)").finish() == {1: -1000, 2: 0}
+
+
+def test_the_side_bets_of_a_dead_hand_go_back_too(house: str) -> None:
+    t = Table("mega", house).bet(1, 1000).bet(2, 500, buster=100, toke_main=50, toke_buster=20)
+    t.deal("9C").do(SeatMissed(DEALER, 2)).ruled(Odd.SEAT_MISSED, Way.DEAD_HAND)
+    assert t.until(Step.DEALING).deal("6S 9D (TD)").finish("KD") == {1: 1000, 2: 0}
+    back = {each.bet: each.returned for each in t.heard(Settled) if each.seat == 2}
+    assert back == {"main": 500, "buster": 100, "toke_main": 50, "toke_buster": 20}
+
+
+def test_a_dead_hand_is_not_asked_for_insurance(house: str) -> None:
+    t = Table(house=house).bets(1000, 500).deal("9C").do(SeatMissed(DEALER, 2))
+    t.ruled(Odd.SEAT_MISSED, Way.DEAD_HAND).until(Step.DEALING).deal("AS 9D (8D)")
+    assert t.decline(1).at(Step.INSURANCE_CLOSE).finish() == {1: -1000, 2: 0}
+
+
+def test_a_seat_that_cannot_have_been_missed(house: str) -> None:
+    t = Table(house=house).bets(1000, 1000)
+    assert t.refuses(SeatMissed(DEALER, 1)) == "not_in_the_deal"
+    t.deal("9C")
+    assert t.refuses(SeatMissed(DEALER, 3)) == "seat_missed"
+    t.deal("8C 8S 2H KC")
+    assert t.refuses(SeatMissed(DEALER, 2)) == "seat_missed"  # the hole card is all that is left
+    t.deal("(TD)")
+    assert t.refuses(SeatMissed(DEALER, 2)) == "not_in_the_deal"
+    alone = Table(house=house).bets(1000).deal("9C")
+    assert alone.refuses(SeatMissed(DEALER, 1)) == "seat_missed"
+
+
+# A player got one card: second card after everyone else's
+
+
+def test_a_player_who_got_one_card(house: str) -> None:
+    t = Table(house=house).bets(1000, 1000).deal("9C 8C 8S KC").do(SeatShorted(DEALER, 1))
+    t.ruled(Odd.SEAT_SHORTED, Way.SECOND_CARD_LAST).at(Step.DEALING)
+    assert [t.hand(0), t.hand(1)] == ["9C", "8C KC"]  # the king went to seat 2
+    t.asks(Tell.DEAL, place="hole")
+    t.deal("(TD)").asks(Tell.DEAL, seat=1, place="hand", count=2)
+    t.deal("2H").at(Step.TURN)
+    assert t.hit(1, "9D").finish() == {1: 1000, 2: 0}
+
+
+def test_two_players_who_got_one_card(house: str) -> None:
+    t = Table(house=house).bets(1000, 1000).deal("9C 8C 8S").do(SeatShorted(DEALER, 1))
+    t.ruled(Odd.SEAT_SHORTED, Way.SECOND_CARD_LAST).do(SeatShorted(DEALER, 2))
+    t.ruled(Odd.SEAT_SHORTED, Way.SECOND_CARD_LAST).deal("(TD) 2H KC")
+    assert [t.hand(0), t.hand(1)] == ["9C 2H", "8C KC"]
+    assert t.hit(1, "9D").finish() == {1: 1000, 2: 0}
+
+
+def test_a_late_second_card_makes_a_blackjack(house: str) -> None:
+    t = Table(house=house).bets(1000, 1000).deal("AC 8C 8S KC").do(SeatShorted(DEALER, 1))
+    t.ruled(Odd.SEAT_SHORTED, Way.SECOND_CARD_LAST).deal("(TD) KH")
+    t.asks(Tell.PAY, seat=1, amount=1500)
+    assert t.finish() == {1: 1500, 2: 0}
+
+
+def test_a_late_second_card_under_an_ace(house: str) -> None:
+    t = Table(house=house).bets(1000, 1000).deal("9C 8C AS KC").do(SeatShorted(DEALER, 1))
+    t.ruled(Odd.SEAT_SHORTED, Way.SECOND_CARD_LAST).deal("(TD) KH")
+    t.insure(1, 500).insure(2, 500)
+    assert t.finish() == {1: 0, 2: 0}
+
+
+def test_a_seat_that_cannot_be_one_card_short(house: str) -> None:
+    t = Table(house=house).bets(1000, 1000)
+    assert t.refuses(SeatShorted(DEALER, 1)) == "not_in_the_deal"
+    t.deal("9C 8C 8S 2H KC")
+    assert t.refuses(SeatShorted(DEALER, 3)) == "seat_shorted"
+    t.deal("(TD)")
+    assert t.refuses(SeatShorted(DEALER, 2)) == "not_in_the_deal"
+
+
+def test_a_late_wager_does_not_open_a_missed_seat(house: str) -> None:
+    t = Table(house=house).bets(1000).deal("9C")
+    assert t.refuses(WagerPlaced(player(2), 2, "main", 1000)) == "late_wager"
+    assert t.refuses(SeatMissed(DEALER, 2)) == "seat_missed"

@@ -1,0 +1,234 @@
+"""Whatever stops the table, wherever, one stop within another: each way that is offered leads on.
+
+People answer every prompt as it asks. The round ends, every chip is settled once, no prompt is
+without an answer, and the next round can be dealt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import pytest
+
+from controller.procedure.events import (
+    CardConfirmed,
+    CardDrawn,
+    CardEntered,
+    CardUnreadable,
+    ControllerRestarted,
+    DealerCardMissed,
+    DealerRelieved,
+    DeckSuspect,
+    DeviceBack,
+    DeviceLost,
+    ErrorCardDrawn,
+    Event,
+    FeltConfirmed,
+    FloorCalled,
+    HoleExposed,
+    InsuranceDisputed,
+    MisdealCalled,
+    PlayerAbsent,
+    SeatMissed,
+    SeatShorted,
+    ShoeLoaded,
+    ShoeRanOut,
+    ShuffleDone,
+    ShuffleStarted,
+    UnknownCardDrawn,
+)
+from controller.procedure.felt import times_seen
+from controller.procedure.row import Decision
+from controller.procedure.states import Step
+from controller.rules.cards import DECK, NAMES
+from controller.rules.rulings import Irregularity as Odd
+from controller.rules.rulings import Way
+from controller.sim.games import DEALER, FLOOR, SHOE
+from tests.controller.procedure.irregularities.test_cards import discards
+from tests.controller.procedure.rows.test_life import IN_ROUND
+from tests.support.procedure.table import HOUSES, Table, card
+
+STOPS: dict[str, Callable[[Table], Event]] = {
+    "exposed card": lambda t: CardDrawn(SHOE, card("5H")),
+    "hidden card": lambda t: ErrorCardDrawn(SHOE, t.sealed("5H")),
+    "unreadable": lambda t: CardUnreadable(SHOE, "low"),
+    "joker": lambda t: UnknownCardDrawn(SHOE),
+    "decks": lambda t: DeckSuspect(FLOOR, "foreign_back"),
+    "duplicate": lambda t: CardDrawn(SHOE, card("9C")),
+    "dealer's card": lambda t: DealerCardMissed(DEALER, 1),
+    "dealer's second": lambda t: DealerCardMissed(DEALER, 2),
+    "seat missed": lambda t: SeatMissed(DEALER, 2),
+    "seat short": lambda t: SeatShorted(DEALER, 1),
+    "misdeal": lambda t: MisdealCalled(DEALER),
+    "hole exposed": lambda t: HoleExposed(DEALER),
+    "insurance": lambda t: InsuranceDisputed(FLOOR, 1),
+    "player gone": lambda t: PlayerAbsent(DEALER, 1),
+    "shoe gone": lambda t: DeviceLost(SHOE, "shoe", "unplugged"),
+    "restart": lambda t: ControllerRestarted(SHOE),
+    "no card left": lambda t: ShoeRanOut(SHOE),
+    "floor": lambda t: FloorCalled(DEALER),
+    "relief": lambda t: DealerRelieved(DEALER),
+}
+PHASES: dict[str, Callable[[Table], Table]] = IN_ROUND | {
+    "wagering": lambda t: t,
+    "hole card": lambda t: t.deal("9C 8S KC"),
+    "shuffle needed": lambda t: t.do(ShoeRanOut(SHOE)),
+    "shuffling": lambda t: t.do(ShoeRanOut(SHOE), ShuffleStarted(SHOE)),
+    "loading": lambda t: t.do(ShoeRanOut(SHOE), ShuffleStarted(SHOE), ShuffleDone(SHOE)),
+    "burning": lambda t: t.do(ShoeRanOut(SHOE), *shuffled(t)),
+    "dead hand": lambda t: dead_hand(t.bet(2, 1000).deal("9C 8C 8S")),
+    "entered in the deal": lambda t: entered(t.bet(2, 1000).deal("9C 8C 8S")),
+    "entered": lambda t: entered(t.deal("9C 8S 2C (9D)").hit(1)),
+    "hidden": lambda t: t.deal("9C 8S 2C (9D)").slip("4D").ruled(Odd.ERROR_CARD, Way.USE_NEXT),
+    "exposed": lambda t: (
+        t.deal("9C 8S 2C (9D)").deal("4D").ruled(Odd.ERROR_CARD_EXPOSED, Way.DEAL_ON)
+    ),
+}
+"""Among them a shuffle over wagers that stay on the felt."""
+
+
+def dead_hand(t: Table) -> Table:
+    return t.do(SeatMissed(DEALER, 2)).ruled(Odd.SEAT_MISSED, Way.DEAD_HAND)
+
+
+def entered(t: Table) -> Table:
+    read = CardEntered(DEALER, card("4D")), CardConfirmed(FLOOR)
+    return t.do(CardUnreadable(SHOE, "low"), *read)
+
+
+def shuffled(t: Table) -> tuple[Event, ...]:
+    return ShuffleStarted(SHOE), ShuffleDone(SHOE), ShoeLoaded(SHOE, t.game.decks * 52)
+
+
+class Willing(Table):
+    """A table whose people answer every prompt, and whose shoe never lacks a card."""
+
+    def _goes_on(self, left: list[str]) -> None:
+        s = self.state
+        match s.step:
+            case Step.HELD:
+                self.rule(Way(self.prompt.choices[0]))
+            case Step.CARD_ENTRY:
+                hole = s.hole and self.held.back is Step.REVEAL
+                of_hole = hole and self.held.what is Odd.CARD_UNREADABLE
+                self.do(CardEntered(DEALER, self.hole if of_hole else self._fresh()))
+            case Step.CARD_CONFIRM:
+                self.do(CardConfirmed(FLOOR))
+            case Step.DEVICE:
+                assert "shoe" in s.lost, "the table waits for a device that is there"
+                self.do(DeviceBack(SHOE, "shoe", True))
+            case Step.FELT:
+                self.do(FeltConfirmed(DEALER))
+            case Step.REFILL:
+                self.do(ShoeLoaded(SHOE, discards(self)))
+            case Step.SHUFFLE_NEEDED:
+                if "shoe" in s.lost:
+                    self.do(DeviceBack(SHOE, "shoe", True))
+                self.shuffle()
+            case Step.SHUFFLING:
+                self.do(ShuffleDone(SHOE))
+            case Step.LOADING:
+                if "shoe" in s.lost:
+                    self.do(DeviceBack(SHOE, "shoe", True))
+                self.do(ShoeLoaded(SHOE, self.game.decks * 52))
+            case _:
+                super()._goes_on(left)
+
+    def _next_card(self, left: list[str]) -> None:
+        if self.from_shoe:
+            name = NAMES[self._fresh()]
+            left = [f"({name})" if self.prompt.place == "hole" else name]
+        super()._next_card(left)
+
+    def _fresh(self) -> int:
+        """A small card first, so that few hands bust."""
+        order = sorted(DECK, key=lambda each: (each % 13 == 0, each % 13))
+        hidden = set(self._faces.values())
+        most = self.game.decks
+        return next(
+            each for each in order if times_seen(self.state, each) + (each in hidden) < most
+        )
+
+
+def told(house: str, phase: str, stops: tuple[str, ...]) -> Table | None:
+    """A table at that phase on which these stops fell; None if it refuses one of them."""
+    t = PHASES[phase](Willing(house=house, decks=1 if "duplicate" in stops else 6).bets(1000))
+    for stop in stops:
+        if not isinstance(t.bring(STOPS[stop](t)), Decision):
+            return None
+    return t
+
+
+def ways(house: str, phase: str, stops: tuple[str, ...]) -> Iterator[Table]:
+    """One table for each way that the last prompt offers."""
+    t = told(house, phase, stops)
+    if t is None:
+        return
+    if t.step is not Step.HELD:
+        yield t
+        return
+    assert t.prompt.choices, f"{stops} at {phase}: nothing can be ruled"
+    for way in t.prompt.choices:
+        again = told(house, phase, stops)
+        assert again is not None
+        yield again.rule(Way(way))
+
+
+def goes_on(t: Table) -> None:
+    """The round ends, its chips are counted up, and there is another one."""
+    t.until(Step.WAGERING)
+    if not t.state.seats:
+        t.nets()
+        t.bets(1000)
+    t.until(Step.DEALING).until(Step.WAGERING)
+    t.nets()
+
+
+def every_way_leads_on(house: str, phase: str, stops: tuple[str, ...]) -> None:
+    try:
+        for t in ways(house, phase, stops):
+            goes_on(t)
+    except Exception as failed:
+        failed.add_note(f"{' within '.join(reversed(stops))} at {phase}, {house}")
+        raise
+
+
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize("house", HOUSES)
+def test_a_stop(house: str, stop: str) -> None:
+    for phase in PHASES:
+        every_way_leads_on(house, phase, (stop,))
+
+
+@pytest.mark.parametrize("first", STOPS)
+def test_a_stop_within_a_stop(first: str) -> None:
+    for second in STOPS:
+        for phase in PHASES:
+            every_way_leads_on("strict", phase, (first, second))
+
+
+FROM_DEAL = (Step.DEALING, Step.INSURANCE, Step.CHECK, Step.TURN)
+MISHAPS = (
+    DealerCardMissed(DEALER, 1),
+    DealerCardMissed(DEALER, 2),
+    *(SeatMissed(DEALER, seat) for seat in (1, 2, 3)),
+    *(SeatShorted(DEALER, seat) for seat in (1, 2, 3)),
+)
+
+
+@pytest.mark.parametrize("dealt", range(1, 8))
+def test_two_mishaps_of_one_deal(dealt: int) -> None:
+    """However many cards are out: the places fit, or the second mishap is refused."""
+    names = ["9C", "8C", "7C", "8S", "2H", "KC", "4D"]
+    for first, second in product(MISHAPS, MISHAPS):
+        t = Willing().bets(1000, 1000, 1000).deal(" ".join(names[:dealt]))
+        for mishap in (first, second):
+            t.bring(mishap)
+            if t.step is Step.PAYING:
+                t.until(*FROM_DEAL)
+        t.until(Step.TURN)
+        live = [hand for hand in t.state.hands if not hand.out]
+        assert live
+        assert {len(hand.cards) for hand in live} == {2}, (first, second)
+        t.until(Step.WAGERING).nets()

@@ -1,0 +1,248 @@
+"""A hand's total, what a card makes of it, and what a double makes of an ace and a ten."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from controller.rules.cards import DECK, NAMES, Card, card_names, parse_card
+from controller.rules.hands import (
+    CHOICES,
+    DOUBLE,
+    HIT,
+    SPLIT,
+    STAND,
+    SURRENDER,
+    Hand,
+    Verdict,
+    ace_and_ten,
+    before_last,
+    choices,
+    doubled,
+    instant,
+    is_blackjack,
+    judge,
+    plus,
+    total_of,
+    with_card,
+)
+from controller.rules.options import Options
+from tests.controller.rules.test_option_constraints import INSTANT, options
+from tests.controller.rules.test_option_constraints import SURRENDER as SURRENDERS
+
+HELD = st.lists(st.sampled_from(DECK), min_size=1, max_size=12).map(tuple)
+
+
+def cards(names: str) -> tuple[Card, ...]:
+    return tuple(parse_card(name, "here") for name in names.split())
+
+
+def hand(names: str, **more: object) -> Hand:
+    """Seat 1's hand with 10 on it, counted card by card."""
+    held = Hand(1, 10, 10)
+    for card in cards(names):
+        held = with_card(held, card)
+    return replace(held, **more)
+
+
+def by_trying(held: tuple[Card, ...]) -> tuple[int, bool]:
+    """Total and softness from trying every ace as 1 and as 11."""
+    worth = {"A": (1, 11), "T": (10,), "J": (10,), "Q": (10,), "K": (10,)}
+    ways = [worth.get(name[0]) or (int(name[0]),) for name in card_names(held)]
+    totals = [(sum(way), 11 in way) for way in product(*ways)]
+    whole = [way for way in totals if way[0] <= 21]
+    return max(whole) if whole else min(totals)
+
+
+# Totals
+
+
+@given(HELD)
+def test_the_total_is_the_best_that_any_counting_gives(held: tuple[Card, ...]) -> None:
+    assert total_of(held) == by_trying(held)
+
+
+@given(HELD, st.randoms(use_true_random=False))
+def test_the_order_of_the_cards_changes_no_total(held: tuple[Card, ...], rng: object) -> None:
+    mixed = list(held)
+    rng.shuffle(mixed)  # type: ignore[attr-defined]
+    assert total_of(tuple(mixed)) == total_of(held)
+
+
+@given(HELD)
+def test_a_hand_counts_as_its_cards_come(held: tuple[Card, ...]) -> None:
+    built = Hand(3, 25, 25)
+    for card in held:
+        built = with_card(built, card)
+    assert (built.cards, built.total, built.soft) == (held, *by_trying(held))
+    assert built.busted == (built.total > 21)
+    assert (built.seat, built.wager, built.bet) == (3, 25, 25)
+
+
+@pytest.mark.parametrize(
+    ("names", "total", "soft"),
+    [
+        ("AS", 11, True),
+        ("AS AD", 12, True),
+        ("AS AD 9C", 21, True),
+        ("AS AD 9C KH", 21, False),
+        ("AS 6D", 17, True),
+        ("AS 6D KH", 17, False),
+        ("AS 5D 5H AC", 12, False),
+        ("9C 8D 4H", 21, False),
+        ("TC JD 2S", 22, False),
+        ("AC AD AH AS 7C", 21, True),
+        (" ".join(["AC"] * 21), 21, False),
+        (" ".join(["AC"] * 22), 22, False),
+    ],
+)
+def test_totals_by_hand(names: str, total: int, soft: bool) -> None:
+    assert total_of(cards(names)) == (total, soft)
+
+
+def test_one_card_more() -> None:
+    assert plus(16, True, parse_card("TH", "here")) == (16, False)
+    assert plus(10, False, parse_card("AH", "here")) == (21, True)
+    assert plus(11, False, parse_card("AH", "here")) == (12, False)
+
+
+def test_a_blackjack_is_an_ace_and_a_ten() -> None:
+    for first, second in product(DECK, DECK):
+        ranks = {NAMES[first][0], NAMES[second][0]}
+        expected = "A" in ranks and bool(ranks & set("TJQK"))
+        assert is_blackjack(first, second) == expected
+
+
+def test_three_cards_of_21_are_no_ace_and_ten() -> None:
+    assert ace_and_ten(hand("AS KD"))
+    assert ace_and_ten(hand("QS AD"))
+    assert not ace_and_ten(hand("AS 5C 5D"))
+    assert not ace_and_ten(hand("KS KD"))
+    assert not ace_and_ten(hand("AS"))
+
+
+# What a double makes of the hand
+
+
+def test_a_double_stakes_the_hand_once_more() -> None:
+    twice = doubled(hand("5C 6D"), 10)
+    assert (twice.wager, twice.bet, twice.doubles) == (20, 10, 1)
+    again = doubled(twice, 20)
+    assert (again.wager, again.bet, again.doubles) == (40, 10, 2)
+    assert doubled(hand("5C 6D"), 4).wager == 14
+
+
+@pytest.mark.parametrize(
+    ("third", "total"), [("KC", 21), ("AC", 12), ("9C", 20), ("2C", 13), ("5C", 16)]
+)
+def test_an_ace_and_a_ten_double_as_eleven_for_good(third: str, total: int) -> None:
+    held = with_card(doubled(hand("AS KD", split=True), 10), parse_card(third, "here"))
+    assert (held.total, held.soft) == (total, False)
+
+
+def test_a_redouble_and_any_other_double_leave_the_total_alone() -> None:
+    soft = doubled(hand("AS 6D"), 10)
+    assert (soft.total, soft.soft) == (17, True)
+    twice = doubled(with_card(doubled(hand("AS KD"), 10), parse_card("9C", "here")), 20)
+    assert (twice.total, twice.soft, twice.doubles) == (20, False, 2)
+
+
+# What a card made of the hand
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "expected"),
+    [
+        ("5C 5D 5H 6S", {}, None),
+        ("2C 3D 5H 5S 6C", {}, Verdict.INSTANT_21),
+        ("2C 3D 5H 5S 5C AC", {}, Verdict.INSTANT_21),
+        ("2C 3D 2H 3S 2S 6C", {}, Verdict.INSTANT_COUNT),
+        ("2C 3D 2H 3S 2S 2D 4C", {}, Verdict.INSTANT_COUNT),
+        ("2C 3D 5H 5S 5C", {}, None),
+        ("2C 3D 5H 5S 6C", {"split": True}, Verdict.INSTANT_21),
+        ("2C 3D 5H 5S 6C", {"doubles": 1}, None),
+        ("2C 3D 2H 3S 2S 6C", {"doubles": 1}, None),
+    ],
+)
+def test_instant_winners(names: str, more: dict[str, object], expected: Verdict | None) -> None:
+    assert instant(options(**INSTANT), hand(names, **more)) is expected
+
+
+def test_instant_winners_only_where_the_house_pays_them() -> None:
+    five, six = "2C 3D 5H 5S 6C", "2C 3D 2H 3S 2S 6C"
+    assert instant(options(), hand(five)) is None
+    assert instant(options(), hand(six)) is None
+    unsplit = options(**INSTANT | {"instant__on_split": False})
+    assert instant(unsplit, hand(five, split=True)) is None
+    assert instant(unsplit, hand(six, split=True)) is None
+    assert instant(unsplit, hand(five)) is Verdict.INSTANT_21
+    only_21 = options(**INSTANT | {"instant__pays_count": None, "instant__cards_count": None})
+    assert instant(only_21, hand(six)) is None
+    assert instant(only_21, hand("2C 3D 2H 3S 2S 9C")) is Verdict.INSTANT_21
+
+
+REDOUBLES: dict[str, object] = {"double__times": 3, "double__on": "any_cards", **SURRENDERS}
+
+
+@pytest.mark.parametrize(
+    ("changes", "names", "more", "verdict", "legal"),
+    [
+        ({}, "KC 6D 9H", {}, Verdict.BUST, 0),
+        ({}, "KC 6D 5H", {}, Verdict.STANDS, 0),
+        ({}, "KC 6D 2H", {}, Verdict.PLAYS, HIT | STAND),
+        ({}, "5C 6D", {}, Verdict.PLAYS, HIT | STAND | DOUBLE),
+        ({}, "5C 6D 9H", {"doubles": 1}, Verdict.STANDS, 0),
+        # 21 waits where it may still be doubled ...
+        ({}, "AC KD", {"split": True}, Verdict.PLAYS, STAND | DOUBLE),
+        ({"double__max_total": 20}, "AC KD", {"split": True}, Verdict.STANDS, 0),
+        ({"double__on": "any_cards"}, "5C 6D KH", {}, Verdict.PLAYS, STAND | DOUBLE),
+        # ... or was doubled where surrender is open to it, but not for surrender alone.
+        (SURRENDERS, "5C 6D KH", {}, Verdict.STANDS, 0),
+        (SURRENDERS, "5C 6D KH", {"doubles": 1}, Verdict.PLAYS, STAND | SURRENDER),
+        (REDOUBLES, "5C 6D KH", {"doubles": 1}, Verdict.PLAYS, STAND | SURRENDER | DOUBLE),
+        (REDOUBLES, "5C 4D KH", {"doubles": 2}, Verdict.PLAYS, STAND | SURRENDER | DOUBLE),
+        (REDOUBLES, "5C 4D KH", {"doubles": 3}, Verdict.PLAYS, STAND | SURRENDER),
+        (REDOUBLES, "5C 7D KH", {"doubles": 1}, Verdict.BUST, 0),
+        ({"split__aces_one_card": True}, "AC 9D", {"split": True}, Verdict.STANDS, 0),
+        ({"split__aces_one_card": True}, "AC AD", {"split": True}, Verdict.PLAYS, STAND | SPLIT),
+        (INSTANT, "2C 3D 5H 5S 6C", {}, Verdict.INSTANT_21, 0),
+    ],
+)
+def test_the_verdict_on_a_card(
+    changes: dict[str, object], names: str, more: dict[str, object], verdict: Verdict, legal: int
+) -> None:
+    assert judge(options(**changes), hand(names, **more), 1) == (verdict, legal)
+
+
+@given(held=HELD.filter(lambda held: len(held) > 1), doubles=st.integers(0, 3), split=st.booleans())
+@pytest.mark.parametrize("changes", [{}, INSTANT, SURRENDERS, REDOUBLES | INSTANT])
+def test_a_hand_that_plays_has_more_than_one_choice(
+    changes: dict[str, object], held: tuple[Card, ...], doubles: int, split: bool
+) -> None:
+    o: Options = options(**changes)
+    total, soft = by_trying(held)
+    judged = Hand(1, 10, 10, cards=held, total=total, soft=soft, doubles=doubles, split=split)
+    verdict, legal = judge(o, judged, 1)
+    assert (verdict is Verdict.BUST) == (total > 21)
+    assert (verdict is Verdict.PLAYS) == bool(legal)
+    if legal:
+        assert legal == choices(o, judged, 1)
+        assert legal & STAND
+        assert legal != STAND
+        assert legal < 1 << len(CHOICES)
+    if total == 21:
+        assert not legal & HIT
+
+
+@pytest.mark.parametrize("doubles", [0, 1, 2])
+@pytest.mark.parametrize("held", ["AS KD", "AS 6D", "5C 6D", "AS"])
+def test_without_its_last_card_a_hand_is_as_it_was(held: str, doubles: int) -> None:
+    before = hand(held)
+    for _ in range(doubles):
+        before = doubled(before, 10)
+    for card in DECK:
+        assert before_last(with_card(before, card)) == (before, card)

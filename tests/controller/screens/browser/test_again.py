@@ -1,0 +1,231 @@
+"""The page when something comes between: another browser, a reload, an old picture, a lost line, a
+guesser, a controller that is killed. It is the same step, and nothing is doubled."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.async_api import Page, Route
+
+from controller.audit.entries import read_made
+from controller.audit.reading import records
+from controller.procedure.states import Step
+from hil.device.hands import ButtonName, Press
+from hil.table.before import lit
+from hil.table.house import DEALER, GUEST, SECOND, Robotic
+from tests.support.daemon.rig import free_port
+from tests.support.screens.browser.page import Touch, page_at
+from tests.support.screens.browser.table import AtTable, at_table, watching
+from tests.support.table.simulated.telling import DEAL
+
+OFFERS: Final = "#console button.act[data-act]"
+TWO: Final = ((1, "main", 2500), (2, "main", 2500))
+
+
+def decided(record: Path, kind: str) -> int:
+    """How often this was decided."""
+    made = [read_made(one.data).event for _, one in records(record) if one.kind == "decision"]
+    return sum(type(event).__name__ == kind for event in made)
+
+
+async def says(page: Page) -> str:
+    return await page.inner_text("#instruction")
+
+
+async def sees(table: AtTable, page: Page) -> None:
+    """The page shows what the table shows."""
+    seen = table.hands_at(page)
+    await seen.caught_up()
+
+
+async def tries(page: Page, who: Robotic, pin: str) -> str:
+    """A badge and PIN without taking the table over: why not. The PIN does not stay there."""
+    hand = Touch(page)
+    if not await page.locator("#sign[open]").count():
+        await hand.press("sign-in")
+    await hand.fill("sign-badge", who.badge)
+    await hand.fill("sign-pin", pin)
+    async with page.expect_response(lambda found: found.url.endswith("/sign-in")) as waiting:
+        await hand.press("sign-send")
+    assert not (await waiting.value).ok
+    assert await page.input_value("#sign-pin") == ""
+    await page.wait_for_function(
+        "() => document.getElementById('sign-wrong').textContent !== '' "
+        "&& !document.documentElement.classList.contains('sending')"
+    )
+    found = await page.inner_text("#sign-wrong")
+    await page.evaluate("document.getElementById('sign-wrong').textContent = ''")
+    return found
+
+
+@pytest.mark.timeout(300)
+def test_two_browsers_at_one_table(tmp_path: Path) -> None:
+    async def played() -> Path:
+        async with at_table(tmp_path, "mega") as table:
+            await table.open()
+            await table.fresh((*DEAL, "9d", "3d"), TWO, {})
+            await table.to_step(Step.TURN)
+            other = await page_at(table.browser, table.page.url, touch=True)
+            await watches(table, other)
+            await is_turned_away(other)
+            await takes_over(table, other)
+            await is_loaded_again(table, other)
+            await presses_on_an_old_picture(table, other)
+            await loses_its_line(table, other)
+            dealer, table.robot.screen = table.robot.screen, table.hands_at(other)
+            await table.to_end()
+            table.robot.screen = dealer
+            assert table.wrong == []
+            return table.stage.house.record
+
+    record = asyncio.run(played())
+    assert decided(record, "Hit") == decided(record, "CardDrawn") - len(DEAL) + 1 == 1
+
+
+async def watches(table: AtTable, other: Page) -> None:
+    """It sees each step, and has nothing to press; a player presses a button of the seat."""
+    await sees(table, other)
+    assert DEALER.name in await other.inner_text("#now .watching")
+    assert not await other.locator(OFFERS).count()
+    assert await says(other) == await says(table.page)
+    await presses(table, "hit")
+    for page in (table.page, other):
+        await sees(table, page)
+        assert await says(page) == "Deal seat 1, third card"
+    await table.draws()
+    await sees(table, other)
+    assert await says(other) == "Seat 1 - hard 20"
+    await presses(table, "stand")
+    for page in (table.page, other):
+        await sees(table, page)
+        assert await says(page) == "Seat 2 - hard 18"
+
+
+async def presses(table: AtTable, button: ButtonName) -> None:
+    """The player at seat 1, when it lights up."""
+    station = table.stage.station_of(1)
+    assert station is not None
+    assert await lit(station, 1, button)
+    await table.heard(station, Press(seat=1, button=button))
+
+
+async def is_turned_away(other: Page) -> None:
+    """While somebody deals, and for a PIN that is not right; then for whatever PIN, for a while."""
+    assert "Another dealer is signed in" in await tries(other, GUEST, GUEST.pin)
+    said = [await tries(other, GUEST, "000000") for _ in range(4)]
+    assert "right" in said[0]
+    assert re.search(r"in \d+ seconds", said[-1]), said
+    locked = await tries(other, GUEST, GUEST.pin)
+    assert re.search(r"in \d+ seconds", locked), locked
+    content = await other.content()
+    assert not any(pin in content for pin in ("000000", GUEST.pin))
+    await Touch(other).press("sign-cancel")
+    assert not await other.locator(OFFERS).count()
+
+
+async def takes_over(table: AtTable, other: Page) -> None:
+    """And the first page says so by itself."""
+    step = await says(table.page)
+    await table.hands_at(other).sign_in(SECOND, relieve=True)
+    await table.page.locator("#now .watching", has_text=SECOND.name).wait_for()
+    assert not await table.page.locator(OFFERS).count()
+    assert await says(table.page) == await says(other) == step
+    assert await other.locator(OFFERS).count()
+
+
+async def is_loaded_again(table: AtTable, other: Page) -> None:
+    step, offers = await says(other), await other.locator(OFFERS).count()
+    await other.reload()
+    assert await says(other) == step
+    assert await other.locator(OFFERS).count() == offers
+    assert SECOND.name in await other.inner_text("#status-dealer")
+
+
+async def presses_on_an_old_picture(table: AtTable, other: Page) -> None:
+    """A second tab that has not heard of what was done at the first one."""
+    tab = await other.context.new_page()
+    tab.on("pageerror", lambda error: table.wrong.append(f"failed: {error}"))
+    held = asyncio.Event()
+
+    async def silent(route: Route) -> None:
+        await held.wait()
+        await route.abort()
+
+    await tab.route("**/stream", silent)
+    await tab.goto(other.url)
+    assert await says(tab) == "Seat 2 - hard 18"
+    await table.hands_at(other).act("Stand", {"seat": 2, "hand": 0}, "dealer")
+    stood = table.stands
+    await Touch(tab).press("act-stand")
+    await tab.wait_for_selector("#refused:not([hidden])")
+    assert "moved on" in await tab.inner_text("#refused")
+    await sees(table, other)
+    assert table.stands == stood
+    held.set()
+    await tab.close()
+
+
+async def loses_its_line(table: AtTable, other: Page) -> None:
+    """It says so at once and takes no press; and finds the table again without being loaded."""
+
+    async def cut(route: Route) -> None:
+        await route.abort()
+
+    await other.route("**/stream", cut)
+    await other.reload()
+    await other.evaluate("window.sameDocument = true")
+    await other.locator("#banner").wait_for()
+    assert "Connection lost" in await other.inner_text("#banner")
+    assert await other.locator(OFFERS).count() == await other.locator(f"{OFFERS}:disabled").count()
+    step = await says(other)
+    await other.unroute("**/stream", cut)
+    await other.locator("#banner").wait_for(state="hidden")
+    assert await says(other) == step
+    assert not await other.locator(f"{OFFERS}:disabled").count()
+    assert await other.evaluate("window.sameDocument")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("step", [Step.PAYING], ids=lambda step: step.value)
+def test_a_controller_that_is_killed(step: Step, tmp_path: Path) -> None:
+    """The page finds it again by itself, asks for the felt, and goes on from the same step."""
+
+    async def played() -> Path:
+        async with at_table(tmp_path, port=free_port()) as table:
+            await table.open()
+            await table.fresh((*DEAL, "9d"), TWO, {1: "hit"})
+            await table.to_step(step)
+            await table.dealer.caught_up()
+            words, stood = await says(table.page), table.stands
+            table.wrong.clear()
+            await table.stage.daemon.kill()
+            await table.page.locator("#banner").wait_for()
+            assert "Connection lost" in await table.page.inner_text("#banner")
+            await table.stage.daemon.start()
+            async with watching(table.stage) as watcher:
+                table.seen_by(watcher)
+                await goes_on(table, words)
+                assert table.stands.hands == stood.hands
+                again = table.page.locator("#again")
+                assert await again.count() == (step is Step.PAYING)
+                await table.to_end()
+            return table.stage.house.record
+
+    record = asyncio.run(played())
+    assert decided(record, "Hit") == 1
+    assert decided(record, "FeltConfirmed") == 1
+
+
+async def goes_on(table: AtTable, words: str) -> None:
+    """Its session ended with the controller: it says so, and asks to be loaded again."""
+    page = table.page
+    await page.locator("#banner button").tap()
+    await page.wait_for_selector("#sign-in")
+    await table.dealer.sign_in(relieve=True)
+    await table.shows("compare the felt with the screen", "controller restarted")
+    await table.says("FeltConfirmed")
+    assert await says(page) == words

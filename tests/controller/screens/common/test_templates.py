@@ -1,0 +1,336 @@
+"""What stands on the pages, held against the record itself."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from controller.audit.case_manifest import check_export
+from controller.audit.finding_records import of_rounds
+from controller.audit.happening_words import KEEPING
+from controller.audit.index import Index
+from controller.audit.index_query import Round, find_rounds
+from controller.audit.index_terms import Wanted
+from controller.audit.looks import looks_file
+from controller.audit.reading import records
+from controller.audit.records import Record
+from controller.procedure.terms import card_words
+from controller.screens.common.sessions import Person
+from controller.screens.review.filters import HAPPENINGS
+from tests.support.screens.looked_at import Browser, Looking
+
+
+def numbers(text: str) -> list[int]:
+    return [int(one) for one in re.findall(r'<td class="number"><a href="/rounds/(\d+)"', text)]
+
+
+def lines(text: str) -> list[int]:
+    return [int(one) for one in re.findall(r'<tr id="s(\d+)"', text)]
+
+
+@pytest.fixture(scope="module")
+def rounds(place: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Round]:
+    file = tmp_path_factory.mktemp("pages") / "index.db"
+    with Index.open(place, file) as index:
+        index.catch_up()
+        return list(find_rounds(index.db, Wanted(), 0, 1_000).rounds)
+
+
+def of(place: Path, found: Round) -> list[Record]:
+    return [one for _, one in records(place) if found.first_seq <= one.seq <= found.last_seq]
+
+
+def test_the_list_has_every_round_the_newest_first(browser: Browser, rounds: list[Round]) -> None:
+    page = browser.get("/rounds")
+    assert numbers(page.text) == [one.round for one in reversed(rounds)]
+    for one in rounds:
+        if one.irregularities:
+            assert f"{one.irregularities} irregular" in page.words
+    assert page.words.count(" not over ") == sum(not one.over_seq for one in rounds) == 1
+    assert len(re.findall('class="mark alarm">void<', page.text)) == sum(one.void for one in rounds)
+
+
+def test_a_page_goes_on_before_the_round_that_it_names(browser: Browser) -> None:
+    assert numbers(browser.get("/rounds?before=7").text) == [6, 5, 4, 3, 2, 1]
+    assert numbers(browser.get("/rounds?before=1").text) == []
+    assert numbers(browser.get("/rounds?round=3-5&before=5").text) == [4, 3]
+
+
+def test_a_list_that_is_long_has_more_pages(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.screens.review.views_rounds.ROWS", 4)
+    browser = looking.enter()
+    path, found = "/rounds?seat=3", []
+    for _ in range(40):
+        text = browser.get(path).text
+        found += numbers(text)
+        on = re.search(r'rel="next" href="([^"]+)"', text)
+        if on is None:
+            break
+        path = on[1].replace("&amp;", "&")
+        assert "seat=3" in path
+    monkeypatch.undo()
+    assert found == numbers(browser.get("/rounds?seat=3").text)
+    assert len(found) > 8
+
+
+def test_filters_find_what_the_record_says(
+    browser: Browser, place: Path, rounds: list[Round]
+) -> None:
+    refusals = [
+        one.round
+        for one in reversed(rounds)
+        if any(record.kind == "refusal" for record in of(place, one))
+    ]
+    assert numbers(browser.get("/rounds?kind=refusal").text) == refusals
+    happened: dict[str, list[int]] = {}
+    for one in reversed(rounds):
+        told = {
+            msgspec.json.decode(record.data)["event"]["type"]
+            for record in of(place, one)
+            if record.kind in ("decision", "refusal")
+        }
+        for name in told:
+            happened.setdefault(name, []).append(one.round)
+    assert len(happened) > 20
+    for name, found in happened.items():
+        assert numbers(browser.get(f"/rounds?event={name}").text) == found, name
+    page = browser.get("/rounds?seat=3&card=TH&dealer=dealer")
+    for field in ('name="seat" value="3"', 'name="card" value="TH"', 'value="dealer"'):
+        assert field in page.text
+    assert "No round is like that" in browser.get("/rounds?dealer=Nobody").words
+
+
+def test_a_round_has_all_its_records(browser: Browser, place: Path, rounds: list[Round]) -> None:
+    for one in rounds:
+        mine = of(place, one)
+        assert lines(browser.get(f"/rounds/{one.round}?all=yes").text) == [r.seq for r in mine]
+        shown = set(lines(browser.get(f"/rounds/{one.round}").text))
+        hidden = {record.seq for record in mine} - shown
+        kinds = {record.kind for record in mine if record.seq in hidden}
+        assert kinds <= {*KEEPING, "device"}
+        same = [told.record.seq for told in of_rounds(place, one.round, one.round)]
+        assert same == [record.seq for record in mine if record.kind != "snapshot"]
+
+
+def test_a_timeline_tells_cards_readers_people_and_reasons(
+    browser: Browser, place: Path, rounds: list[Round]
+) -> None:
+    cards = refused = 0
+    for one in rounds[:20]:
+        page = browser.get(f"/rounds/{one.round}")
+        rows = dict(re.findall(r'<tr id="s(\d+)"(.*?)</tr>', page.text, re.DOTALL))
+        seen = ""
+        for record in of(place, one):
+            row = rows.get(str(record.seq), "")
+            data = msgspec.json.decode(record.data)
+            if data.get("what") == "CardSeen":
+                seen = f"read with {data['confidence']} %"
+            elif record.kind == "decision":
+                if data["event"]["type"] == "CardDrawn":
+                    cards += 1
+                    assert card_words(data["event"]["card"]) in row
+                    assert seen in row
+                assert record.by.name in row
+                if data["event"]["type"] == "HoleDealt":
+                    assert "card face down" in row
+                    assert "suit-" not in row
+            elif record.kind == "refusal":
+                refused += 1
+                assert data["why"].replace("'", "&#39;").replace('"', "&#34;") in row
+    assert cards > 100
+    assert refused > 10
+
+
+def test_a_long_round_goes_on_on_another_page(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch, rounds: list[Round]
+) -> None:
+    monkeypatch.setattr("controller.screens.review.views_rounds.LINES", 10)
+    browser = looking.enter()
+    found, path = [], "/rounds/5?all=yes"
+    for _ in range(100):
+        text = browser.get(path).text
+        found += lines(text)
+        on = re.search(r'<a class="button" href="(/rounds/5\?from=[^"]+)"', text)
+        if on is None:
+            break
+        path = on[1].replace("&amp;", "&")
+    one = rounds[4]
+    assert found == list(range(one.first_seq, one.last_seq + 1))
+
+
+def test_rounds_and_problems_lead_to_the_next(browser: Browser, rounds: list[Round]) -> None:
+    text = browser.get("/rounds/5").text
+    assert 'rel="prev" href="/rounds/4"' in text
+    assert 'rel="next" href="/rounds/6"' in text
+    assert 'rel="prev"' not in browser.get("/rounds/1").text
+    assert 'rel="next"' not in browser.get(f"/rounds/{rounds[-1].round}").text
+    problems = [int(one) for one in re.findall(r'href="/records/(\d+)"', _problems(browser))]
+    one = rounds[9]
+    text = browser.get(f"/rounds/{one.round}").text
+    former = max(seq for seq in problems if seq < one.first_seq)
+    later = min(seq for seq in problems if seq > one.last_seq)
+    buttons = re.findall(r'<a class="button" href="/records/(\d+)"', text)
+    assert buttons == [str(former), str(later)]
+
+
+def _problems(browser: Browser) -> str:
+    text, path = "", "/problems"
+    while True:
+        page = browser.get(path).text
+        text += page
+        on = re.search(r'rel="next" href="([^"]+)"', page)
+        if on is None:
+            return text
+        path = on[1].replace("&amp;", "&")
+
+
+def test_problems_are_all_listed_once_the_newest_first(browser: Browser, place: Path) -> None:
+    listed = [
+        int(one)
+        for one in re.findall(r'<td class="number"><a href="/records/(\d+)"', _problems(browser))
+    ]
+    assert listed == sorted(set(listed), reverse=True)
+    refusals = {one.seq for _, one in records(place) if one.kind == "refusal"}
+    assert refusals <= set(listed)
+    kinds = re.findall(r'<option value="([a-z_]+)">', browser.get("/problems").text)
+    each = [
+        int(seq)
+        for kind in kinds
+        for seq in re.findall(r'href="/records/(\d+)"', browser.get(f"/problems?what={kind}").text)
+    ]
+    assert sorted(each, reverse=True) == listed
+
+
+def test_a_deep_link_leads_to_the_record(browser: Browser, rounds: list[Round]) -> None:
+    for seq in (1, 2, rounds[0].first_seq, rounds[7].first_seq + 3, rounds[-1].last_seq):
+        answer = browser.get(f"/records/{seq}")
+        assert answer.status == 303
+        path, _, anchor = answer.headers["location"].partition("#")
+        assert anchor == f"s{seq}"
+        assert seq in lines(browser.get(path).text)
+    where = browser.get(f"/records/{rounds[7].first_seq}").headers["location"]
+    assert where.startswith("/rounds/8?")
+
+
+def test_records_go_on_both_ways(browser: Browser, place: Path) -> None:
+    last = max(one.seq for _, one in records(place))
+    found, path = [], "/records?from=1"
+    while True:
+        text = browser.get(path).text
+        found += lines(text)
+        on = re.search(r'rel="next" href="([^"]+)"', text)
+        if on is None:
+            break
+        path = on[1]
+    assert found == list(range(1, last + 1))
+    assert lines(browser.get("/records").text)[-1] == last
+    assert 'rel="prev"' in browser.get("/records").text
+    assert 'rel="prev"' not in browser.get("/records?from=1").text
+
+
+def test_the_data_of_a_replay_is_the_rounds(
+    browser: Browser, place: Path, rounds: list[Round]
+) -> None:
+    one = rounds[6]
+    made = json.loads(browser.get(f"/rounds/{one.round}/replay.json").bytes)
+    seqs = [frame["seq"] for frame in made["frames"]]
+    told = [record.seq for record in of(place, one) if record.kind in ("decision", "refusal")]
+    assert [seq for seq in seqs if seq in told] == told
+    times = [frame["at"] for frame in made["frames"]]
+    assert times == sorted(times)
+    assert times[0] >= 0
+    assert all(0 <= frame["picture"] < len(made["pictures"]) for frame in made["frames"])
+    assert len(set(made["pictures"])) == len(made["pictures"])
+    assert not {"seen", "hole", "commitment"} & set(made["frames"][0])
+
+
+def test_about_says_what_record_it_is(browser: Browser, place: Path) -> None:
+    page = browser.get("/about")
+    assert "Mega Blackjack" in page.words
+    assert "bj-1/" in page.words
+    assert re.search(r"\+[0-9a-f]{8}\+", page.text)
+
+
+def test_how_pages_look_is_each_persons_own(looking: Looking) -> None:
+    browser = looking.enter()
+    assert '<html lang="en" class="theme-auto suits-two">' in browser.get("/rounds").text
+    assert browser.post("/looks", {"theme": "dark", "suits": "four"}).status == 303
+    assert 'class="theme-dark suits-four"' in browser.get("/rounds").text
+    assert browser.post("/looks", {"theme": "pink"}).status == 400
+    assert 'class="theme-dark suits-four"' in browser.get("/rounds").text
+    assert 'class="theme-auto suits-two"' in Browser(looking.app).get("/rounds").text
+
+
+# --- export -----------------------------------------------------------------------------------
+
+
+def test_a_case_is_made_fetched_and_right(looking: Looking, tmp_path: Path) -> None:
+    browser = looking.enter()
+    answer = browser.post("/export", {"round": "3-4", "reason": "seat 2 disputes"})
+    assert answer.status == 303, answer.words
+    page = browser.get(answer.headers["location"])
+    (path,) = re.findall(r'href="(/export/[^"]+/case.zip)"', page.text)
+    fetched = browser.get(path)
+    assert fetched.headers["content-disposition"].startswith("attachment;")
+    case = tmp_path / "case.zip"
+    case.write_bytes(fetched.bytes)
+    found = check_export(case)
+    assert found.right
+    assert found.seal in page.words
+    assert (found.manifest.by, found.manifest.reason) == ("Eve", "seat 2 disputes")
+    with zipfile.ZipFile(case) as packed:
+        data = packed.read("manifest.json")
+    assert hashlib.sha256(data).hexdigest() == found.seal
+    looks = looks_file(looking.source.record).read_text()
+    assert f'"seal":"{found.seal}"' in looks
+
+
+def test_nobody_fetches_what_somebody_else_made(looking: Looking) -> None:
+    browser = looking.enter()
+    where = browser.post("/export", {"round": "3"}).headers["location"]
+    assert browser.get(where).status == 200
+    other = Browser(looking.app)
+    other.get(f"/enter?word={looking.links.make(Person('Ida'))}")
+    assert other.get("/rounds").status == 200
+    assert other.get(where).status == 404
+    assert other.get(f"{where}/case.zip").status == 404
+
+
+def test_only_a_few_cases_wait_to_be_fetched(looking: Looking, tmp_path: Path) -> None:
+    browser = looking.enter()
+    made = [browser.post("/export", {"round": "2"}).headers["location"] for _ in range(5)]
+    assert browser.get(made[0]).status == 404
+    assert browser.get(made[-1]).status == 200
+    assert len(list((tmp_path / "scratch").glob("export-*"))) == 4
+    looking.review.close()
+    assert not list((tmp_path / "scratch").glob("export-*"))
+
+
+def test_rows_are_those_of_the_record(browser: Browser, place: Path, rounds: list[Round]) -> None:
+    mine = [one for _, one in records(place) if one.round == 3]
+    jsonl = browser.post("/export", {"round": "3", "format": "jsonl"})
+    found = [json.loads(line)["seq"] for line in jsonl.text.splitlines()]
+    assert found == [one.seq for one in mine]
+    rows = list(
+        csv.DictReader(io.StringIO(browser.post("/export", {"round": "3", "format": "csv"}).text))
+    )
+    assert [int(row["seq"]) for row in rows] == found
+    everything = browser.post("/export", {"all": "yes", "format": "jsonl"})
+    assert everything.text.count("\n") == max(one.seq for _, one in records(place))
+    assert rounds
+
+
+def test_choices_of_the_filters_are_words(browser: Browser) -> None:
+    text = browser.get("/rounds").text
+    for name in HAPPENINGS:
+        assert f'<option value="{name}">' in text

@@ -1,0 +1,353 @@
+"""Who comes in at the console, from where, and what they may do there."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from controller.screens.common.headers import HEADERS
+from controller.screens.console import sessions
+from controller.screens.console.sessions import IDLE, REVIEW_IDLE, TRIES
+from tests.support.api.at_api import ANN, SECOND, run
+from tests.support.drivers.simulated import until
+from tests.support.screens.at_pages import BANK, HERE, TWO, AtPages, Tab, at_pages, came, opened
+
+# --- sessions ---------------------------------------------------------------------------------
+
+
+def test_a_session_goes_by_a_cookie_that_no_script_and_no_other_site_has(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = pages.tab()
+            page = await tab.open()
+            cookie = page.headers["set-cookie"]
+            for word in ("HttpOnly", "SameSite=strict", "Path=/"):
+                assert word in cookie
+            assert {name: page.headers[name] for name in HEADERS} == HEADERS
+            assert page.headers["cache-control"] == "no-store"
+            (word,) = tab.cookies.values()
+            assert word not in page.text
+            assert pages.at.api.screens.find(_token(pages, tab)).name == "console"
+            assert _token(pages, tab) not in page.text
+
+    run(main())
+
+
+def _token(pages: AtPages, tab: Tab) -> str:
+    (word,) = tab.cookies.values()
+    found = pages.screens.browsers.find(word)
+    assert found is not None
+    return found.token
+
+
+def test_a_page_loaded_again_is_the_same_screen_and_another_browser_is_another(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = await opened(pages)
+            async with tab.stream() as stream:
+                await came(stream)
+                assert stream.events[0]["controls"]
+            other = pages.tab()
+            await other.open()
+            async with other.stream() as stream:
+                await came(stream)
+                assert not stream.events[0]["controls"]
+            refused = await other.act("ShuffleStarted")
+            assert refused.status_code == 403
+            assert refused.json()["code"] == "no_dealer"
+            assert (await tab.act("ShuffleStarted")).json()["done"]
+
+    run(main())
+
+
+def test_a_session_without_a_page_ends_soon_and_with_it_its_screen(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = pages.tab()
+            await tab.open()
+            assert len(pages.screens.browsers) == 1
+            assert len(pages.at.api.screens) == 1
+            await asyncio.sleep(IDLE + 2 * 5)
+            assert len(pages.screens.browsers) == 0
+            assert len(pages.at.api.screens) == 0
+            answer = await tab.post("/sign-out")
+            assert answer.status_code == 401
+            assert answer.json()["code"] == "no_session"
+
+    run(main())
+
+
+def test_a_stream_keeps_a_session_for_as_long_as_it_is_read(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = pages.tab()
+            await tab.open()
+            async with tab.stream() as stream:
+                await asyncio.sleep(3 * IDLE)
+                assert not stream.over
+                assert (await tab.post("/sign-out")).status_code == 200
+
+    run(main())
+
+
+def test_whoever_deals_goes_on_dealing_when_their_page_is_gone(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            await pages.dealing()
+            await asyncio.sleep(IDLE + 10)
+            assert len(pages.screens.browsers) == 0
+            view = pages.at.api.looking.now().view
+            assert view.dealer is not None
+            assert view.dealer.name == "Ann Lee"
+            back = await pages.dealing()  # without relieving anybody
+            assert (await back.act("TableOpened", TWO, bank=BANK)).json()["done"]
+
+    run(main())
+
+
+def test_who_has_signed_in_has_another_cookie_and_the_one_before_is_nothing(
+    tmp_path: Path,
+) -> None:
+    """Whoever has put a cookie of their own into somebody's browser has not come in with them."""
+
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = pages.tab()
+            await tab.open()
+            planted = pages.tab()
+            planted.cookies, planted.secret = dict(tab.cookies), tab.secret
+            assert (await tab.sign_in(*ANN)).json()["done"]
+            assert tab.cookies != planted.cookies
+            assert (await planted.act("ShuffleCalled")).status_code == 401
+            assert (await tab.post("/sign-out")).json()["done"]
+
+    run(main())
+
+
+def test_there_is_room_for_so_many_browsers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MOST", 2)
+
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tabs = [pages.tab() for _ in range(2)]
+            for tab in tabs:
+                await tab.open()
+            with pytest.raises(AssertionError):
+                await pages.tab().open()
+            async with tabs[0].stream() as stream:
+                await came(stream)
+                await asyncio.sleep(30)
+                await pages.tab().open()  # in the place of the one that nobody looks at
+                assert not stream.over
+            assert (await tabs[1].post("/sign-out")).status_code == 401
+
+    run(main())
+
+
+def test_a_stranger_who_opens_all_there_are_shuts_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MOST", 6)
+
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages, AsyncExitStack() as streams:
+            dealing = await opened(pages)
+            theirs = await streams.enter_async_context(dealing.stream())
+            lost = []
+            for _ in range(5):
+                tab = pages.tab("10.0.0.66")
+                await tab.open()
+                lost.append(await streams.enter_async_context(tab.stream()))
+            with pytest.raises(AssertionError):
+                await pages.tab("10.0.0.66").open()
+            for number in (7, 8):
+                await pages.tab(f"10.0.0.{number}").open()
+            await until(lambda: len([one for one in lost if one.over]) == 2, 60)
+            assert [one.over for one in lost] == [True, True, False, False, False]
+            with pytest.raises(AssertionError):
+                await pages.tab("10.0.0.66").open()
+            assert not theirs.over
+            assert (await dealing.act("ShuffleStarted")).json()["done"]
+
+    run(main())
+
+
+# --- forms ------------------------------------------------------------------------------------
+
+
+def test_forms_from_elsewhere_come_to_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = pages.tab()
+            await tab.open()
+            for headers in (
+                {"origin": "http://evil.example"},
+                {"origin": "null"},
+                {"origin": HERE.replace("8099", "8098")},
+                {"sec-fetch-site": "cross-site"},
+                {"sec-fetch-site": "same-site"},
+            ):
+                answer = await tab.post("/sign-in", headers, badge=ANN.badge, pin=ANN.pin)
+                assert answer.status_code == 403, headers
+                assert answer.json()["code"] == "from_elsewhere"
+            right, tab.secret = tab.secret, "x" * 43
+            assert (await tab.sign_in(*ANN)).status_code == 403
+            tab.secret = right
+            stranger = pages.tab()
+            stranger.secret = right
+            assert (await stranger.sign_in(*ANN)).status_code == 401
+            named = await tab.ask("GET", "/", headers={"host": "evil.example"})
+            assert named.status_code == 421
+            assert pages.at.whats() == []
+
+    run(main())
+
+
+@pytest.mark.parametrize("path", ["/act", "/sign-in", "/sign-out", "/looks"])
+def test_a_form_that_is_none_is_told_what_would_be_one(path: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = pages.tab()
+            await tab.open()
+            got = await tab.ask("GET", path)
+            assert got.status_code == 405
+            origin = {"origin": HERE}
+            no_form = await tab.ask("POST", path, content=b"{}", headers=origin)
+            assert no_form.status_code == 400
+            long = await tab.ask("POST", path, data={"secret": "x" * 20_000}, headers=origin)
+            assert long.status_code == 413
+            other = await tab.post(path, more="x")
+            assert other.status_code == 400
+            assert "more" in other.json()["what"]
+            twice = b"secret=" + tab.secret.encode() + b"&secret=x"
+            form = {**origin, "content-type": "application/x-www-form-urlencoded"}
+            assert (await tab.ask("POST", path, content=twice, headers=form)).status_code == 400
+
+    run(main())
+
+
+# --- people -----------------------------------------------------------------------------------
+
+
+def test_pins_are_guessed_so_often_and_no_more(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = pages.tab()
+            await tab.open()
+            codes = [
+                (await tab.sign_in(f"D-{number}", "000000")).json()["code"]
+                for number in range(TRIES + 2)
+            ]
+            assert codes[0] == "not_right"
+            assert codes[-2:] == ["too_often", "too_often"]
+            assert "wait" in codes  # the desk's own lock-out of the screen
+            other = pages.tab()
+            await other.open()
+            assert (await other.sign_in(*ANN)).json()["done"]
+
+    run(main())
+
+
+def test_all_pages_together_are_limited_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            codes: list[str] = []
+            while "too_often" not in codes and len(codes) < 2 * sessions.ALL_TRIES:
+                codes += await guessed(pages, f"10.0.0.{len(codes)}")
+            assert "too_often" in codes
+            assert sessions.ALL_TRIES <= len(codes) <= sessions.ALL_TRIES + 5
+
+    run(main())
+
+
+async def guessed(pages: AtPages, host: str, times: int = 5) -> list[str]:
+    """What a new browser there is told."""
+    tab = pages.tab(host)
+    await tab.open()
+    return [(await tab.sign_in("D-99", "000000")).json()["code"] for _ in range(times)]
+
+
+def test_a_stranger_who_guesses_shuts_nobody_out(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab, other = await pages.dealing(), pages.tab("10.0.0.7")
+            await other.open()
+            codes: list[str] = []
+            while "too_often" not in codes and len(codes) < 2 * sessions.ALL_TRIES:
+                codes += await guessed(pages, "10.0.0.66")
+            assert sessions.HERE_TRIES <= len(codes) <= sessions.HERE_TRIES + 5
+            # From elsewhere nothing is used up, and where somebody deals not by anybody.
+            assert (await other.sign_in(*SECOND)).json()["code"] == "another_dealer"
+            for number in range(sessions.ALL_TRIES):
+                await guessed(pages, f"10.0.1.{number}", 2)
+            assert (await guessed(pages, "10.0.2.1", 1)) == ["too_often"]
+            await tab.open()
+            assert (await tab.act("TableOpened", TWO, bank=BANK)).json()["done"]
+            assert (await tab.sign_in(*SECOND, relieve="yes")).json()["done"]
+
+    run(main())
+
+
+def test_a_network_counts_as_one_place() -> None:
+    where = sessions._address
+    assert where("2001:db8:0:1::1") == where("2001:db8:0:1:ffff::9") != where("2001:db8:0:2::1")
+    assert where("::ffff:10.0.0.7") == where("10.0.0.7") != where("10.0.0.8")
+    assert where("") == ""
+
+
+def test_another_dealer_relieves_and_the_first_one_only_watches(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            first = await opened(pages)
+            second = pages.tab()
+            await second.open()
+            taken = await second.sign_in(*SECOND)
+            assert taken.json()["code"] == "another_dealer"
+            assert (await second.sign_in(*SECOND, relieve="yes")).json()["done"]
+            await first.open()
+            await second.open()
+            assert (await first.act("FloorCalled")).json()["code"] == "no_dealer"
+            assert (await second.act("FloorCalled")).json()["done"]
+            assert (await second.sign_in(*SECOND, relieve="maybe")).status_code == 400
+
+    run(main())
+
+
+def test_looks_are_kept_for_the_session(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = pages.tab()
+            assert "theme-auto" in (await tab.open()).text
+            assert (await tab.post("/looks", theme="dark", suits="four")).json()["done"]
+            page = (await tab.open()).text
+            assert "theme-dark" in page
+            assert "suits-four" in page
+            wrong = await tab.post("/looks", theme="pink", suits="two")
+            assert wrong.status_code == 400
+            assert "theme: auto, light or dark" in wrong.json()["allowed"]
+
+    run(main())
+
+
+def test_surveillance_may_read_for_longer(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = pages.tab()
+            await tab.open()
+            (word,) = tab.cookies.values()
+            browser = pages.screens.browsers.find(word)
+            assert browser is not None
+            browser.screen.badges["surveillance"] = "S-1"
+            await asyncio.sleep(REVIEW_IDLE - 20)
+            assert pages.screens.browsers.find(word) is browser
+            await asyncio.sleep(REVIEW_IDLE + 10)
+            assert pages.screens.browsers.find(word) is None
+
+    run(main())

@@ -1,0 +1,232 @@
+"""The table as browsers see it change: what they are sent, how often it is made, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from controller.api.stream import BEAT, HEARTBEAT
+from controller.api.view import View
+from controller.procedure.states import Step
+from controller.screens.console import stream
+from controller.screens.console.here import Here
+from controller.screens.console.pictures import Drawn
+from controller.screens.console.sessions import Browser
+from controller.screens.console.stream import MOST, MOST_OF_ONE
+from tests.support.api.at_api import run
+from tests.support.drivers.simulated import until
+from tests.support.screens.at_pages import AtPages, Reader, at_pages, came
+
+WATCHERS = 200
+
+
+class Plain:
+    """A face that counts how often it is asked for."""
+
+    def __init__(self) -> None:
+        self.pictures: list[tuple[int, bool]] = []
+
+    def picture(self, view: View, here: Here) -> Drawn:
+        self.pictures.append((view.record.seq, here.controls))
+        return Drawn(f"<p>{view.step.value} {view.record.seq}</p>", view.step.value)
+
+    def page(
+        self, view: View, here: Here, browser: Browser, signed: tuple[tuple[str, str], ...]
+    ) -> str:
+        meta = f'<meta name="secret" content="{browser.secret}">'
+        return f'{meta}<main data-seq="{view.seq}">{signed}</main>'
+
+
+async def settled(reader: Reader, pages: AtPages) -> None:
+    """The last that it was sent is how all stands."""
+    seq = pages.at.table.table.seq
+    await until(lambda: f" {seq}<" in reader.events[-1]["html"], 60)
+
+
+def test_what_is_sent(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = await pages.dealing()
+            async with tab.stream() as stream:
+                await came(stream)
+                assert stream.status == 200
+                assert stream.headers["content-type"] == "text/event-stream; charset=utf-8"
+                assert stream.headers["cache-control"] == "no-store"
+                first = stream.events[0]
+                assert set(first) == {"seq", "html", "say", "controls", "signed"}
+                assert (first["controls"], first["signed"]) == (True, "dealer")
+                assert first["seq"] == pages.at.table.shown.seq
+                assert first["say"]
+                count = len(stream.events)
+                assert (await tab.post("/sign-out")).json()["done"]
+                await came(stream, count + 1)
+                last = stream.events[-1]
+                assert (last["controls"], last["signed"]) == (False, "")
+
+    run(main())
+
+
+def test_a_stream_without_a_change_says_that_it_is_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = pages.tab()
+            await tab.open()
+            async with tab.stream() as stream:
+                await came(stream)
+                await asyncio.sleep(60)  # until the devices have come, there is news
+                count = len(stream.events)
+                beats = stream.data.count(BEAT)
+                await asyncio.sleep(3 * HEARTBEAT + 1)
+                assert stream.data.count(BEAT) - beats in (3, 4)
+                assert len(stream.events) == count
+
+    run(main())
+
+
+def test_each_change_is_drawn_once_however_many_look(tmp_path: Path) -> None:
+    async def main() -> None:
+        face = Plain()
+        async with at_pages(tmp_path, face=face) as pages, AsyncExitStack() as stack:
+            streams = []
+            for _ in range(20):
+                tab = pages.tab()
+                await tab.open()
+                streams.append(await stack.enter_async_context(tab.stream()))
+            for one in streams:
+                await came(one)
+            face.pictures.clear()
+            screen = await pages.at.dealing()
+            await pages.at.to_step(screen, Step.WAGERING)
+            for one in streams:
+                await settled(one, pages)
+            assert len(face.pictures) > 3
+            assert len(face.pictures) == len(set(face.pictures))
+            assert {controls for _, controls in face.pictures} == {False}
+
+    run(main())
+
+
+def test_nothing_is_drawn_while_nobody_looks(tmp_path: Path) -> None:
+    async def main() -> None:
+        face = Plain()
+        async with at_pages(tmp_path, face=face) as pages:
+            screen = await pages.at.dealing()
+            await pages.at.to_step(screen, Step.WAGERING)
+            assert face.pictures == []
+
+    run(main())
+
+
+def test_a_slow_reader_is_sent_the_newest_only_and_delays_nobody(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path, face=Plain()) as pages, AsyncExitStack() as stack:
+            slow, quick = [pages.tab() for _ in range(2)]
+            for tab in (slow, quick):
+                await tab.open()
+            stuck = await stack.enter_async_context(slow.stream())
+            reader = await stack.enter_async_context(quick.stream())
+            await came(stuck)
+            stuck.reads.clear()
+            screen = await pages.at.dealing()
+            await pages.at.client.open("other")
+            for _ in range(5):
+                await screen.act("FloorCalled")
+                await settled(reader, pages)
+            before = len(stuck.events)
+            stuck.reads.set()
+            await settled(stuck, pages)
+            # What was on its way when it stopped reading, and how all stands now.
+            assert len(stuck.events) - before <= 2
+            assert len(reader.events) > 5
+
+    run(main())
+
+
+def test_a_card_is_shown_and_acknowledged_while_200_look_and_one_never_reads(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages, AsyncExitStack() as stack:
+            streams = []
+            for number in range(WATCHERS):
+                tab = pages.tab()
+                await tab.open()
+                streams.append(await stack.enter_async_context(tab.stream()))
+                if number == 0:
+                    streams[0].reads.clear()
+            assert len(pages.screens.browsers) == WATCHERS
+            await until(lambda: all(one.events for one in streams[1:]), 60)
+            screen = await pages.at.dealing()
+            robot = await pages.at.to_step(screen, Step.WAGERING)
+            lies = len(pages.at.room.records("decision"))
+            await robot.play(lambda shown: len(shown.state.dealer) > 0)
+            assert len(pages.at.room.records("decision")) > lies
+            assert pages.at.table.supervisor("SH-1").held is None
+            shoe = pages.at.room.shoe.stand.device
+            await until(lambda: shoe.records.room.acked == shoe.ring.head, 10)
+            seq = pages.at.table.shown.seq
+            await until(lambda: all(one.events[-1]["seq"] >= seq for one in streams[1:]), 60)
+            assert streams[0].events == []
+
+    run(main())
+
+
+def test_there_are_so_many_streams(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages, AsyncExitStack() as stack:
+            tab = pages.tab()
+            await tab.open()
+            for _ in range(MOST_OF_ONE):
+                await came(await stack.enter_async_context(tab.stream()))
+            refused = await tab.ask("GET", "/stream")
+            assert refused.status_code == 429
+            assert refused.json()["code"] == "streams_full"
+            assert len(pages.screens.console.streams) == MOST_OF_ONE <= MOST
+            stranger = await pages.tab().ask("GET", "/stream")
+            assert stranger.status_code == 401
+
+    run(main())
+
+
+def test_each_browser_has_a_stream_whoever_has_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "MOST", 2)
+
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages, AsyncExitStack() as stack:
+            tab, other = pages.tab(), pages.tab()
+            await tab.open()
+            await other.open()
+            for _ in range(2):
+                await came(await stack.enter_async_context(tab.stream()))
+            assert (await tab.ask("GET", "/stream")).status_code == 429
+            await came(await stack.enter_async_context(other.stream()))
+            assert (await other.ask("GET", "/stream")).status_code == 429
+
+    run(main())
+
+
+def test_a_stream_ends_with_the_table_and_with_its_session(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages, AsyncExitStack() as stack:
+            first, second = [pages.tab() for _ in range(2)]
+            streams = []
+            for tab in (first, second):
+                await tab.open()
+                streams.append(await stack.enter_async_context(tab.stream()))
+                await came(streams[-1])
+            (word,) = first.cookies.values()
+            browser = pages.screens.browsers.find(word)
+            assert browser is not None
+            await pages.screens.browsers.end(browser)
+            await until(lambda: streams[0].over, 2)
+            assert not streams[1].over
+            pages.at.served.stopping.set()
+            await until(lambda: streams[1].over, 2)
+            await until(lambda: len(pages.screens.console.streams) == 0, 2)
+
+    run(main())

@@ -1,0 +1,147 @@
+"""Records and cases that are reviewed."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from controller.audit import index_file
+from controller.audit.export import export_case
+from controller.audit.index import Index
+from controller.audit.looks import looks_file
+from controller.audit.picking import Pick
+from controller.audit.problems import NoRecord, RecordProblem
+from controller.rules.problem import UsageProblem
+from controller.screens.common.sessions import Links, Sessions
+from controller.screens.common.texts import load
+from controller.screens.review import source as sources
+from controller.screens.review.app import Review, application, pages_of
+from controller.screens.review.by_link import ByLink
+from controller.screens.review.facts import last_seq
+from controller.screens.review.source import Beside, beside
+from tests.controller.audit.index.test_index import held
+from tests.support.screens.looked_at import EVE, Browser
+
+
+@pytest.fixture(scope="module")
+def cases(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("cases")
+    for name in ("case.zip", "case"):
+        export_case(sound, place / name, Pick(4, 5), who="Eve")
+    return place
+
+
+def looked_at(
+    source: Beside, scratch: Path, say: Callable[[str], None] = lambda words: None
+) -> tuple[Browser, Review]:
+    source.begin(say)
+    links = Links()
+    review = application(source, pages_of(load()), ByLink(Sessions(), links), scratch)
+    browser = Browser(review.app)
+    assert browser.get(f"/enter?word={links.make(EVE)}").status == 303
+    browser.secret = browser.get("/about").secret
+    return browser, review
+
+
+@pytest.mark.parametrize("name", ["case.zip", "case"])
+def test_a_case_is_looked_at_as_a_record_is(cases: Path, tmp_path: Path, name: str) -> None:
+    case = cases / name
+    before = _files(case)
+    source = beside(case, tmp_path)
+    browser, _ = looked_at(source, tmp_path)
+    for path in ("/rounds/4", "/rounds/5/replay", "/problems", "/report", "/live"):
+        assert browser.get(path).status == 200, path
+    assert "It is an exported case" in browser.get("/about").words
+    verdict = browser.post("/rounds/4/verify")
+    assert '<p class="said">RIGHT</p>' in verdict.text
+    assert "hand on the file itself" in browser.get("/export").words
+    assert browser.post("/export", {"round": "4"}).status == 400
+    assert browser.post("/export", {"round": "4", "format": "csv"}).status == 200
+    assert _files(case) == before
+    assert '"what":"review round","of":"round 4"' in looks_file(case).read_text()
+
+
+def _files(case: Path) -> dict[str, bytes]:
+    files = [case] if case.is_file() else [one for one in case.rglob("*") if one.is_file()]
+    return {str(one): one.read_bytes() for one in files}
+
+
+def test_a_case_that_is_not_what_was_sealed_is_not_shown(cases: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(cases / "case", tmp_path / "case"))
+    segment = next((copy / "record" / "segments").iterdir())
+    data = bytearray(segment.read_bytes())
+    data[5_000] ^= 1
+    segment.write_bytes(data)
+    with pytest.raises(RecordProblem, match="not what was sealed"):
+        beside(copy, tmp_path / "scratch")
+
+
+def test_a_zip_writes_nothing_elsewhere(cases: Path, tmp_path: Path) -> None:
+    """What its manifest names is checked, and only a record's own files are unpacked."""
+    evil = tmp_path / "evil.zip"
+    shutil.copy(cases / "case.zip", evil)
+    with zipfile.ZipFile(evil, "a") as packed:
+        packed.writestr("record/segments/../../../out", b"x")
+    scratch = tmp_path / "in" / "scratch"
+    scratch.mkdir(parents=True)
+    with pytest.raises(RecordProblem, match="is not of this case"):
+        beside(evil, scratch)
+    assert not list(tmp_path.rglob("out"))
+    source = beside(cases / "case.zip", scratch)
+    unpacked = {one.name for one in source.record.rglob("*") if one.is_file()}
+    assert unpacked
+    assert all(name.endswith((".seg", ".note", ".json")) for name in unpacked)
+
+
+def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text").write_text("hello")
+    for name in ("missing", "empty", "text"):
+        with pytest.raises(NoRecord):
+            beside(tmp_path / name, tmp_path)
+
+
+def test_a_case_is_made_of_records_only(cases: Path, tmp_path: Path) -> None:
+    source = beside(cases / "case", tmp_path)
+    assert not source.whole
+    with pytest.raises(UsageProblem, match="is a case already"):
+        source.export(tmp_path / "x.zip", Pick(4, 4), "Eve", "")
+
+
+def test_an_index_that_somebody_else_writes_is_looked_at_as_far_as_it_goes(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_file, "WAIT_MS", 20)
+    monkeypatch.setattr(sources, "EVERY", -1.0)
+    copy = Path(shutil.copytree(sound, tmp_path / "copy"))
+    for one in copy.glob("index.db*"):
+        one.unlink()
+    said: list[str] = []
+    with Index.open(copy) as other:
+        other.step(room=1)
+        with held(other):
+            browser, _ = looked_at(Beside(copy), tmp_path, said.append)
+            goes = "What can be looked up goes up to record 1: the index"
+            assert said == [
+                "the index goes up to record 1 only: somebody else writes the index for too long"
+            ]
+            assert goes in browser.get("/rounds").words
+        assert goes not in browser.get("/rounds").words
+
+
+def test_an_index_is_caught_up_while_the_record_grows(sound: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(sound, tmp_path / "copy"))
+    source = Beside(copy)
+    source.begin(lambda words: None)
+    with source.index() as (db, _):
+        whole = last_seq(db)
+    source._caught_up = float("-inf")
+    (copy / "index.db").unlink()
+    for beside_it in copy.glob("index.db-*"):
+        beside_it.unlink()
+    with source.index() as (db, _):
+        assert last_seq(db) == whole

@@ -1,0 +1,134 @@
+"""The way in to the review of a running table, and what its pages say of a record that goes on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import httpx
+import pytest
+
+from controller.screens.common.texts import load
+from controller.screens.console.sessions import TRIES
+from controller.screens.review.source import Beside
+from tests.support.api.at_api import run
+from tests.support.screens.at_pages import HERE, AtPages, Tab, at_pages
+from tests.support.screens.looked_at import Browser, Looking
+from tests.support.table.simulated.house import PINS
+
+ENTER = "/review/enter"
+_SECRET = re.compile(r'name="secret" value="([\w-]+)"')
+
+
+async def _entering(pages: AtPages) -> Tab:
+    tab = pages.tab()
+    return _with_secret(tab, await tab.ask("GET", ENTER))
+
+
+def _with_secret(tab: Tab, page: httpx.Response) -> Tab:
+    found = _SECRET.search(page.text)
+    assert found is not None, page.text
+    tab.secret = found[1]
+    return tab
+
+
+def test_a_wrong_pin_shows_the_form_again_with_the_reason(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = await _entering(pages)
+            wrong = await tab.post(ENTER, badge="S-1", pin="000000")
+            assert wrong.status_code == 403
+            assert "badge or PIN is not right" in wrong.text
+            assert 'role="alert"' in wrong.text
+            assert "000000" not in wrong.text
+            # With what stands in that form somebody comes in.
+            _with_secret(tab, wrong)
+            right = await tab.post(ENTER, badge="S-1", pin=PINS["S-1"])
+            assert (right.status_code, right.headers["location"]) == (303, "/review/rounds")
+
+    run(main())
+
+
+def test_who_guesses_is_told_to_wait_at_the_form(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = await _entering(pages)
+            answers = [await tab.post(ENTER, badge="S-9", pin="1") for _ in range(TRIES + 1)]
+            assert answers[-1].status_code == 429
+            assert 'action="/review/enter"' in answers[-1].text
+            assert "Try again in" in answers[-1].text
+
+    run(main())
+
+
+def test_a_form_of_a_session_that_is_over_is_there_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with at_pages(tmp_path) as pages:
+            tab = await _entering(pages)
+            tab.cookies.clear()
+            stale = await tab.post(ENTER, badge="S-1", pin=PINS["S-1"])
+            assert stale.status_code == 401
+            right = await _with_secret(tab, stale).post(ENTER, badge="S-1", pin=PINS["S-1"])
+            assert right.status_code == 303
+            other = await tab.post(ENTER, {"origin": "http://elsewhere"}, badge="S-1", pin="1")
+            assert other.status_code == 403
+            assert HERE not in other.text
+
+    run(main())
+
+
+# --- what pages say of a record that goes on ----------------------------------------------------
+
+
+def _words(browser: Browser) -> dict[str, str]:
+    return {
+        "about": browser.get("/about").words,
+        "export": browser.get("/export").text,
+        "verdict": browser.post("/rounds/3/verify").words,
+    }
+
+
+def test_a_running_table_has_looks_in_its_record(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = looking.enter()
+    stopped = _words(browser)
+    assert "is written beside the record" in stopped["about"]
+    assert "beside the record first" in stopped["export"]
+    assert "--table-key" in stopped["verdict"]
+    monkeypatch.setattr(Beside, "served", property(lambda self: True))
+    running = _words(browser)
+    assert not [page for page, words in running.items() if "beside the record" in words]
+    assert "an entry of the record" in running["about"]
+    assert "is recorded first" in running["export"]
+    assert "--table-key" not in running["verdict"]
+    assert "KEY IS NOT PROVEN" in running["verdict"]
+
+
+def test_one_is_not_many(looking: Looking) -> None:
+    pages = looking.review.pages
+    verdict = SimpleNamespace(
+        said="right", findings=(), records=(1_620, 1_719), size=1_719, hashes=3, root="", note="",
+        table_key="", given=True, proof="x", again=1, opened=1, taken=1, unsigned=1, elsewhere=1,
+    )  # fmt: skip
+    values = {"round": SimpleNamespace(number=3), "served": False}
+
+    def said(**changed: object) -> str:
+        found = SimpleNamespace(**{**vars(verdict), **changed})
+        return pages.text(
+            "review/verdict.html",
+            session=SimpleNamespace(secret="", person=SimpleNamespace(name="Eve")),
+            looks=SimpleNamespace(theme="auto", suits="two"),
+            verdict=found,
+            **values,
+        )
+
+    one, many = said(), said(again=1_719, opened=2, taken=2, unsigned=2, elsewhere=2)
+    texts = load()
+    for name in ("again", "opened", "taken", "unsigned", "elsewhere"):
+        assert texts(f"verdict.{name}_one").partition("'")[0] in one
+    assert "1 hole cards" not in one
+    assert "Records 1,620 to 1,719" in one
+    assert "1,719 decisions and refusals" in many
+    assert "2 hole cards of this round" in many

@@ -1,0 +1,97 @@
+"""A sharp smoke of `make certify`: fewer rounds, the same figures."""
+
+from random import Random
+
+import pytest
+
+from controller.procedure.engine import Procedure
+from controller.sim import figures, report
+from controller.sim.par import Plan, game_for, run
+from controller.sim.play import Play, Setup
+from controller.sim.report import Report
+from controller.sim.stakes import stakes_for
+from controller.sim.strategy import POLICIES
+from controller.sim.tallies import Watch
+from tests.long.certify import published
+from tests.long.certify.test_figures import agrees
+
+ROUNDS = 40_000
+
+
+def played(name: str, policy: str = "stand", rounds: int = ROUNDS) -> Report:
+    game = game_for(name, {})
+    plan = Plan(name, {}, game.options, POLICIES[policy], 1, rounds, 1, cut=False, side=True)
+    return report.of_rounds(game, Setup(1, stakes_for(game, side=True)), run(plan, 1))
+
+
+@pytest.mark.parametrize("name", published.STAND)
+def test_a_player_who_stands(name: str) -> None:
+    found = played(name)
+    assert agrees(found.main, published.STAND[name])
+    assert found.main.error is not None
+    assert found.main.error < 0.007
+    for key in ("blackjack_dealt", "diamonds_dealt", "diamond", "insurance", "buster"):
+        figure = found.side.get(key)
+        if isinstance(figure, report.Figure):
+            assert figure.exact is not None
+            assert agrees(figure, float(figure.exact)), key
+
+
+def test_the_dealer_under_a_live_buster_bet() -> None:
+    busts = played("mega", "mimic", 20_000).side["dealer_bust"]
+    assert isinstance(busts, dict)
+    for cards in ("3", "4", "5", "total_22"):
+        assert agrees(busts[cards], published.BUSTS[6][cards]), cards
+        assert float(busts[cards].exact or 0) == pytest.approx(published.BUSTS[6][cards], abs=1e-9)
+
+
+def test_no_dealer_is_told_of_who_does_not_always_complete() -> None:
+    busts = played("classic", rounds=100).side["dealer_bust"]
+    assert isinstance(busts, dict)
+    assert all(figure.value is None for figure in busts.values())
+
+
+def test_outcomes_of_a_player_who_stands_are_all_there_is() -> None:
+    found = played("sf21x", rounds=2_000)
+    assert sum(figure.value or 0 for figure in found.outcomes.values()) == pytest.approx(1)
+
+
+def test_every_seat_has_the_same_figures() -> None:
+    """Seven seats share a dealer: the mean is theirs all, the error is that of rounds."""
+    game = game_for("classic", {})
+    setup = Setup(7, stakes_for(game, side=False))
+    play = Play(Procedure(game), POLICIES["stand"], setup, Random(5).random)
+    watch = Watch(game, completes=False)
+    for _ in range(4_000):
+        watch.note(play.round(), play.record, play.hole)
+    found = report.of_rounds(game, setup, watch.tally)
+    assert agrees(found.main, published.STAND["classic"])
+    assert found.main.of == 4_000
+    assert found.outcomes["blackjack"].of == 28_000
+
+
+@pytest.mark.parametrize("decks", [1, 2, 6, 8])
+def test_closed_forms(decks: int) -> None:
+    assert figures.blackjack_dealt(decks) == published.BLACKJACK_DEALT[decks]
+    assert figures.diamonds_dealt(decks) == published.DIAMONDS_DEALT[decks]
+    pays = game_for("classic", {}).options.insurance.pays
+    assert pays is not None
+    assert figures.insurance_return(decks, pays) == published.INSURANCE_RETURN[decks]
+
+
+@pytest.mark.parametrize(("name", "decks"), [("mega", 6), ("maxtime", 1)])
+def test_dealer_enumerated(name: str, decks: int) -> None:
+    ends = figures.dealer_ends(decks, game_for(name, {}).options)
+    assert sum(ends.values()) == 1
+    busts = figures.dealer_busts(ends)
+    for cards in range(3, 8):
+        wanted = published.BUSTS[decks][str(cards)]
+        assert float(busts[cards]) == pytest.approx(wanted, abs=1e-9)
+    assert float(figures.dealer_total(ends, 22)) == pytest.approx(
+        published.BUSTS[decks]["total_22"], abs=1e-9
+    )
+
+
+def test_diamond_bets() -> None:
+    for (decks, pays), returns in published.DIAMOND_RETURN.items():
+        assert figures.diamond_return(decks, pays) == returns

@@ -1,0 +1,169 @@
+"""`holecard script run`: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller import cli
+from tests.controller.sim.conftest import Run
+from tests.support.paths import SCRIPT_FILES
+from tests.support.sim.a_round import ROUND, action, changed, refused
+from tests.support.sim.bad_scripts import UNUSABLE
+
+FOLDER = SCRIPT_FILES
+FILES = sorted(FOLDER.glob("*.json"))
+
+# --- what it prints ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: str(path.name))
+def test_our_rounds_come_out_as_expected(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = cli.main(["script", "run", str(file)])
+    out = capsys.readouterr().out
+    rounds = len(json.loads(file.read_bytes())["rounds"])
+    assert code == 0, out
+    assert out.splitlines()[-1] == f"{rounds} rounds: {rounds} as expected, 0 not"
+    assert out.count("\n") == rounds + 1
+
+
+def test_a_round_is_a_line_and_a_failure_one_below_it(run: Run) -> None:
+    bad = changed(id="R-2", expect={"seat_net": {"1": 5}, "dealer_cards": ["6C", "TS", "5H"]})
+    code, out, err = run(ROUND, bad)
+    assert (code, err) == (1, "")
+    assert out.splitlines() == [
+        "ok    R-1  Stands on 20",
+        "FAIL  R-2  Stands on 20",
+        '      dealer_cards[2]: expected "5H", got "5D"',
+        "      seat_net.1: expected 5, got -1000",
+        "2 rounds: 1 as expected, 1 not",
+    ]
+
+
+def test_the_file_of_a_failure_is_named_when_there_are_several(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text(json.dumps({"schema": 1, "rounds": [ROUND]}))
+    bad.write_text(json.dumps({"schema": 1, "rounds": [changed(expect={"seat_net": {"1": 0}})]}))
+    # The id stands in both files: it names a round of its file.
+    assert cli.main(["script", "run", str(good), str(bad)]) == 1
+    assert f"FAIL  R-1  Stands on 20  ({bad})\n" in capsys.readouterr().out
+
+
+def test_json_has_the_results_and_no_more(run: Run) -> None:
+    code, out, err = run(ROUND, options=("--json",))
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {
+        "rounds": [
+            {
+                "id": "R-1",
+                "ok": True,
+                "failures": [],
+                "dealer_cards": ["6C", "TS", "5D"],
+                "hands": [
+                    {
+                        "seat": 1,
+                        "hand": 0,
+                        "cards": ["TC", "TD"],
+                        "wager": 1000,
+                        "outcome": "lose",
+                        "odds": None,
+                        "returned": 0,
+                        "net": -1000,
+                        "when": "settle",
+                    }
+                ],
+                "side_bets": [],
+                "seat_net": {"1": -1000},
+                "rejected_bets": [],
+                "rejected_actions": [],
+            }
+        ]
+    }
+
+
+def test_json_says_what_failed_and_exits_with_1(run: Run) -> None:
+    code, out, _ = run(changed(expect={"seat_net": {"1": 0}}), options=("--json",))
+    assert code == 1
+    assert json.loads(out)["rounds"][0]["failures"] == ["seat_net.1: expected 0, got -1000"]
+
+
+def test_verbose_says_it_prompt_by_prompt(run: Run) -> None:
+    actions = [refused("hit", hand=3), action("stand")]
+    code, out, _ = run(changed(actions=actions), options=("--verbose",))
+    assert code == 0
+    for line in (
+        "R-1  Stands on 20:",
+        "    Deal the hole card, face down",
+        "    Seat 1 - hard 20 - hit, stand, double or split",
+        "    refused: seat 1 hand 4 is not in turn: seat 1 hand 1 is",
+        "    Dealer has hard 16 - draw the third card",
+        "    Seat 1 - 20 loses to the dealer - take $10",
+        "    * Round 1 is over, $0 won",
+        "ok    R-1  Stands on 20",
+    ):
+        assert f"{line}\n" in out, line
+    before, _, after = out.partition("Turn the hole card over")
+    assert "TS" not in before
+    assert "TS" in after
+
+
+def test_verbose_or_json_but_not_both(run: Run) -> None:
+    code, out, err = run(ROUND, options=("--json", "--verbose"))
+    assert (code, out) == (2, "")
+    assert "not allowed with" in err
+
+
+def test_no_rounds_are_no_failure(run: Run) -> None:
+    assert run() == (0, "0 rounds: nothing was checked\n", "")
+
+
+def test_text_that_cannot_be_printed_is_told_by_its_number(run: Run) -> None:
+    assert run(changed(title="two\nlines \x1b[2J"))[1].splitlines()[0] == (
+        "ok    R-1  two\\nlines \\x1b[2J"
+    )
+
+
+# --- files that cannot be used -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [each[1:] for each in UNUSABLE], ids=[each[0] for each in UNUSABLE])
+def test_a_file_that_cannot_be_used_says_where_and_why(
+    run: Run, bad: tuple[bytes | dict[str, Any], str]
+) -> None:
+    what, message = bad
+    # The first round is good: it is not played either.
+    code, out, err = run(raw=what) if isinstance(what, bytes) else run(changed(id="R-0"), what)
+    assert (code, out) == (2, "")
+    assert message in err.replace("round #2", "round #1")
+    assert err.startswith("holecard: FILE: ")
+    assert "Traceback" not in err
+
+
+def test_an_id_stands_once_in_its_file(run: Run) -> None:
+    code, out, err = run(ROUND, ROUND)
+    assert (code, out) == (2, "")
+    assert err == "holecard: FILE: round R-1: id: stands twice; allowed: one round an id\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("", "cannot be read: Is a directory"), ("*.json", "no such file")]
+)
+def test_a_directory_or_a_pattern_is_no_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, why: str
+) -> None:
+    assert cli.main(["script", "run", str(tmp_path / name)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert why in err
+
+
+def test_a_later_file_that_cannot_be_used_stops_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["script", "run", str(FILES[0]), str(tmp_path / "none.json"), "--json"]) == 2
+    assert capsys.readouterr().out == ""

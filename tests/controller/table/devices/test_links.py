@@ -1,0 +1,85 @@
+"""How long a device may be away before anybody is told, where its records cannot be kept either."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from controller.audit.problems import NotNow
+from controller.procedure.events import DeviceLost
+from controller.procedure.states import Step
+from controller.table.items import Stopped
+from controller.table.links import GRACE, Link
+from drivers.states import State
+from tests.support.drivers.simulated import until
+from tests.support.table.simulated.serving import Served, run, serving
+from tests.support.table.simulated.simulated_table import DEALER, SHOE
+
+
+class Stands:
+    """A device that stands as it is told to."""
+
+    def __init__(self, link: Link) -> None:
+        self.state = State.READY
+        self.why = ""
+        self._link = link
+        link.supervised_by(self)
+
+    async def is_(self, state: State, seconds: float) -> None:
+        """From now on, and for so long."""
+        self.state, self.why = state, "so it is told"
+        self._link._news.set()
+        await asyncio.sleep(seconds)
+
+
+def shoe(one: Served) -> Stands:
+    return Stands(one.table.fittings.served[SHOE].link)
+
+
+def lost(one: Served) -> list[str]:
+    return [event.why for event in one.events() if isinstance(event, DeviceLost)]
+
+
+def test_a_device_that_is_mended_has_its_moment_to_come_back(tmp_path: Path) -> None:
+    """However long the record had no room, and whatever was before that."""
+
+    async def main() -> None:
+        async with serving(tmp_path) as one:
+            await one.to_step(Step.TURN)
+            stands = shoe(one)
+            await stands.is_(State.LOST, GRACE - 0.5)
+            one.room.book.refusing = NotNow("record", "no room", "make room")
+            with pytest.raises(Stopped):
+                await one.table.act({"type": "CheckHole"}, DEALER)
+            await stands.is_(State.UNKEPT, 60)
+            assert one.table.shown.stopped
+            one.room.book.refusing = None
+            await until(lambda: not one.table.shown.stopped, 40)
+            await stands.is_(State.LOST, GRACE - 0.5)
+            await stands.is_(State.READY, 60)
+            assert lost(one) == []
+            await stands.is_(State.LOST, GRACE + 0.5)
+            assert lost(one) == ["lost: so it is told"]
+
+    run(main())
+
+
+def test_people_are_told_of_a_device_that_nothing_is_kept_of(tmp_path: Path) -> None:
+    """The record takes all else, so nobody is told by that."""
+
+    async def main() -> None:
+        async with serving(tmp_path) as one:
+            await one.to_step(Step.TURN)
+            stands = shoe(one)
+            await stands.is_(State.UNKEPT, GRACE - 0.5)
+            await stands.is_(State.LOST, GRACE - 0.5)  # tried again
+            assert lost(one) == []
+            await stands.is_(State.UNKEPT, 1)
+            assert lost(one) == ["unkept: so it is told"]
+            assert one.at(Step.DEVICE)
+            await stands.is_(State.READY, 1)
+            assert one.at(Step.FELT)
+
+    run(main())

@@ -1,0 +1,302 @@
+"""Wishes carried out on lines that fail: absolute, each until it holds; and no shuffle twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from controller.audit.records import Entry
+from controller.procedure.effects import ShoeLock, Stations
+from controller.procedure.states import State
+from controller.table.arming import Arm, Arms
+from controller.table.outlets import LAMPS, REARM, RETRY, Outlets
+from controller.table.shown import Shown
+from controller.table.starting import NONE_RUNS, Starting
+from drivers.calls import CommandRefused, CommandUnanswered, NotReady
+from drivers.driver import ResultMissing
+from drivers.shuffler import InDoubt
+from drivers.states import State as LinkState
+from drivers.station import Wish
+from firmware_protocol import messages
+from firmware_protocol.enums import ButtonMask, LockState, Refusal
+from firmware_protocol.link_calls import LinkBusy
+from tests.support.drivers.simulated import simulate, stopped
+
+AWAY = NotReady(LinkState.ABSENT, "not plugged in")
+REFUSED = CommandRefused(messages.Lock(LockState.OPEN), Refusal.NOT_NOW, 0)
+HOPELESS = CommandRefused(messages.Lock(LockState.OPEN), Refusal.UNSUPPORTED, 0)
+UNANSWERED = CommandUnanswered(messages.Lock(LockState.OPEN), sent=True)
+BUSY = LinkBusy("too much on its way")
+HIT = ButtonMask.HIT | ButtonMask.STAND
+
+
+class Device:
+    """A shoe, a station and a shuffler with a line that fails as it is told to."""
+
+    def __init__(self, *problems: Exception) -> None:
+        self.problems = list(problems)
+        self.tried = 0
+        self.done: list[tuple[object, ...]] = []
+        self.looks = 0
+
+    async def _do(self, *what: object) -> None:
+        await asyncio.sleep(0.002)
+        self.tried += 1
+        if self.problems:
+            raise self.problems.pop(0)
+        self.done.append(what)
+
+    async def lock(self) -> None:
+        await self._do("lock")
+
+    async def open_gate(self) -> None:
+        await self._do("open")
+
+    async def arm(self, seat: int, buttons: ButtonMask, token: int, ttl_ms: int) -> None:
+        await self._do("arm", seat, buttons, token)
+
+    async def disarm(self, seat: int) -> None:
+        await self._do("disarm", seat)
+
+    async def lamps(self, seat: int, wish: Wish) -> None:
+        await self._do("lamps", seat, wish)
+
+    async def start(self, decks: int, profile: int = 0) -> None:
+        await self._do("start", decks)
+
+    def looked(self) -> None:
+        self.looks += 1
+
+
+@asynccontextmanager
+async def fitted(shoe: Device, station: Device | None = None) -> AsyncIterator[Outlets]:
+    stations = {} if station is None else dict.fromkeys((1, 2), ("ST-1", station))
+    outlets = Outlets(("SH-1", shoe), stations)
+    task = asyncio.create_task(outlets.run())
+    try:
+        yield outlets
+        assert not task.done()
+    finally:
+        await stopped(task)
+
+
+def shown(*effects: object, arms: Arms | None = None, stopped: str = "") -> Shown:
+    return Shown(1, State(), effects, arms or Arms(), stopped=stopped)  # type: ignore[arg-type]
+
+
+OPEN, LOCKED = shown(ShoeLock(False)), shown(ShoeLock(True))
+
+
+def test_the_last_wish_is_what_is_done() -> None:
+    async def main() -> None:
+        shoe = Device()
+        async with fitted(shoe) as outlets:
+            await asyncio.sleep(0.01)
+            for one in (OPEN, LOCKED, OPEN):
+                outlets.want(one)
+            await asyncio.sleep(0.01)
+            outlets.want(OPEN)  # absolute: it is so already
+            await asyncio.sleep(10)
+            assert shoe.done == [("lock",), ("open",)]
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("problem", [REFUSED, UNANSWERED, BUSY], ids=lambda one: type(one).__name__)
+def test_what_was_not_taken_is_wanted_again(problem: Exception) -> None:
+    async def main() -> None:
+        shoe = Device(problem, problem)
+        async with fitted(shoe) as outlets:
+            outlets.want(OPEN)
+            await asyncio.sleep(1.5 * RETRY)
+            assert (shoe.tried, shoe.done) == (2, [])
+            await asyncio.sleep(RETRY)
+            assert shoe.done == [("open",)]
+            await asyncio.sleep(10)
+            assert shoe.tried == 3
+
+    simulate(main())
+
+
+def test_a_device_that_is_away_is_asked_when_it_is_back() -> None:
+    async def main() -> None:
+        shoe = Device(AWAY, AWAY)
+        async with fitted(shoe) as outlets:
+            outlets.want(OPEN)
+            await asyncio.sleep(30)
+            assert shoe.tried == 1  # nobody knocks at a door where nobody is
+            outlets.back("ST-1")
+            await asyncio.sleep(1)
+            assert shoe.tried == 1
+            outlets.back("SH-1")
+            await asyncio.sleep(1)
+            outlets.back("SH-1")
+            await asyncio.sleep(1)
+            assert shoe.done == [("open",)]
+
+    simulate(main())
+
+
+def test_what_a_device_cannot_do_is_not_asked_again() -> None:
+    async def main() -> None:
+        shoe = Device(HOPELESS)
+        async with fitted(shoe) as outlets:
+            await asyncio.sleep(30)
+            assert shoe.tried == 1
+            outlets.want(OPEN)
+            await asyncio.sleep(1)
+            assert shoe.done == [("open",)]
+
+    simulate(main())
+
+
+def test_a_wish_that_changes_while_it_is_carried_out_is_carried_out_anew() -> None:
+    async def main() -> None:
+        shoe = Device()
+        async with fitted(shoe) as outlets:
+            await asyncio.sleep(0.001)
+            outlets.want(OPEN)  # the lock of the beginning is on its way
+            await asyncio.sleep(1)
+            assert shoe.done == [("lock",), ("open",)]
+            async with asyncio.timeout(1):
+                await outlets.settled(frozenset({"SH-1"}))
+
+    simulate(main())
+
+
+def test_seats_are_armed_lit_and_disarmed() -> None:
+    async def main() -> None:
+        shoe, station = Device(), Device()
+        async with fitted(shoe, station) as outlets:
+            await asyncio.sleep(0.1)
+            assert station.done == [
+                ("disarm", 1),
+                ("disarm", 2),
+                ("lamps", 1, LAMPS["dark"]),
+                ("lamps", 2, LAMPS["dark"]),
+            ]
+            station.done.clear()
+            arms = Arms(7, (Arm(1, HIT, 8, ()),))
+            outlets.want(shown(Stations((), ((1, "turn"),)), ShoeLock(True), arms=arms))
+            await asyncio.sleep(0.1)
+            assert station.done == [("arm", 1, HIT, 8), ("lamps", 1, LAMPS["turn"])]
+            await asyncio.sleep(REARM)
+            assert ("arm", 1, HIT, 8) in station.done[2:]  # anew, before it runs out
+
+    simulate(main())
+
+
+def test_when_nothing_can_be_recorded_all_is_safe() -> None:
+    async def main() -> None:
+        shoe, station = Device(), Device()
+        async with fitted(shoe, station) as outlets:
+            arms = Arms(7, (Arm(1, HIT, 8, ()),))
+            outlets.want(shown(ShoeLock(False), Stations(), arms=arms))
+            await asyncio.sleep(1)
+            shoe.done.clear()
+            station.done.clear()
+            outlets.want(shown(ShoeLock(False), Stations(), arms=arms, stopped="no room"))
+            await asyncio.sleep(1)
+            assert shoe.done == [("lock",)]
+            assert sorted(map(str, station.done)) == sorted(
+                map(
+                    str,
+                    [
+                        *(("disarm", seat) for seat in (1, 2)),
+                        *(("lamps", seat, LAMPS["fault"]) for seat in (1, 2)),
+                    ],
+                )
+            )
+
+    simulate(main())
+
+
+# --- shuffles ---------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def starting(shuffler: Device) -> AsyncIterator[tuple[Starting, list[Entry]]]:
+    recorded: list[Entry] = []
+    made = Starting(shuffler, recorded.append)
+    task = asyncio.create_task(made.run())
+    try:
+        yield made, recorded
+        assert not task.done()
+    finally:
+        await stopped(task)
+
+
+def test_a_shuffle_is_started_once() -> None:
+    async def main() -> None:
+        shuffler = Device()
+        async with starting(shuffler) as (made, recorded):
+            made.want(6)
+            await asyncio.sleep(60)
+            assert shuffler.done == [("start", 6)]
+            assert (recorded, made.problem) == ([], "")
+
+    simulate(main())
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        AWAY,
+        BUSY,
+        CommandRefused(messages.Start(6, 0), Refusal.NOT_NOW, 0),
+        CommandUnanswered(messages.Start(6, 0), sent=False),
+        ResultMissing(messages.Start(6, 0), answered=False),
+        InDoubt("someone has to look"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_start_that_failed_is_people_s_to_ask_for_again(problem: Exception) -> None:
+    async def main() -> None:
+        shuffler = Device(problem)
+        async with starting(shuffler) as (made, recorded):
+            made.want(6)
+            await asyncio.sleep(600)
+            assert shuffler.tried == 1
+            assert "ask for the shuffle again" in made.problem
+            assert [one.kind for one in recorded] == ["fault"]
+            made.want_again(6)
+            await asyncio.sleep(1)
+            assert (shuffler.tried, shuffler.looks) == (2, 1)
+            assert shuffler.done == [("start", 6)]
+            assert made.problem == ""
+
+    simulate(main())
+
+
+def test_a_start_that_fails_when_it_is_over_is_in_nobody_s_way() -> None:
+    """It stands in the record, and not before the dealer."""
+
+    async def main() -> None:
+        shuffler = Device(AWAY)
+        async with starting(shuffler) as (made, recorded):
+            made.want(6)
+            await asyncio.sleep(0)
+            made.over()
+            await asyncio.sleep(60)
+            assert (shuffler.tried, [one.kind for one in recorded]) == (1, ["fault"])
+            assert (made.problem, made.stands(shuffling=True)) == ("", "")
+            assert made.stands(shuffling=False) == NONE_RUNS
+            made.want(6)
+            assert made.stands(shuffling=False) == ""
+
+    simulate(main())
+
+
+def test_a_shuffle_that_is_not_wanted_any_more_is_not_started() -> None:
+    async def main() -> None:
+        shuffler = Device()
+        async with starting(shuffler) as (made, _):
+            made.want(6)
+            made.over()
+            await asyncio.sleep(60)
+            assert shuffler.tried == 0
+
+    simulate(main())

@@ -1,0 +1,378 @@
+"""What devices tell, at every step: what it is to the procedure, and what is recorded of it."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from controller.procedure import events as e
+from controller.procedure.felt import discards
+from controller.procedure.holds import BEFORE, stopped_at
+from controller.procedure.row import Decision
+from controller.procedure.states import WAITING, Hold, State, Step
+from controller.rules.rulings import Irregularity as Odd
+from controller.table.gateway import HEARS, hear
+from controller.table.hearing import SHUFFLER, Heard, Now
+from controller.table.recall import Recall
+from controller.table.shoe_words import takes
+from controller.table.troubles import DEVICES
+from drivers import device_events, shoe, shuffler, station
+from drivers.device_events import DeviceEvent, Faulted, Tampered
+from firmware_protocol.enums import CardFlags, FaultCode, JamCode, ReadWhy, TamperSource
+from tests.support.table.typed.listening import (
+    GAME,
+    card,
+    ear,
+    everything,
+    now,
+    origin,
+    source,
+    states,
+    taking,
+    unread,
+)
+
+NOTHING = (Step.CLOSED, Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.REFILL)
+BURNS = (Step.BURNING, Step.RELIEF_BURN)
+FACE_UP = (Step.HAND_CARD, Step.DEALER_CARD, Step.DEALER_LATE)
+MUST_BE_TAKEN = (
+    e.CardDrawn,
+    e.CardBurned,
+    e.HoleDealt,
+    e.ErrorCardDrawn,
+    e.CardUnreadable,
+    e.UnknownCardDrawn,
+    e.DeckSuspect,
+    e.ShuffleDone,
+    e.DeviceLost,
+    e.DeviceBack,
+)
+
+
+def heard(s: State, told: DeviceEvent, **known: object) -> Heard:
+    listens = ear()
+    return hear(listens, Now(s, **known), told, source())  # type: ignore[arg-type]
+
+
+def kinds(found: Heard) -> list[type[object]]:
+    return [type(event) for event in found.events]
+
+
+def at(step: Step) -> list[State]:
+    return [s for s in states() if s.step is step]
+
+
+# --- a card, wherever the table stands --------------------------------------------------------
+
+
+def wanted(s: State) -> list[type[object]]:
+    """What a card is to the procedure at this state, said a second time."""
+    spare = s.spare is not None
+    if s.step in NOTHING:
+        return []
+    if s.step in BURNS:
+        return [e.CardBurned]
+    if s.step is Step.WAGERING:
+        return [e.CardDrawn] if s.seats and not spare else [e.ErrorCardDrawn]
+    if s.step is Step.DEALING and s.places[s.dealt].kind == "hole":
+        hidden = spare and s.spare is not None and s.spare.card < 0
+        return [e.CardUnreadable] if hidden else [e.HoleDealt]
+    if s.step is Step.DEALING or s.step in FACE_UP:
+        return [e.CardDrawn]
+    return [e.ErrorCardDrawn]
+
+
+@pytest.mark.parametrize("step", WAITING, ids=lambda step: step.value)
+def test_a_card_at_every_step(step: Step) -> None:
+    assert at(step)
+    for s in at(step):
+        assert kinds(heard(s, card(30))) == wanted(s), s
+
+
+@pytest.mark.parametrize("step", WAITING, ids=lambda step: step.value)
+def test_a_card_that_is_not_read_at_every_step(step: Step) -> None:
+    for s in at(step):
+        place = takes(s)
+        found = kinds(heard(s, unread()))
+        assert found == {
+            "nothing": [],
+            "burn": [e.CardBurned],
+            "error": [e.UnknownCardDrawn],
+        }.get(place, [e.CardUnreadable]), s
+
+
+def test_whatever_a_device_tells_is_taken_and_recorded() -> None:
+    """Nothing raises, nothing of a card is refused, and each has exactly one cursor."""
+    for s in states():
+        listens = ear()
+        table = taking(listens)
+        stands = table.begins(Now(s))
+        for device, told in everything():
+            found = hear(listens, stands, told, source(device))
+            taken = table.take(stands, found, source(device).cursor)
+            assert taken.entries, told
+            cursors = [one.cursor for one in taken.entries if one.cursor is not None]
+            assert cursors == [source(device).cursor]
+            for one in taken.answered:
+                if isinstance(one.event, MUST_BE_TAKEN):
+                    assert isinstance(one.answer, Decision), (s, one)
+
+
+def test_of_other_events_the_record_alone_takes_note() -> None:
+    modules = (shoe, shuffler, station, device_events)
+    types = {
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, DeviceEvent) and kind is not DeviceEvent
+    }
+    assert types - set(HEARS) == {
+        device_events.Started,
+        device_events.RingFilling,
+        device_events.HostPaired,
+        shuffler.ShuffleProgressed,
+        station.ButtonReleased,
+        station.ButtonStuck,
+        station.LampBroken,
+    }
+
+
+# --- cards in particular ----------------------------------------------------------------------
+
+
+def a_place_face_up() -> State:
+    return next(s for s in states() if takes(s) == "face_up" and s.step is Step.HAND_CARD)
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "why"),
+    [
+        ({"confidence": 79}, e.CardUnreadable, "79 %"),
+        ({"flags": CardFlags.DOUBLE_FEED}, e.CardUnreadable, "two cards"),
+        ({"confidence": 80}, e.CardDrawn, ""),
+        ({"flags": CardFlags.REVERSED}, e.CardDrawn, ""),
+    ],
+)
+def test_a_card_that_is_not_sure_is_entered_by_people(
+    fields: dict[str, object], kind: type[object], why: str
+) -> None:
+    found = heard(a_place_face_up(), card(30, **fields))
+    assert kinds(found) == [kind]
+    assert why in getattr(found.events[0], "why", "")
+
+
+def test_a_foreign_back_is_suspect_after_the_card_is_on_its_place() -> None:
+    s = a_place_face_up()
+    own = heard(s, card(30, back=2), recall=Recall(back=2))
+    other = heard(s, card(30, back=3), recall=Recall(back=2))
+    known = heard(s, card(30, back=3), recall=Recall(back=2, alarmed=frozenset({"foreign_back"})))
+    assert kinds(own) == [e.CardDrawn]
+    assert kinds(other) == [e.CardDrawn, e.DeckSuspect]
+    assert kinds(known) == [e.CardDrawn]
+    assert kinds(heard(s, unread(ReadWhy.FOREIGN))) == [e.CardUnreadable, e.DeckSuspect]
+
+
+def test_batches_of_two_backs_alternate() -> None:
+    assert not Recall(former=1).foreign(2, (1, 2))
+    assert Recall(former=1).foreign(1, (1, 2))
+    assert Recall().foreign(3, (1, 2))
+    assert not Recall(former=1).foreign(1, (1,))
+    assert not Recall(former=1).foreign(0, (1, 2))
+
+
+def test_a_card_found_face_up_is_pulled_out_and_not_used() -> None:
+    s = a_place_face_up()
+    found = heard(s, card(30), recall=Recall(discarding=1))
+    assert found.events == ()
+    assert found.notes[0].data == {"what": "ShoeCardRead", "shoe": 7, "pos": 21, "discarded": True}
+    assert Recall(discarding=1).told(found.notes[0].data).discarding == 0
+
+
+# --- the shoe ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", WAITING, ids=lambda step: step.value)
+def test_cards_put_in(step: Step) -> None:
+    for s in at(step):
+        found = heard(s, shoe.ShoeLoaded(origin(), 8, 2, 104, 0))
+        if step in (Step.LOADING, Step.REFILL):
+            assert found.events == (e.ShoeLoaded(e.Actor("device", "shoe"), 104),)
+        else:
+            assert found.events == ()
+            assert [one.cause for one in found.wrong] == ([] if step in NOTHING else ["loaded"])
+
+
+@pytest.mark.parametrize("step", WAITING, ids=lambda step: step.value)
+def test_batches_take_turns_with_each_shuffle_of_all_cards(step: Step) -> None:
+    """What is put in while a shoe is in play, or in a round whose shoe ran out, has the same backs
+    and comes after the same batch."""
+    known = Recall(loading=7, back=2, former=1)
+    for s in at(step):
+        found = heard(s, shoe.ShoeLoaded(origin(), 8, 2, 104, 0), recall=known)
+        again = stopped_at(s) not in (Step.CLOSED, *BEFORE)
+        after = known.told(found.notes[0].data)
+        assert (after.loading, after.again) == (8, again)
+        assert (after.back, after.former) == ((2, 1) if again else (0, 2))
+        assert after.foreign(1, (1, 2)) == again
+        assert after.foreign(2, (1, 2)) != again
+
+
+def test_a_shoe_that_does_not_count_leaves_it_to_the_dealer() -> None:
+    s = at(Step.LOADING)[0]
+    assert heard(s, shoe.ShoeLoaded(origin(), 8, 2, 0, 0)).events == ()
+
+
+@pytest.mark.parametrize("step", WAITING, ids=lambda step: step.value)
+def test_an_open_cover(step: Step) -> None:
+    for s in at(step):
+        opened = heard(s, shoe.CoverMoved(origin(), True))
+        closed = heard(s, shoe.CoverMoved(origin(), False))
+        assert bool(opened.wrong) == (step not in NOTHING)
+        assert [one.cause for one in closed.right] == ["cover"]
+
+
+def test_a_jam_and_its_end() -> None:
+    s = a_place_face_up()
+    stuck = heard(s, shoe.ShoeJammed(origin(), JamCode.EXIT_BLOCKED))
+    assert stuck.wrong[0].why == "a card is stuck (exit_blocked)"
+    assert heard(s, shoe.ShoeJammed(origin(), JamCode.CLEARED)).right[0].cause == "jam"
+
+
+def test_a_card_that_goes_back_is_looked_for() -> None:
+    assert heard(a_place_face_up(), shoe.CardRetracted(origin(), 4)).wrong[0].cause == "retracted"
+    assert heard(at(Step.CLOSED)[0], shoe.CardRetracted(origin(), 4)).wrong == ()
+
+
+# --- the shuffler -----------------------------------------------------------------------------
+
+DONE = shuffler.ShuffleDone(origin(), 1, 104, 0, 0, True)
+
+
+def test_a_shuffle_begun_at_the_machine() -> None:
+    started = shuffler.ShuffleStarted(origin(), 1, 2)
+    assert kinds(heard(at(Step.SHUFFLE_NEEDED)[0], started)) == [e.ShuffleStarted]
+    assert kinds(heard(at(Step.SHUFFLING)[0], started)) == []
+    assert kinds(heard(at(Step.TURN)[0], started)) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "missing", "extra"),
+    [
+        (DONE, 0, 0),
+        (shuffler.ShuffleDone(origin(), 1, 103, 0, 0, True), 1, 0),
+        (shuffler.ShuffleDone(origin(), 1, 105, 0, 0, True), 0, 1),
+        (shuffler.ShuffleDone(origin(), 1, 104, 1, 1, True), 1, 1),
+        (shuffler.CountWrong(origin(), 104, 103), 1, 0),
+        (shuffler.CountWrong(origin(), 104, 106), 0, 2),
+        (shuffler.CountWrong(origin(), 312, 104), 208, 0),
+    ],
+)
+def test_the_count_of_a_shuffle(told: DeviceEvent, missing: int, extra: int) -> None:
+    found = heard(at(Step.SHUFFLING)[0], told)
+    assert found.events == (e.ShuffleDone(e.Actor("device", "shuffler"), missing, extra),)
+
+
+SHORT = shuffler.CountWrong(origin(), 104, 103)
+LATE = (
+    (DONE, ""),
+    (SHORT, "short"),
+    (shuffler.CountWrong(origin(), 104, 105), "long"),
+    (shuffler.ShuffleDone(origin(), 1, 103, 0, 0, True), "short"),
+    (shuffler.ShuffleDone(origin(), 1, 104, 0, 2, True), "long"),
+    (shuffler.ShuffleDone(origin(), 1, 104, 1, 1, True), "short"),
+)
+
+
+@pytest.mark.parametrize("step", WAITING, ids=lambda step: step.value)
+def test_a_count_that_comes_too_late_is_a_doubt_about_the_decks(step: Step) -> None:
+    """The cards that were counted are in the shoe, or on the way there; without any they are
+    counted anew."""
+    for s in at(step):
+        waits = stopped_at(s)
+        if s.step in (Step.SHUFFLING, Step.REFILL) or waits is Step.REFILL:
+            continue
+        for told, why in LATE:
+            doubt = why and waits not in (Step.CLOSED, Step.SHUFFLE_NEEDED)
+            found = heard(s, told)
+            assert found.events == ((e.DeckSuspect(SHUFFLER, why),) if doubt else ())  # type: ignore[arg-type]
+            assert [one.data["what"] for one in found.notes] == [type(told).__name__]
+
+
+def test_a_late_count_of_discards_is_held_against_those_that_were_loaded() -> None:
+    s, again = at(Step.TURN)[0], Recall(again=True, count=90)
+    for count, why in ((90, ""), (89, "short"), (91, "long")):
+        for told in (
+            shuffler.CountWrong(origin(), 104, count),
+            shuffler.ShuffleDone(origin(), 1, count, 104 - count, 0, True),
+        ):
+            events = heard(s, told, recall=again).events
+            assert events == ((e.DeckSuspect(SHUFFLER, why),) if why else ())  # type: ignore[arg-type]
+    unknown = Recall(again=True)  # loaded by a shoe that does not count
+    assert heard(s, SHORT, recall=unknown).events == ()
+    assert heard(at(Step.LOADING)[0], SHORT, recall=again).events != ()  # all cards, once more
+
+
+def test_a_shuffle_whose_random_numbers_failed_is_none() -> None:
+    found = heard(at(Step.SHUFFLING)[0], shuffler.ShuffleDone(origin(), 1, 104, 0, 0, False))
+    assert found.events == ()
+    assert found.wrong[0].cause == "random"
+
+
+def test_a_door_is_in_the_way_of_a_shuffle_that_has_begun() -> None:
+    s, opened = at(Step.SHUFFLING)[0], shuffler.DoorMoved(origin(), True)
+    assert heard(s, opened).wrong == ()  # the cards are being put in
+    assert heard(s, opened, recall=Recall(shuffling=True)).wrong[0].cause == "door"
+    assert heard(at(Step.TURN)[0], opened, recall=Recall(shuffling=True)).wrong == ()
+    assert heard(s, shuffler.DoorMoved(origin(), False)).right[0].cause == "door"
+
+
+def test_discards_are_counted_without_the_cards_on_the_felt() -> None:
+    s = at(Step.REFILL)[0]
+    count = GAME.decks * 52
+    assert heard(s, DONE).events[0] != e.ShuffleDone(e.Actor("device", "shuffler"))
+    right = shuffler.ShuffleDone(origin(), 1, discards(GAME, s), count, 0, True)
+    assert heard(s, right).events == (e.ShuffleDone(e.Actor("device", "shuffler")),)
+    assert heard(s, shuffler.CountWrong(origin(), count, discards(GAME, s))).events == ()
+    short = heard(s, shuffler.CountWrong(origin(), count, discards(GAME, s) - 1))
+    assert short.events == (e.ShuffleDone(e.Actor("device", "shuffler"), 1),)
+
+
+def test_discards_are_counted_while_the_floor_is_called_too() -> None:
+    refill = at(Step.REFILL)[0]
+    s = replace(refill, step=Step.HELD, holds=(*refill.holds, Hold(Odd.FLOOR_CALLED, Step.REFILL)))
+    for count, why in ((discards(GAME, s), ""), (discards(GAME, s) - 1, "short")):
+        events = heard(s, shuffler.CountWrong(origin(), 104, count)).events
+        assert events == ((e.DeckSuspect(SHUFFLER, why),) if why else ())  # type: ignore[arg-type]
+
+
+# --- faults -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", FaultCode, ids=lambda code: code.name.lower())
+def test_faults(code: FaultCode) -> None:
+    s = at(Step.SHUFFLING)[0]
+    harmless = (FaultCode.NONE, FaultCode.LAMPS, FaultCode.CLOCK)
+    for device in DEVICES:
+        told = Faulted(origin(), code, 1)
+        found = hear(ear(), Now(s), told, source(device))
+        stops = device != "station" and code not in harmless
+        assert bool(found.wrong) == stops
+
+
+def test_tampering_is_over_source_by_source() -> None:
+    table = taking(ear())
+    stands = Now(a_place_face_up())
+    for where in (TamperSource.CASE, TamperSource.SEAL):
+        told = Tampered(origin(), where, True)
+        stands = table.take(stands, hear(table.ear, stands, told, source()), source().cursor).now
+    assert stands.state.step is Step.DEVICE
+    told = Tampered(origin(), TamperSource.CASE, False)
+    stands = table.take(stands, hear(table.ear, stands, told, source()), source().cursor).now
+    assert stands.state.step is Step.DEVICE
+    told = Tampered(origin(), TamperSource.SEAL, False)
+    stands = table.take(stands, hear(table.ear, stands, told, source()), source().cursor).now
+    assert stands.state.step is Step.FELT
+
+
+def test_now_has_its_buttons() -> None:
+    assert any(now(s).arms.seats for s in at(Step.TURN))

@@ -1,0 +1,286 @@
+"""Cards and places that went wrong while a round is dealt, over the wire and in each house."""
+
+from __future__ import annotations
+
+import asyncio
+
+from controller.procedure.effects import Discarded, RoundVoid, SeatDead, Tell
+from controller.procedure.states import Step
+from controller.rules.rulings import Irregularity as Odd
+from controller.rules.rulings import Way
+from controller.table.hearing import House
+from hil.table.robot import card_of, mechanism
+from tests.support.drivers.simulated import until
+from tests.support.table.simulated.irregular import irregular
+from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
+from tests.support.table.simulated.telling import DEAL, Told
+
+WON = {1: 1000, 2: 0}
+VOID = {1: 0, 2: 0}
+
+# --- face-up card in the shoe: not used, to the discard rack ----------------------------------
+
+
+@irregular(Odd.FACE_UP_CARD, "face_up_card", ways=(Way.DISCARD,), cards=(*DEAL, "3d", "9d"))
+async def test_a_face_up_card_in_the_shoe(t: Told, way: Way) -> None:
+    await t.to_card(1)
+    await t.does("FaceUpCardFound", card=card_of("3d"))
+    await t.ruled(Odd.FACE_UP_CARD, way)
+    t.shows("Deal seat 1, third card")
+    assert t.facts(Discarded) == [Discarded(card_of("3d"))]
+    await t.draws()
+    assert t.data("device")[-1] == {
+        "what": "ShoeCardRead",
+        "shoe": 1,
+        "pos": t.data("device")[-1]["pos"],
+        "discarded": True,
+    }
+    assert t.at(Step.HAND_CARD)  # another one takes its place
+    await t.to_end()
+    assert t.nets() == WON
+
+
+@irregular(Odd.FACE_UP_CARD, "face_up_card", ways=(Way.DISCARD,), cards=("3d", *DEAL, "9d"))
+async def test_a_face_up_card_before_the_first_card(t: Told, way: Way) -> None:
+    """Found before wagers lie on the felt: it is pulled out when the shoe opens."""
+    await t.to_step(Step.WAGERING)
+    await t.does("FaceUpCardFound", card=card_of("3d"))
+    await t.ruled(Odd.FACE_UP_CARD, way)
+    assert t.at(Step.WAGERING)
+    await t.to(lambda s: len(s.seats) == 2)
+    await t.draws()
+    assert t.state.round == 0
+    assert len(t.state.seats) == 2  # the wagers are not locked by it
+    await t.to_end()
+    assert t.nets() == WON
+
+
+# --- dealer missed an own card: the players first, then the dealer's --------------------------
+
+
+@irregular(
+    Odd.DEALER_CARD_MISSED,
+    "dealer_card_missed",
+    default=(Way.DEALER_LAST,),
+    strict=(Way.DEALER_LAST, Way.VOID),
+    cards=("9c", "8c", "2h", "Kc", "9d", "8s", "Td"),
+)
+async def test_the_dealer_missed_the_first_card(t: Told, way: Way) -> None:
+    """The deuce was seat 1's second card, and lies where the dealer's up card should."""
+    await t.to_deal(3)
+    await t.does("DealerCardMissed", which=1)
+    t.shows(
+        default="Deal seat 2, second card",
+        strict="Floor: rule on dealer's own card missed, first card - dealer's cards last, or void "
+        "the round - bring a second person",
+    )
+    await t.ruled(Odd.DEALER_CARD_MISSED, way)
+    if way is Way.DEALER_LAST:
+        assert t.state.dealer == ()
+        await t.to_step(Step.DEALER_LATE)
+        t.shows("Deal the dealer's first card, face up")
+    await t.to_end()
+    assert t.nets() == (VOID if way is Way.VOID else WON)
+
+
+@irregular(
+    Odd.DEALER_CARD_MISSED,
+    "dealer_card_missed",
+    default=(Way.DEALER_LAST,),
+    strict=(Way.DEALER_LAST, Way.VOID),
+    cards=("9c", "8c", "8s", "2h", "Kc", "9d", "Td"),
+)
+async def test_the_dealer_missed_the_second_card(t: Told, way: Way) -> None:
+    """Seen before the hole card is drawn: it comes last, and face up."""
+    await t.to_deal(5)
+    t.shows("Deal the hole card, face down")
+    await t.does("DealerCardMissed", which=2)
+    t.shows(
+        default="Seat 1 - hard 11 - hit, stand or double",
+        strict="Floor: rule on dealer's own card missed, second card - dealer's cards last, or "
+        "void the round - bring a second person",
+    )
+    await t.ruled(Odd.DEALER_CARD_MISSED, way)
+    await t.to_end()
+    assert t.nets() == (VOID if way is Way.VOID else WON)
+    assert "HoleDealt" not in t.names()
+    assert "HoleRevealed" not in t.names()
+
+
+# --- a player got no cards: dead hand, wager back ---------------------------------------------
+
+
+@irregular(
+    Odd.SEAT_MISSED,
+    "seat_missed",
+    default=(Way.DEAD_HAND,),
+    strict=(Way.DEAD_HAND, Way.VOID),
+    wagers=((1, "main", 1000), (2, "main", 500), (3, "main", 1000)),
+)
+async def test_a_player_who_got_no_cards(t: Told, way: Way) -> None:
+    """The second card went to seat 3."""
+    await t.to_deal(2)
+    await t.does("SeatMissed", seat=2)
+    t.shows(
+        default="Seat 2 - dead hand - give back $5",
+        strict="Floor: rule on seat got no cards, seat 2 - dead hand, wager back, or void the "
+        "round - bring a second person",
+    )
+    await t.ruled(Odd.SEAT_MISSED, way)
+    if way is Way.DEAD_HAND:
+        t.shows("Seat 2 - dead hand - give back $5")
+        assert t.facts(SeatDead) == [SeatDead(2)]
+        await t.to(lambda s: s.step is Step.DEALING)
+        t.shows("Deal the dealer's up card, face up")
+    await t.to_end()
+    wanted = {1: 1000, 2: 0, 3: 0} if way is Way.DEAD_HAND else {1: 0, 2: 0, 3: 0}
+    assert t.nets() == wanted
+    if way is Way.DEAD_HAND:  # in again next round
+        await t.to(lambda s: s.step is Step.DEALING)
+        assert [hand.seat for hand in t.state.hands] == [1, 2, 3]
+
+
+# --- a player got one card: the second after everyone else's ----------------------------------
+
+
+@irregular(
+    Odd.SEAT_SHORTED,
+    "seat_shorted",
+    default=(Way.SECOND_CARD_LAST,),
+    strict=(Way.SECOND_CARD_LAST, Way.VOID),
+    cards=("9c", "8c", "8s", "Kc", "Td", "2h", "9d"),
+)
+async def test_a_player_who_got_one_card(t: Told, way: Way) -> None:
+    """The king went to seat 2."""
+    await t.to_deal(4)
+    await t.does("SeatShorted", seat=1)
+    t.shows(
+        default="Deal the hole card, face down",
+        strict="Floor: rule on seat got one card only, seat 1 - second card last, or void the "
+        "round - bring a second person",
+    )
+    await t.ruled(Odd.SEAT_SHORTED, way)
+    if way is Way.SECOND_CARD_LAST:
+        await t.to_deal(5)
+        t.shows("Deal seat 1, second card")
+    await t.to_end()
+    assert t.nets() == (VOID if way is Way.VOID else WON)
+
+
+# --- misdeal: the floor decides ---------------------------------------------------------------
+
+
+@irregular(Odd.MISDEAL, "misdeal", ways=(Way.RESUME, Way.VOID))
+async def test_a_misdeal(t: Told, way: Way) -> None:
+    await t.to_deal(3)
+    before = t.state
+    await t.does("MisdealCalled")
+    t.shows("Floor: rule on misdeal - void the round, or play on - bring a second person")
+    assert await t.refuses("MisdealCalled") == "held_already"
+    await t.ruled(Odd.MISDEAL, way)
+    if way is Way.RESUME:
+        assert t.state == before
+    await t.to_end()
+    assert t.nets() == (VOID if way is Way.VOID else WON)
+
+
+@irregular(Odd.MISDEAL, "misdeal", "void_round", ways=(Way.RESUME,))
+async def test_a_round_that_the_floor_voids(t: Told, way: Way) -> None:
+    """With a reason and a second person, whatever was ruled before."""
+    await t.to_step(Step.TURN)
+    await t.does("MisdealCalled")
+    assert await t.refuses("RoundVoided", FLOOR, SECOND, reason="misdeal") == "no_round_to_void"
+    await t.ruled(Odd.MISDEAL, way)
+    assert await t.refuses("RoundVoided", FLOOR, reason="misdeal") == "void_round"
+    assert await t.refuses("RoundVoided", FLOOR, SECOND, reason="") == "void_round"
+    assert await t.refuses("RoundVoided", DEALER, SECOND, reason="misdeal") == "not_theirs"
+    await t.does("RoundVoided", FLOOR, SECOND, reason="misdeal")
+    t.shows("Seat 2 - round void - give back $10")
+    assert t.facts(RoundVoid) == [RoundVoid(1, "misdeal", "Flo", "Bob")]
+    await t.to_end()
+    assert t.nets() == VOID
+
+
+@irregular(Odd.MISDEAL, "misdeal", "void_round_nothing_due", ways=(Way.RESUME,))
+async def test_a_round_that_is_voided_when_all_is_settled(t: Told, way: Way) -> None:
+    """What was paid stays paid."""
+    await t.to_step(Step.CLEARING)
+    await t.does("MisdealCalled")
+    await t.ruled(Odd.MISDEAL, way)
+    await t.does("RoundVoided", FLOOR, SECOND, reason="misdeal")
+    t.shows("Pick up the cards")
+    await t.to_end()
+    assert t.nets() == WON
+
+
+# --- the shoe ran out in a round: discards shuffled, round finished ---------------------------
+
+SEVEN = tuple((seat, "main", 1000) for seat in range(1, 8))
+
+
+@irregular(
+    Odd.SHOE_RAN_OUT,
+    "shoe_ran_out",
+    default=(Way.RESHUFFLE,),
+    strict=(Way.RESHUFFLE, Way.VOID),
+    also={Way.RESHUFFLE: ("refill_shuffle", "refill_shuffled", "refill")},
+    options={"decks": 1},
+    cards=(),
+    wagers=SEVEN,
+    house=House(backs=(1, 2)),
+)
+async def test_the_shoe_runs_out_in_a_round(t: Told, way: Way) -> None:
+    """Nobody has put a cut card in: all fifty-two cards come out, and the same ones go back in."""
+    await t.to(lambda s: s.round > 1 and not mechanism(t.room.shoe)["left"] and awaited(s.step))
+    await t.does("ShoeRanOut")
+    counted = [data for data in t.data("device") if data["what"] == "ShoeInventory"][-1]
+    assert (counted["out"], counted["missing"], counted["extra"]) == (52, 0, [])
+    assert t.words.startswith(
+        "Shuffle, cut and load the discards - shoe out of cards"
+        if t.house == "default"
+        else "Floor: rule on shoe out of cards - shuffle the discards, finish the round, or void "
+        "the round"
+    )
+    await t.ruled(Odd.SHOE_RAN_OUT, way)
+    if way is Way.RESHUFFLE:
+        assert t.prompt.tell is Tell.REFILL
+        await until(lambda: t.locked)
+        assert await t.refuses("ShoeLoaded", count=52) == "refill"
+        await t.does("ShuffleStarted")
+        await t.does("ShuffleDone")
+        await t.robot.refill(t.prompt)
+        await until(lambda: not t.at(Step.REFILL))
+    await t.to(lambda s: s.step is Step.SHUFFLE_NEEDED)
+    assert t.table.table.now.recall.back == 1
+    assert "DeckSuspect" not in t.names()
+    await t.to_step(Step.DEALING)
+    assert (t.table.table.now.recall.back, t.table.table.now.recall.former) == (2, 1)
+    assert "DeckSuspect" not in t.names()
+    await t.to(lambda s: s.step is Step.SHUFFLE_NEEDED)
+    if way is Way.VOID:
+        assert set(t.nets().values()) <= {0, -1000, 1000, 1500}
+        assert len(t.facts(RoundVoid)) == 1
+
+
+def awaited(step: Step) -> bool:
+    return step in (Step.DEALING, Step.HAND_CARD, Step.DEALER_CARD)
+
+
+# --- two things at once -----------------------------------------------------------------------
+
+
+@irregular(
+    Odd.FACE_UP_CARD,
+    "face_up_card",
+    ways=(Way.DISCARD,),
+    cards=("9c", "3d", "8c", "8s", "2h", "Kc", "Td", "9d"),
+)
+async def test_a_face_up_card_and_a_card_that_slips_out(t: Told, way: Way) -> None:
+    """What is pulled out first is the card that was found, whatever else comes."""
+    await t.to_deal(1)
+    await t.does("FaceUpCardFound", card=card_of("3d"))
+    await t.draws()
+    await asyncio.sleep(0.2)
+    assert t.state.dealt == 1
+    await t.to_end()
+    assert t.nets() == WON

@@ -1,0 +1,336 @@
+"""A shoe, a shuffler or a station that is lost, and a controller that starts anew: over the wire
+and in each house."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from controller.procedure import events as e
+from controller.procedure.effects import Ruled, Tell
+from controller.procedure.effects import Told as Informed
+from controller.procedure.states import Step
+from controller.rules.rulings import Irregularity as Odd
+from controller.rules.rulings import Way
+from controller.table.links import GRACE
+from hil.device.hands import CoverHand, Draw, JamHand, Pace, Plug, Power, Put
+from tests.support.drivers.simulated import Plugged, until
+from tests.support.procedure.random_games import game_with
+from tests.support.table.simulated.irregular import CASES, Case, holds, irregular
+from tests.support.table.simulated.serving import right, run
+from tests.support.table.simulated.simulated_table import FLOOR, SECOND, room
+from tests.support.table.simulated.telling import BOTH, CARDS, HOUSES, WAY_ON, Told, telling
+
+WON = {1: 1000, 2: 0}
+VOID = {1: 0, 2: 0}
+TWO = " - bring a second person"
+CHECK = (Way.DEVICE_CHECK,)
+
+
+async def gone(t: Told, way: Way, why: str) -> None:
+    """What is shown of a shoe that has a part in the outcome, and what the house does then."""
+    t.shows(
+        default=f"Stop dealing - device lost, {why}{WAY_ON}",
+        strict=f"Floor: rule on device lost, {why} - wait for the device, or void the round{TWO}",
+    )
+    assert t.facts(Informed)[-1] == Informed("floor", "device_lost", 0, why)
+    await t.ruled(Odd.DEVICE_LOST, way)
+
+
+# --- shuffler, shoe or station lost or faulty -------------------------------------------------
+
+
+@irregular(
+    Odd.DEVICE_LOST,
+    "device_lost",
+    "device_agrees",
+    "confirm_felt",
+    default=CHECK,
+    strict=(Way.DEVICE_CHECK, Way.VOID),
+)
+async def test_a_shoe_that_is_jammed(t: Told, way: Way) -> None:
+    await t.to_card(1)
+    t.room.shoe.hand(JamHand(code="stuck"))
+    await until(lambda: bool(t.state.lost))
+    await gone(t, way, "a card is stuck (stuck)")
+    if way is Way.VOID:
+        await t.to(lambda s: s.step is Step.HELD)  # no round begins without its shoe
+        await t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
+    assert await t.refuses("FeltConfirmed") == "felt_not_asked"
+    await until(lambda: t.locked)
+    t.room.shoe.hand(JamHand(code=None))
+    await until(lambda: t.at(Step.FELT))
+    assert t.words.startswith("Compare the felt with the screen, confirm when they agree")
+    assert await t.refuses("FeltConfirmed", FLOOR) == "not_theirs"
+    await t.to_end()
+    assert t.nets() == (VOID if way is Way.VOID else WON)
+
+
+@irregular(Odd.DEVICE_LOST, "device_lost", "shoe_still_lost", strict=(Way.VOID,))
+async def test_a_round_that_is_void_without_its_shoe(t: Told, way: Way) -> None:
+    """Wagers go back without it; the next round waits for it."""
+    await t.to_step(Step.TURN)
+    t.room.shoe.hand(Plug(connected=False))
+    await until(lambda: t.at(Step.HELD), GRACE + 1)
+    assert t.words.endswith(f"wait for the device, or void the round{TWO}")
+    await t.ruled(Odd.DEVICE_LOST, way)
+    await t.to_step(Step.HELD)
+    t.shows(f"Floor: rule on device lost - wait for the device{TWO}")
+    assert t.nets() == VOID
+    t.room.shoe.hand(Plug(connected=True))
+    await until(lambda: not t.state.lost)
+    await t.does("FloorRuled", FLOOR, SECOND, way="device_check")
+    t.shows("Compare the felt with the screen, confirm when they agree - device lost")
+    await t.to_step(Step.WAGERING)
+
+
+@irregular(Odd.DEVICE_LOST, "device_lost", "device_back", "way_device_there", strict=CHECK)
+async def test_a_shoe_that_is_back_before_the_floor_has_ruled(t: Told, way: Way) -> None:
+    """Nobody waits for a device that is there."""
+    await t.to_step(Step.TURN)
+    t.room.shoe.hand(CoverHand(open=True))
+    await until(lambda: t.at(Step.HELD))
+    t.room.shoe.hand(CoverHand(open=False))
+    await until(lambda: not t.state.lost)
+    assert t.at(Step.HELD)
+    await t.does("FloorRuled", FLOOR, SECOND, way=way.value)
+    assert t.at(Step.FELT)
+    await t.to_end()
+    assert t.nets() == WON
+
+
+@irregular(Odd.DEVICE_LOST, "device_lost", "accept_counters", ways=CHECK)
+async def test_a_shoe_that_two_people_take_as_it_is(t: Told, way: Way) -> None:
+    await t.to_step(Step.TURN)
+    t.room.shoe.hand(Plug(connected=False))
+    await until(lambda: bool(t.state.lost), GRACE + 1)
+    await t.ruled(Odd.DEVICE_LOST, way)
+    assert t.at(Step.DEVICE)
+    assert await t.refuses("CountersAccepted", FLOOR) == "accept_counters"
+    same = e.Actor("surveillance", FLOOR.name)
+    assert await t.refuses("CountersAccepted", FLOOR, same) == "accept_counters"
+    await t.does("CountersAccepted", FLOOR, SECOND)
+    assert t.facts(Ruled)[-1] == Ruled("device_lost", "counters_accepted", "Flo", "Bob")
+    await t.does("FeltConfirmed")
+    t.room.shoe.hand(Plug(connected=True))
+    await t.to_end()
+    assert t.nets() == WON
+
+
+@irregular(Odd.DEVICE_LOST, "shoe_gone_at_load", ways=CHECK)
+async def test_a_shoe_that_is_gone_when_it_is_to_be_loaded(t: Told, way: Way) -> None:
+    """It has no part before that; the dealer counts the cards into it all the same."""
+    await t.to_step(Step.SHUFFLE_NEEDED)
+    t.room.shoe.hand(Plug(connected=False))
+    await until(lambda: t.state.lost == ("shoe",), GRACE + 1)
+    assert t.at(Step.SHUFFLE_NEEDED)
+    await t.to_step(Step.LOADING)
+    await t.does("ShoeLoaded", count=312)
+    t.shows(
+        default=f"Stop dealing - device lost{WAY_ON}",
+        strict=f"Floor: rule on device lost - wait for the device{TWO}",
+    )
+    await t.ruled(Odd.DEVICE_LOST, way)
+    t.room.shoe.hand(Plug(connected=True))
+    await t.to_step(Step.WAGERING)
+    await t.to_step(Step.DEALING)
+    await t.to_end()
+    assert t.nets() == WON
+
+
+async def lost_before(t: Told) -> Plugged:
+    """The shuffler is unplugged in a round, which goes on without it; the next shuffle does not."""
+    await t.to_step(Step.TURN)
+    shuffler = t.room.shuffler
+    assert shuffler is not None
+    shuffler.hand(Plug(connected=False))
+    await until(lambda: t.state.lost == ("shuffler",), GRACE + 1)
+    await t.to_end()
+    assert t.nets() == WON
+    await t.does("ShuffleCalled")
+    await t.does("ShuffleStarted")
+    t.shows(
+        default=f"Stop dealing - device lost{WAY_ON}",
+        strict=f"Floor: rule on device lost - wait for the device{TWO}",
+    )
+    await t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
+    assert t.at(Step.DEVICE)
+    return shuffler
+
+
+@irregular(
+    Odd.DEVICE_LOST, "device_lost_aside", "shuffler_gone_at_shuffle", "device_agrees", ways=CHECK
+)
+async def test_a_shuffler_that_is_gone_when_it_is_to_shuffle(t: Told, way: Way) -> None:
+    shuffler = await lost_before(t)
+    shuffler.hand(Plug(connected=True))
+    await until(lambda: t.at(Step.FELT), 10)
+    await t.does("FeltConfirmed")
+    t.shows("Shuffle 6 decks")
+    await t.to_step(Step.WAGERING)
+    assert t.whats("device").count("ShuffleDone") == 2
+
+
+@irregular(Odd.DEVICE_LOST, "shuffler_gone_at_shuffle", "accept_counters", ways=CHECK)
+async def test_a_shuffle_by_hand_where_the_shuffler_stays_away(t: Told, way: Way) -> None:
+    await lost_before(t)
+    await t.does("CountersAccepted", FLOOR, SECOND)
+    await t.does("FeltConfirmed")
+    await t.does("ShuffleStarted")
+    await t.does("ShuffleDone")
+    await t.to_step(Step.WAGERING)
+    assert t.whats("device").count("ShuffleDone") == 1
+
+
+@irregular(Odd.DEVICE_LOST, "device_lost", ways=CHECK)
+async def test_a_shuffler_that_loses_its_power(t: Told, way: Way) -> None:
+    """The order of the cards is known to nobody: people look, and it shuffles anew."""
+    await t.to_step(Step.SHUFFLE_NEEDED)
+    shuffler = t.room.shuffler
+    assert shuffler is not None
+    shuffler.hand(Pace(shuffle_ms=3000))
+    shuffler.hand(Put(decks=6))
+    await t.does("ShuffleStarted")
+    await asyncio.sleep(1)
+    shuffler.hand(Power(off_ms=300))
+    await until(lambda: bool(t.state.lost), 20)
+    t.shows(
+        default=f"Stop dealing - device lost, its shuffle was broken off{WAY_ON}",
+        strict="Floor: rule on device lost, its shuffle was broken off - wait for the device" + TWO,
+    )
+    await t.ruled(Odd.DEVICE_LOST, way)
+    await t.does("CountersAccepted", FLOOR, SECOND)
+    await t.does("FeltConfirmed")
+    t.shows("Wait for the shuffle of 6 decks")
+    shuffler.hand(Pace(shuffle_ms=20))
+    await t.to_step(Step.LOADING)  # somebody has looked at it, and asks for it again
+    begun = [data for data in t.data("device") if data["what"] == "ShuffleStarted"]
+    assert len(begun) == 2
+
+
+@irregular(
+    Odd.DEVICE_LOST,
+    "device_lost",
+    default=CHECK,
+    strict=(Way.DEVICE_CHECK, Way.VOID),
+    options={"decisions.by": "buttons"},
+    stations=True,
+)
+async def test_a_station_where_players_decide_by_buttons(t: Told, way: Way) -> None:
+    await t.to_step(Step.TURN)
+    assert await t.refuses("Stand", seat=1, hand=0) == "buttons_only"
+    assert t.room.station is not None
+    t.room.station.hand(Plug(connected=False))
+    await until(lambda: t.state.lost == ("station",), GRACE + 1)
+    assert t.prompt.tell is (Tell.AWAIT_DEVICE if t.house == "default" else Tell.RULE)
+    await t.ruled(Odd.DEVICE_LOST, way)
+    t.room.station.hand(Plug(connected=True))
+    await t.to_end()
+    assert t.nets() == (VOID if way is Way.VOID else WON)
+
+
+@irregular(Odd.DEVICE_LOST, "device_lost", "device_lost_aside", "device_back", ways=CHECK)
+async def test_devices_that_have_no_part_in_what_happens(t: Told, way: Way) -> None:
+    """A shuffler in a round: the floor is told, and the round goes on. The shoe stops it."""
+    await t.to_step(Step.TURN)
+    assert t.room.shuffler is not None
+    t.room.shuffler.hand(Plug(connected=False))
+    await until(lambda: t.state.lost == ("shuffler",), GRACE + 1)
+    assert t.at(Step.TURN)
+    told = t.facts(Informed)[-1]
+    assert (told.who, told.what) == ("floor", "device_lost")
+    assert told.detail.startswith("shuffler: ")
+    assert await t.refuses("CountersAccepted", FLOOR, SECOND) == "no_device_waited_for"
+    t.room.shoe.hand(JamHand(code="motor"))
+    await until(lambda: "shoe" in t.state.lost)
+    await t.ruled(Odd.DEVICE_LOST, way)
+    t.room.shoe.hand(JamHand(code=None))
+    t.room.shuffler.hand(Plug(connected=True))
+    await until(lambda: not t.state.lost)
+    await t.to_end()
+    assert t.nets() == WON
+
+
+@irregular(
+    Odd.DEVICE_LOST,
+    "device_lost",
+    "device_still_gone",
+    "device_there_again",
+    ways=CHECK,
+    options={"decisions.by": "buttons"},
+    stations=True,
+)
+async def test_two_devices_that_come_back_one_by_one(t: Told, way: Way) -> None:
+    """The one that was lost last first, and then the other way round."""
+    await t.to_step(Step.TURN)
+    station, shoe = t.room.station, t.room.shoe
+    assert station is not None
+    for first_back in (shoe, station):
+        station.hand(Plug(connected=False))
+        await until(lambda: "station" in t.state.lost, GRACE + 1)
+        await t.ruled(Odd.DEVICE_LOST, way)
+        shoe.hand(Plug(connected=False))
+        await until(lambda: "shoe" in t.state.lost, GRACE + 1)
+        await t.ruled(Odd.DEVICE_LOST, way)
+        first_back.hand(Plug(connected=True))
+        await until(lambda: len(t.state.lost) == 1, 10)
+        if first_back is shoe:
+            await t.does("FeltConfirmed")
+            assert t.at(Step.DEVICE)
+        station.hand(Plug(connected=True))
+        shoe.hand(Plug(connected=True))
+        await until(lambda: t.at(Step.FELT), 10)
+        await t.to_step(Step.TURN)
+    await t.to_end()
+    assert t.nets() == WON
+
+
+# --- power lost, controller restarted: same step, same round ----------------------------------
+
+CASES.append(
+    Case(
+        f"{__name__}.test_a_controller_that_starts_anew",
+        Odd.RESTARTED,
+        ("controller_restarted", "confirm_felt"),
+        dict.fromkeys(HOUSES, (Way.FELT_CHECK,)),
+    )
+)
+
+
+@pytest.mark.parametrize("step", [Step.WAGERING, Step.TURN, Step.PAYING], ids=lambda s: s.value)
+@pytest.mark.parametrize("house", HOUSES)
+def test_a_controller_that_starts_anew(house: str, step: Step, tmp_path: Path) -> None:
+    """A card that came while it was away is heard of at the step at which it came."""
+
+    async def main() -> None:
+        async with room(tmp_path, game_with("classic", {}, house), stations=False) as made:
+            async with telling(made, CARDS, BOTH, {1: "hit"}) as t:
+                await t.to(lambda s: s.step is step and len(s.seats) == 2)
+                stood, words = t.state, t.words
+            if step is Step.TURN:
+                made.shoe.hand(Draw(force=True))
+            async with telling(made, CARDS, BOTH, {1: "hit"}) as t:
+                t.robot.waiting = []
+                await until(lambda: t.at(Step.FELT), 20)
+                t.shows(
+                    "Compare the felt with the screen, confirm when they agree - controller "
+                    "restarted"
+                )
+                await until(lambda: t.locked)
+                assert await t.refuses("FeltConfirmed", FLOOR) == "not_theirs"
+                await t.does("FeltConfirmed")
+                if step is Step.TURN:
+                    await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
+                    assert t.state.spare is not None
+                else:
+                    assert t.state == stood
+                    t.shows(words)
+                await t.to_end()
+                assert t.nets() == WON
+                assert t.shown.again is False
+            right(made)
+            holds(made, Odd.RESTARTED, ("controller_restarted", "confirm_felt"), Way.FELT_CHECK)
+
+    run(main())

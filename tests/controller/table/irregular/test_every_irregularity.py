@@ -1,0 +1,280 @@
+"""No irregularity without a story over the wire, in each house and for each way that is open there.
+
+What there is is read from the procedure and from the jurisdictions' files; what is told, from the
+stories themselves, each of which is held against its record.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from controller.config.loader import load_jurisdiction
+from controller.procedure import (
+    rows_device,
+    rows_lifted,
+    rows_misread,
+    rows_stop,
+    rows_ways,
+    rows_wrong_card,
+)
+from controller.procedure.events import ErrorCardDrawn, Go
+from controller.procedure.holds import applicable
+from controller.procedure.row import Row
+from controller.procedure.rows import ROWS
+from controller.procedure.states import WAITING, Hold, Place, Seat, Spare, State, Step
+from controller.rules.hands import Hand
+from controller.rules.rulings import FIXED, WAYS, Irregularity, Way
+from tests.support.paths import ROOT
+from tests.support.procedure.random_games import game_with
+from tests.support.table.simulated.irregular import CASES, OTHERWISE, family
+from tests.support.table.simulated.telling import HOUSES
+
+HERE: Final = Path(__file__).parent
+MODULES: Final = tuple(sorted(HERE.glob("test_*.py")))
+for _module in MODULES:
+    importlib.import_module(f"{__package__}.{_module.stem}")
+
+PARTS: Final = (rows_wrong_card, rows_misread, rows_stop, rows_device, rows_ways, rows_lifted)
+"""Where the rows stand that find irregularities, rule on them, and lift what was held."""
+
+NOT_OVER_THE_WIRE: Final = {
+    "card_not_expected": "a card comes face down where none is due; people say when it was seen",
+    "card_without_wagers": "the same before any wager",
+    "second_card": "the same with wagers, while another card waits beside the shoe",
+    "device_disagrees": "a device that does not agree is held by its supervisor and not back",
+}
+"""Rows for events that a running table does not bring, and why."""
+
+
+def reached() -> dict[tuple[Irregularity, str], set[Way]]:
+    """The ways that stories go, by irregularity and house."""
+    found: dict[tuple[Irregularity, str], set[Way]] = defaultdict(set)
+    for case in CASES:
+        for house, ways in case.ways.items():
+            found[case.what, house] |= set(ways)
+    return found
+
+
+# --- which ways are open ----------------------------------------------------------------------
+
+
+def found_at(what: Irregularity) -> set[Step]:
+    """Where stories find it: the steps of the rows that do."""
+    named = {row for case in CASES if case.what is what for row in case.rows}
+    return {step for row in ROWS if family(row.id) in named for step in row.at if step in WAITING}
+
+
+def states_at(step: Step) -> Iterator[State]:
+    """A state of each kind that makes a difference to the ways that are open."""
+    hand, seat = Hand(1, 1000, 1000), Seat(1, 1000)
+    places = (Place("hand", 1, 0, 0), Place("hole"))
+    for spare in (None, Spare(commitment="sealed")):
+        for dealt in (0, 1):
+            yield State(
+                step, 1, seats=(seat,), hands=(hand,), places=places, dealt=dealt, spare=spare
+            )
+        if step is Step.WAGERING:
+            yield State(step, spare=spare)
+            yield State(step, seats=(seat,), spare=spare)
+
+
+def always(what: Irregularity, way: Way) -> bool:
+    """The way can be gone wherever it is found."""
+    return all(
+        applicable(s, Hold(what, step, seat=1), way)
+        for step in found_at(what)
+        for s in states_at(step)
+    )
+
+
+def open_ways(house: str, what: Irregularity) -> set[Way]:
+    """What a house leaves open: its way, and where the floor is asked, what it may rule."""
+    if what in FIXED:
+        return set(WAYS[what])
+    game = game_with("classic", {}, house)
+    ruling = game.jurisdiction.ruling(what)
+    may_rule = set(ruling.options or WAYS[what])
+    if ruling.way is Way.FLOOR_DECIDES:
+        return may_rule
+    alone = ruling.way is Way.ENTER_CARD or not game.needs_two(what, ruling.way)
+    if alone and always(what, ruling.way):
+        return {ruling.way}
+    return {ruling.way} | may_rule
+
+
+@pytest.mark.parametrize("what", Irregularity, ids=lambda what: what.value)
+@pytest.mark.parametrize("house", HOUSES)
+def test_each_way_that_is_open_is_told(house: str, what: Irregularity) -> None:
+    told = reached()[what, house]
+    assert told, f"no story of {what.value} in the {house} house"
+    wanted = {way for way in open_ways(house, what) if can_be_gone(what, way)}
+    assert not wanted - told, f"{what.value}: {sorted(way.value for way in wanted - told)}"
+
+
+def can_be_gone(what: Irregularity, way: Way) -> bool:
+    if what in FIXED:
+        return True
+    return any(
+        applicable(s, Hold(what, step, seat=1), way)
+        or (way is Way.REOPEN_INSURANCE and what is Irregularity.INSURANCE_DISPUTE)
+        for step in found_at(what)
+        for s in states_at(step)
+    )
+
+
+def test_a_way_that_nobody_tells_would_be_found() -> None:
+    """The floor may void a round that a shoe was lost in, where the floor is asked."""
+    assert Way.VOID in open_ways("strict", Irregularity.DEVICE_LOST)
+    assert open_ways("default", Irregularity.DEVICE_LOST) == {Way.DEVICE_CHECK}
+    assert open_ways("default", Irregularity.ERROR_CARD) == set(WAYS[Irregularity.ERROR_CARD])
+
+
+# --- which rows there are ---------------------------------------------------------------------
+
+
+def irregular_rows() -> dict[str, Row]:
+    """One of each family, those aside that are ways on: they are asked for by way."""
+    ways = {f"way_{way.value}" for way in Way} | {"resume"}
+    rows = [row for part in PARTS for row in part.ROWS]
+    return {family(row.id): row for row in rows if family(row.id) not in ways}
+
+
+def told_rows() -> set[str]:
+    """What stories have shown of their records."""
+    told = {row for case in CASES for row in case.rows}
+    for case in CASES:
+        for ways in case.ways.values():
+            told |= {row for way in ways for row in OTHERWISE.get((case.what, way), ())}
+    return told
+
+
+EVERYWHERE: Final = ("floor_decides", "floor_rules")
+"""Rows of every ruling."""
+
+
+@pytest.mark.parametrize("row", sorted(irregular_rows()))
+def test_each_row_is_told(row: str) -> None:
+    told = told_rows()
+    if row in NOT_OVER_THE_WIRE:
+        assert row not in told, f"{row} is told: it can be brought over the wire after all"
+        return
+    assert row in told or row in EVERYWHERE, f"no story of row {row}"
+
+
+def test_what_is_excused_is_a_row() -> None:
+    assert set(NOT_OVER_THE_WIRE) <= set(irregular_rows())
+
+
+def test_every_irregularity_has_a_row_that_finds_it_and_a_step() -> None:
+    for what in Irregularity:
+        assert found_at(what) or what is Irregularity.LATE_WAGER, what
+    assert Step.TURN in found_at(Irregularity.ERROR_CARD)
+    assert any(row.event is ErrorCardDrawn for row in irregular_rows().values())
+    assert not any(row.event is Go for row in rows_wrong_card.ROWS)
+
+
+# --- which jurisdictions there are ------------------------------------------------------------
+
+
+def test_both_houses_are_those_of_the_files() -> None:
+    folder = ROOT / "configs" / "jurisdictions"
+    assert sorted(HOUSES) == sorted(file.stem for file in folder.glob("*.toml"))
+    for house in HOUSES:
+        assert set(load_jurisdiction(house).ways) == {what.value for what in Irregularity}
+
+
+def test_each_house_rules_something_that_the_other_does_not() -> None:
+    default, strict = (load_jurisdiction(house) for house in HOUSES)
+    asked = [what for what in Irregularity if strict.ruling(what).way is Way.FLOOR_DECIDES]
+    fewer = [what for what in Irregularity if default.ruling(what).way is Way.FLOOR_DECIDES]
+    assert set(fewer) < set(asked)
+
+
+def test_every_module_of_stories_tells_some() -> None:
+    told = {case.test.split(".")[2] for case in CASES}
+    assert {module.stem for module in MODULES} == told
+
+
+# --- what a house says beside it ----------------------------------------------------------------
+
+BESIDE: Final = {
+    "a fault of the shoe blocks dealing": ("test_devices.test_a_shoe_that_is_jammed",),
+    "a fault of the shuffler blocks dealing": (
+        "test_devices.test_a_shuffler_that_loses_its_power",
+        "test_devices.test_a_shuffler_that_is_gone_when_it_is_to_shuffle",
+        "test_decks.test_a_shuffle_that_people_call_done_before_it_is",
+        "test_decks.test_a_count_that_comes_when_the_cards_are_in_play",
+    ),
+    "cut card: the next round is the last": (
+        "test_order_of_cards.test_the_cut_card_comes_in_a_round",
+        "test_order_of_cards.test_the_cut_card_comes_before_a_round",
+    ),
+    "burn of each batch": ("test_people.test_a_table_that_is_closed_and_opened",),
+    "burn for each dealer": (
+        "test_people.test_a_dealer_who_is_relieved",
+        "test_people.test_a_dealer_who_is_relieved_over_wagers",
+        "test_people.test_a_dealer_who_is_relieved_in_a_round",
+    ),
+    "two batches of different backs alternate": (
+        "test_order_of_cards.test_batches_of_two_backs_take_turns",
+        "test_order_of_cards.test_a_batch_that_is_not_the_other_one",
+        "test_order_of_cards.test_the_batch_before_is_known_over_a_start_of_the_controller",
+        "test_order_of_cards.test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller",
+    ),
+    "limits of each seat and bet": ("test_money.test_limits_of_each_seat_and_bet",),
+    "from an amount on a payment waits for the floor": (
+        "test_money.test_a_payment_that_waits_for_the_floor",
+    ),
+    "the cap is shown before wagers lock and cuts no payment": (
+        "test_money.test_the_cap_of_a_round",
+    ),
+    "payments are declared, then compared": ("test_money.test_a_payment_that_is_declared_wrongly",),
+    "one main wager a seat, and no back bets": ("test_money.test_back_bets_are_refused",),
+    "several seats of one player, each in turn": ("test_money.test_a_player_with_several_seats",),
+    "the shoe's cards are counted when it closes: missing, too many, twice, foreign": (
+        "test_closing_the_shoe.test_a_shoe_is_counted_when_it_is_taken_out",
+        "test_closing_the_shoe.test_a_shoe_that_runs_out_too_early",
+        "test_closing_the_shoe.test_a_duplicate_that_the_floor_let_pass_is_counted",
+        "test_closing_the_shoe.test_a_foreign_back_that_the_floor_let_pass_is_counted",
+    ),
+    "an order alarm, of cards that lie face up": (
+        "test_decks.test_cards_in_factory_order",
+        "test_order_of_cards.test_a_card_that_lies_face_down_rings_no_alarm",
+    ),
+    "the deck check is that of the sheet's decks": (
+        "test_order_of_cards.test_the_shuffler_is_told_the_decks_of_the_sheet",
+        "test_order_of_cards.test_a_batch_that_is_not_the_decks_of_the_sheet",
+    ),
+    "the bet button places the standing wager": (
+        "test_buttons.test_the_bet_button_places_the_standing_wager",
+    ),
+    "buttons are armed for exactly the legal choices": (
+        "test_buttons.test_exactly_the_legal_choices_are_armed",
+    ),
+    "a late, repeated or chorded press changes nothing and is recorded": (
+        "test_buttons.test_a_press_that_comes_too_late",
+        "test_buttons.test_a_button_that_is_pressed_again_and_again",
+        "test_buttons.test_several_buttons_at_once",
+    ),
+    "lamps are leased and expire": (
+        "test_buttons.test_lamps_are_leased_and_the_lease_is_taken_anew",
+        "test_buttons.test_lamps_and_buttons_without_a_controller_are_safe_by_themselves",
+    ),
+    "the shoe is locked when no card may come": (
+        "test_shoe_lock.test_no_card_comes_where_none_is_due",
+    ),
+}
+"""Sentences that have no irregularity of their own, and the stories that show them."""
+
+
+@pytest.mark.parametrize("sentence", BESIDE)
+def test_each_sentence_has_its_story(sentence: str) -> None:
+    for story in BESIDE[sentence]:
+        module, name = story.split(".")
+        assert callable(getattr(importlib.import_module(f"{__package__}.{module}"), name))

@@ -1,0 +1,340 @@
+"""Disputes, players who leave or cannot pay, late wagers, a new dealer: over the wire and in each
+house."""
+
+from __future__ import annotations
+
+from controller.procedure import events as e
+from controller.procedure.effects import BankCounted, Burned, Settled
+from controller.procedure.effects import Told as Informed
+from controller.procedure.states import Step
+from controller.rules.rulings import Irregularity as Odd
+from controller.rules.rulings import Way
+from controller.table.hearing import House
+from hil.device.hands import Press
+from tests.support.table.simulated.irregular import irregular
+from tests.support.table.simulated.simulated_table import FLOOR, SECOND
+from tests.support.table.simulated.telling import DEAL, Told
+
+WON = {1: 1000, 2: 0}
+VOID = {1: 0, 2: 0}
+TWO = " - bring a second person"
+EITHER = (Way.RESUME, Way.VOID)
+ACE_UP = ("9c", "8c", "As", "2h", "Kc", "9d", "9h")
+
+# --- play out of turn, the floor called: the floor decides ------------------------------------
+
+
+@irregular(Odd.OUT_OF_TURN, "out_of_turn", ways=EITHER)
+async def test_a_hand_that_was_played_out_of_turn(t: Told, way: Way) -> None:
+    await t.to_step(Step.TURN)
+    assert await t.refuses("Hit", seat=2, hand=0) == "not_in_turn"
+    await t.does("PlayedOutOfTurn", seat=2)
+    t.shows(f"Floor: rule on hand played out of turn, seat 2 - play on, or void the round{TWO}")
+    await t.ruled(Odd.OUT_OF_TURN, way)
+    await t.to_end()
+    assert t.nets() == (VOID if way is Way.VOID else WON)
+
+
+@irregular(Odd.FLOOR_CALLED, "floor_called", ways=EITHER, game="mega", stations=True)
+async def test_a_player_who_calls_the_floor(t: Told, way: Way) -> None:
+    """By the button of the seat."""
+    await t.to_step(Step.TURN)
+    await t.presses(2, "call")
+    t.shows(f"Floor: rule on floor called, seat 2 - play on, or void the round{TWO}")
+    called = t.made()[-1].event
+    assert isinstance(called, e.FloorCalled)
+    assert (called.actor.role, called.actor.seat, called.seat) == ("player", 2, 2)
+    await t.ruled(Odd.FLOOR_CALLED, way)
+    await t.to_end()
+    assert t.nets() == (VOID if way is Way.VOID else WON)
+
+
+@irregular(Odd.FLOOR_CALLED, "floor_called", ways=(Way.RESUME,))
+async def test_the_floor_called_between_rounds(t: Told, way: Way) -> None:
+    """No round is on that could be voided."""
+    await t.to_step(Step.WAGERING)
+    await t.does("FloorCalled")
+    t.shows("Floor: rule on floor called - play on")
+    await t.ruled(Odd.FLOOR_CALLED, way)
+    await t.to_step(Step.DEALING)
+    await t.to_end()
+    assert t.nets() == WON
+
+
+# --- insurance dispute: the floor decides, and may ask again ----------------------------------
+
+
+@irregular(
+    Odd.INSURANCE_DISPUTE,
+    "insurance_dispute",
+    ways=(Way.RESUME, Way.REOPEN_INSURANCE, Way.VOID),
+    cards=ACE_UP,
+    plan={1: "insure hit"},
+)
+async def test_an_insurance_that_is_disputed(t: Told, way: Way) -> None:
+    await t.to_step(Step.CHECK)
+    await t.does("InsuranceDisputed", seat=1)
+    t.shows(
+        "Floor: rule on insurance disputed, seat 1 - play on, or ask for insurance again, or void "
+        f"the round{TWO}"
+    )
+    await t.ruled(Odd.INSURANCE_DISPUTE, way)
+    if way is Way.REOPEN_INSURANCE:
+        t.shows("Seat 1 - insurance - asked again - give back $5")
+        await t.to_step(Step.INSURANCE)
+        t.shows("Ask seat 1: insurance up to $5, pays 2 to 1")
+    await t.to_end()
+    lines = [one for one in t.facts(Settled) if one.bet == "insurance"]
+    outcomes = {Way.RESUME: "lose", Way.REOPEN_INSURANCE: "void", Way.VOID: "void"}
+    assert [one.outcome for one in lines] == [outcomes[way]]
+    nets = {Way.RESUME: {1: -500, 2: -1000}, Way.REOPEN_INSURANCE: {1: 0, 2: -1000}}
+    assert t.nets() == nets.get(way, VOID)
+
+
+@irregular(
+    Odd.INSURANCE_DISPUTE, "insurance_dispute", ways=EITHER, cards=ACE_UP, plan={1: "decline hit"}
+)
+async def test_an_insurance_that_is_disputed_too_late(t: Told, way: Way) -> None:
+    """After the check nobody is asked again."""
+    await t.to_step(Step.TURN)
+    await t.does("InsuranceDisputed", seat=1)
+    t.shows(f"Floor: rule on insurance disputed, seat 1 - play on, or void the round{TWO}")
+    await t.ruled(Odd.INSURANCE_DISPUTE, way)
+    await t.to_end()
+    assert t.nets() == (VOID if way is Way.VOID else {1: 0, 2: -1000})
+
+
+# --- player leaves or does not answer: hand stands, wagers stay, floor called -----------------
+
+
+@irregular(Odd.PLAYER_ABSENT, "player_absent", ways=(Way.STAND_HAND,), cards=DEAL)
+async def test_a_player_who_leaves_in_turn(t: Told, way: Way) -> None:
+    await t.to_step(Step.TURN)
+    await t.does("PlayerAbsent", seat=1)
+    t.shows(
+        default="Seat 2 - hard 18 - hit, stand or double",
+        strict="Floor: rule on player gone, seat 1 - hand stands",
+    )
+    await t.ruled(Odd.PLAYER_ABSENT, way)
+    t.shows("Seat 2 - hard 18 - hit, stand or double")
+    assert Informed("floor", "player_absent", 1) in t.facts(Informed)
+    assert await t.refuses("PlayerAbsent", seat=1) == "player_absent"
+    await t.to_end()
+    assert t.nets() == {1: -1000, 2: 0}
+
+
+@irregular(Odd.PLAYER_ABSENT, "player_absent", ways=(Way.STAND_HAND,), cards=ACE_UP)
+async def test_a_player_who_does_not_answer(t: Told, way: Way) -> None:
+    """Asked for insurance."""
+    await t.to_step(Step.INSURANCE)
+    t.shows("Ask seat 1: insurance up to $5, pays 2 to 1")
+    await t.does("PlayerAbsent", seat=1)
+    await t.ruled(Odd.PLAYER_ABSENT, way)
+    t.shows("Ask seat 2: insurance up to $5, pays 2 to 1")
+    await t.to_end()
+    assert t.nets() == {1: -1000, 2: -1000}
+
+
+# --- player cannot cover a split or double: withdrawn before the dealer confirms --------------
+
+PAIR = ("8c", "9c", "8s", "8h", "Kc", "Td", "3h", "Th")
+
+
+@irregular(Odd.CANNOT_COVER, "withdrawn", ways=(Way.WITHDRAW,), plan={1: "double hit"})
+async def test_a_double_that_is_not_covered(t: Told, way: Way) -> None:
+    await t.to_step(Step.DOUBLE_CONFIRM)
+    t.shows("Seat 1 doubles - $10 beside $10 - confirm when it lies there")
+    assert t.locked
+    await t.does("Withdrawn")
+    t.shows("Seat 1 - hard 11 - hit, stand or double")
+    assert t.state.hands[0].wager == 1000
+    await t.to_end()
+    assert t.nets() == WON
+
+
+@irregular(
+    Odd.CANNOT_COVER,
+    "withdrawn",
+    ways=(Way.WITHDRAW,),
+    game="mega",
+    stations=True,
+    cards=PAIR,
+    plan={1: "split stand"},
+)
+async def test_a_split_that_is_taken_back_with_the_button(t: Told, way: Way) -> None:
+    """By the player of the seat, until the dealer confirms it; then by nobody."""
+    await t.to_step(Step.SPLIT_CONFIRM)
+    t.shows("Seat 1 splits - $10 beside $10 - confirm when it lies there")
+    assert not await t.lit(2, "no")
+    await t.presses(1, "no")
+    assert t.at(Step.TURN)
+    assert len(t.state.hands) == 2
+    t.players.wants(1, "split stand stand")
+    await t.to_step(Step.SPLIT_CONFIRM)
+    await t.does("Confirmed")
+    assert await t.refuses("Withdrawn") == "nothing_to_confirm"
+    await t.to_end()
+    assert [one.event.actor.role for one in t.made() if isinstance(one.event, e.Withdrawn)] == [
+        "player"
+    ]
+
+
+# --- late wager, or wager without a main wager: refused, chips handed back --------------------
+
+
+@irregular(
+    Odd.LATE_WAGER,
+    "late_wager",
+    "without_main",
+    "wagers_locked",
+    ways=(Way.REFUSE,),
+    game="mega",
+)
+async def test_late_wagers_and_wagers_alone(t: Told, way: Way) -> None:
+    await t.to_step(Step.WAGERING)
+    assert await t.refuses("WagerPlaced", seat=3, bet="buster", amount=500) == "without_main"
+    await t.to_deal(1)
+    for seat, bet in ((1, "main"), (1, "buster"), (3, "main")):
+        assert await t.refuses("WagerPlaced", seat=seat, bet=bet, amount=500) == "late_wager"
+        said = t.data("refusal")[-1]
+        assert said["why"] == "wagers are closed: hand the chips back"
+        assert (said["event"]["seat"], said["event"]["amount"]) == (seat, 500)
+    assert await t.refuses("WagerRemoved", seat=1, bet="main") == "wagers_locked"
+    await t.to_end()
+    assert t.nets() == WON
+
+
+@irregular(
+    Odd.LATE_WAGER,
+    "late_wager",
+    ways=(Way.REFUSE,),
+    game="mega",
+    stations=True,
+    house=House(standing={3: (("main", 2500),)}),
+)
+async def test_a_bet_button_that_is_pressed_too_late(t: Told, way: Way) -> None:
+    """It lights up no more, and a press that was on its way is recorded and counts for nothing."""
+    await t.to(lambda s: len(s.seats) == 2)
+    assert await t.lit(3, "bet")
+    await t.to_deal(1)
+    assert not await t.lit(3, "bet")
+    assert t.room.station is not None
+    t.room.station.hand(Press(seat=3, button="bet"))
+    assert await t.refuses("WagerPlaced", seat=3, bet="main", amount=2500) == "late_wager"
+    await t.to_end()
+    assert t.nets() == WON
+
+
+@irregular(Odd.LATE_WAGER, "first_card_is_out", ways=(Way.REFUSE,), cards=(*DEAL, "9d", "3d"))
+async def test_a_wager_when_the_first_card_is_known(t: Told, way: Way) -> None:
+    """It was entered from the felt: nobody bets on a card that everybody has seen."""
+    await t.to(lambda s: len(s.seats) == 2)
+    await t.draws(read="unreadable")
+    await t.does("CardEntered", card=8)
+    await t.does("CardConfirmed", FLOOR)
+    for bet, amount in (("main", 500), ("main", 2000)):
+        refused = await t.refuses("WagerPlaced", seat=1, bet=bet, amount=amount)
+        assert refused == "first_card_is_out"
+    await t.to_end()
+    assert t.nets() == WON
+
+
+# --- dealer relieved, table closed and opened: burn, count and count again --------------------
+
+
+@irregular(
+    Odd.DEALER_RELIEVED,
+    "dealer_relieved_and_burn",
+    "relief_burn_last",
+    ways=(Way.BURN,),
+    cards=("5c", "5d", *DEAL, "9d"),
+)
+async def test_a_dealer_who_is_relieved(t: Told, way: Way) -> None:
+    await t.to_step(Step.WAGERING)
+    before = len(t.facts(Burned))
+    await t.does("DealerRelieved", SECOND)
+    t.shows(default="Burn 1 card", strict="Burn 2 cards")
+    await t.ruled(Odd.DEALER_RELIEVED, way)
+    assert await t.refuses("WagerPlaced", seat=1, bet="main", amount=1000) == "late_wager"
+    await t.to_step(Step.WAGERING)
+    assert len(t.facts(Burned)) - before == t.room.game.options.burn.on_dealer
+    relieved = [one.event for one in t.made() if isinstance(one.event, e.DealerRelieved)]
+    assert [event.actor for event in relieved] == [SECOND]
+    await t.to_step(Step.DEALING)
+    await t.to_end()
+
+
+@irregular(
+    Odd.DEALER_RELIEVED,
+    "dealer_relieved_and_burn",
+    "relief_burn_more",
+    strict=(Way.BURN,),
+    cards=("5c", "5d", *DEAL, "9d"),
+)
+async def test_a_dealer_who_is_relieved_over_wagers(t: Told, way: Way) -> None:
+    """Wagers that lie on the felt stay there while cards are burned."""
+    await t.to(lambda s: len(s.seats) == 2)
+    await t.does("DealerRelieved", SECOND)
+    await t.to_end()
+    assert t.nets() == WON
+
+
+@irregular(
+    Odd.DEALER_RELIEVED,
+    "dealer_relieved",
+    "dealer_relieved_and_burn",
+    ways=(Way.BURN,),
+    cards=(*DEAL, "9d", "5c", "5d"),
+)
+async def test_a_dealer_who_is_relieved_in_a_round(t: Told, way: Way) -> None:
+    """No card is burned in the middle of a round."""
+    await t.to_step(Step.TURN)
+    before, words = t.state, t.words
+    await t.does("DealerRelieved", SECOND)
+    assert t.state == before
+    t.shows(words)
+    assert t.facts(Informed)[-1] == Informed("floor", "dealer_relieved", 0, SECOND.name)
+    assert await t.refuses("DealerRelieved", FLOOR) == "not_theirs"
+    await t.to_end()
+    assert t.nets() == WON
+    await t.does("DealerRelieved")
+    await t.to_step(Step.WAGERING)
+
+
+@irregular(
+    Odd.DEALER_RELIEVED, "dealer_relieved_and_burn", "close_table", "open_table", ways=(Way.BURN,)
+)
+async def test_a_table_that_is_closed_and_opened(t: Told, way: Way) -> None:
+    """Counted, and counted again; every card is shuffled, and burned anew."""
+    await t.to_step(Step.WAGERING)
+    await t.does("DealerRelieved", SECOND)
+    await t.to_step(Step.WAGERING)
+    burned = len(t.facts(Burned))
+    for counted_again, second in ((90_000, SECOND), (None, None)):
+        fields = {"bank": 100_000, "counted_again": counted_again}
+        assert await t.refuses("TableClosed", FLOOR, second, **fields) == "close_table"
+    await t.does("TableClosed", FLOOR, SECOND, bank=100_000, counted_again=100_000)
+    t.shows("Floor: open the table - count the bank with a second person")
+    closed = [data for data in t.data("device") if data["what"] == "ShoeInventory"]
+    assert [data["out"] for data in closed] == [burned]
+    fields = {"bank": 100_000, "counted_again": 100_001}
+    assert await t.refuses("TableOpened", FLOOR, SECOND, **fields) == "open_table"
+    await t.does("TableOpened", FLOOR, SECOND, bank=100_000, counted_again=100_000)
+    t.shows("Shuffle 6 decks")
+    assert t.facts(BankCounted)[-2:] == [BankCounted(100_000, "Flo", "Bob")] * 2
+    await t.to_step(Step.WAGERING)
+    assert len(t.facts(Burned)) - burned == t.room.game.options.burn.on_shuffle
+    await t.to_step(Step.DEALING)
+    await t.to_end()
+
+
+@irregular(Odd.FLOOR_CALLED, "floor_called", "close_when_lifted", ways=(Way.RESUME,))
+async def test_a_table_that_closes_when_the_floor_has_ruled(t: Told, way: Way) -> None:
+    """Asked for while it is held between rounds."""
+    await t.to_step(Step.WAGERING)
+    await t.does("FloorCalled")
+    await t.does("TableClosed", FLOOR, SECOND, bank=100_000, counted_again=100_000)
+    assert t.at(Step.HELD)
+    await t.ruled(Odd.FLOOR_CALLED, way)
+    assert t.at(Step.CLOSED)
+    assert t.data("device")[-1]["what"] == "ShoeInventory"

@@ -1,0 +1,372 @@
+"""The table's loop: recorded first, then true, then shown and answered; one thing at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from controller.audit.problems import Failed, NoRoom
+from controller.audit.records import Appended, By, Entry, encode
+from controller.procedure import events as e
+from controller.procedure.states import State, Step
+from controller.table.hearing import Heard, Now
+from controller.table.items import CannotTake, Closing, Done, Full, Item, Start, Stopped
+from controller.table.shown import Shown, payment_prompt
+from controller.table.table import MOST_WAITING, SLOW, Table
+from controller.table.troubles import Trouble
+from tests.support.drivers.simulated import simulate, stopped, until
+from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
+from tests.support.table.typed.listening import LIVE, card, ear, source, states, taking
+
+ROOMLESS = NoRoom("here", "no room", "free some")
+FAILED = Failed("here", OSError(errno.EIO, "broken"))
+OPENS = Heard((e.TableOpened(FLOOR, 9, SECOND),))
+NOTE = Entry("note", By("device", "controller"), {"text": "words"})
+
+
+class Rig:
+    """A table whose record is a list, and everything that it tells, in order."""
+
+    def __init__(self, s: State, waits: str = "", repeated: bool = False) -> None:
+        self.log: list[object] = []
+        self.entries: list[Entry] = []
+        self.problem: Exception | None = None
+        self.slow = 0.001
+        prompt = payment_prompt(s, LIVE.shows(s)) if repeated else None
+        start = Start(Now(s), 100, prompt, waits)
+        self.table = Table(taking(ear()), self._append, start, show=self._show, told=self._told)
+
+    async def _append(self, *entries: Entry) -> tuple[Appended, ...]:
+        self.log.append(("append", len(entries)))
+        await asyncio.sleep(self.slow)
+        if self.problem is not None:
+            raise self.problem
+        for entry in entries:
+            encode(entry.data)
+        self.entries += entries
+        seq = 100 + len(self.entries)
+        self.log.append(("durable", seq))
+        return tuple(Appended(seq, b"") for _ in entries)
+
+    def _show(self, shown: Shown) -> None:
+        self.log.append(("shown", shown.state.step, bool(shown.stopped)))
+
+    def _told(self, done: Done) -> None:
+        self.log.append(("told", len(done.entries)))
+
+    def again(self) -> bool:
+        return self.table.shown.again
+
+    def step(self) -> Step:
+        return self.table.state.step
+
+    @property
+    def kinds(self) -> list[str]:
+        return [one.kind for one in self.entries]
+
+
+@asynccontextmanager
+async def rig(step: Step = Step.CLOSED, **options: object) -> AsyncIterator[Rig]:
+    made = Rig(at(step), **options)  # type: ignore[arg-type]
+    task = asyncio.create_task(made.table.run())
+    await asyncio.sleep(0)
+    made.log.clear()
+    try:
+        yield made
+    finally:
+        await stopped(task)
+
+
+def at(step: Step) -> State:
+    return next(s for s in states() if s.step is step and not s.lost and len(s.holds) < 2)
+
+
+def opens(now: Now) -> Heard:
+    return OPENS
+
+
+def raises(problem: Exception) -> Callable[[Now], Heard]:
+    def make(now: Now) -> Heard:
+        raise problem
+
+    return make
+
+
+# --- the way of what happens ------------------------------------------------------------------
+
+
+def test_it_is_durable_before_it_is_true_and_true_before_it_is_shown() -> None:
+    async def main() -> None:
+        async with rig() as made:
+            act = asyncio.create_task(made.table.act(opens))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert made.log == [("append", 1)]
+            assert made.step() is Step.CLOSED
+            done = await act
+            assert made.log[1:] == [
+                ("durable", 101),
+                ("shown", Step.SHUFFLE_NEEDED, False),
+                ("told", 1),
+            ]
+            assert (made.table.seq, done.appended[0].seq) == (101, 101)
+            assert made.table.shown.seq == 101
+
+    simulate(main())
+
+
+def test_one_thing_after_the_other() -> None:
+    """Each is made of what the ones before it have come to."""
+
+    async def main() -> None:
+        async with rig() as made:
+            seen: list[Step] = []
+
+            def make(now: Now) -> Heard:
+                seen.append(now.state.step)
+                return OPENS
+
+            await asyncio.gather(*(made.table.act(make) for _ in range(5)))
+            assert seen == [Step.CLOSED, *[Step.SHUFFLE_NEEDED] * 4]
+            assert made.kinds == ["decision", *["refusal"] * 4]
+
+    simulate(main())
+
+
+def test_what_nobody_can_do_is_told_and_nothing_has_happened() -> None:
+    async def main() -> None:
+        async with rig() as made:
+            for problem in (LookupError("not here"), ValueError("not so")):
+                with pytest.raises(type(problem), match=str(problem)):
+                    await made.table.act(raises(problem))
+            assert made.entries == []
+            await made.table.act(opens)
+
+    simulate(main())
+
+
+def test_what_cannot_be_written_down_is_refused() -> None:
+    async def main() -> None:
+        async with rig(Step.TURN) as made:
+            before = made.table.now
+            void = e.RoundVoided(FLOOR, "\ud800", SECOND)
+            with pytest.raises(CannotTake, match="cannot be recorded: UnicodeEncodeError"):
+                await made.table.act(lambda now: Heard((void,)))
+            assert made.table.now == before
+            assert made.kinds == ["fault"]
+            assert made.table.stopped is None
+            await made.table.record(NOTE)
+
+    simulate(main())
+
+
+def test_an_act_that_the_rules_choke_on_changes_nothing() -> None:
+    async def main() -> None:
+        async with rig(Step.CARD_ENTRY) as made:
+            before = made.table.now
+            with pytest.raises(CannotTake, match="the rules cannot take CardEntered: ValueError"):
+                await made.table.act(lambda now: Heard((e.CardEntered(DEALER, -1),)))
+            assert made.table.now == before
+            assert made.entries[0].data == {
+                "what": "person",
+                "detail": "the rules cannot take CardEntered: ValueError",
+            }
+
+    simulate(main())
+
+
+def test_what_is_told_of_a_fault_is_measured_and_counted_as_all_else() -> None:
+    async def main() -> None:
+        async with rig(Step.CARD_ENTRY) as made:
+            made.slow = SLOW + 2
+            wrong = Heard((e.CardEntered(DEALER, -1),))
+            act = asyncio.create_task(made.table.act(lambda now: wrong))
+            await asyncio.sleep(SLOW + 1)
+            assert made.table.waits == pytest.approx(SLOW + 1)
+            assert "slow" in made.table.shown.stopped
+            with pytest.raises(CannotTake):
+                await act
+            assert made.table.waits == 0
+            assert made.table.seq == 101
+
+    simulate(main())
+
+
+def test_whoever_gives_up_before_the_turn_calls_it_off() -> None:
+    async def main() -> None:
+        async with rig() as made:
+            first = asyncio.create_task(made.table.record(NOTE))
+            act = asyncio.create_task(made.table.act(opens))
+            await asyncio.sleep(0)
+            act.cancel()
+            await first
+            await made.table.record(NOTE)
+            assert made.step() is Step.CLOSED
+
+    simulate(main())
+
+
+def test_whoever_gives_up_afterwards_does_not() -> None:
+    async def main() -> None:
+        async with rig() as made:
+            act = asyncio.create_task(made.table.act(opens))
+            await until(lambda: bool(made.log))
+            act.cancel()
+            await until(lambda: made.step() is Step.SHUFFLE_NEEDED)
+            assert made.table.shown.state.step is Step.SHUFFLE_NEEDED
+
+    simulate(main())
+
+
+def test_so_many_wait_and_no_more() -> None:
+    async def main() -> None:
+        async with rig() as made:
+            made.slow = 1.0
+            first = asyncio.create_task(made.table.record(NOTE))
+            await until(lambda: bool(made.log))
+            waiting = [asyncio.create_task(made.table.record(NOTE)) for _ in range(MOST_WAITING)]
+            await asyncio.sleep(0)
+            with pytest.raises(Full):
+                await made.table.act(opens)
+            made.table.later(NOTE)  # dropped, and nobody waits
+            # A device is never turned away for people's sake.
+            told = asyncio.create_task(made.table.heard(card(3), source()))
+            made.slow = 0.001
+            await asyncio.gather(first, *waiting, told)
+            assert made.kinds.count("note") == MOST_WAITING + 1
+
+    simulate(main())
+
+
+def test_a_closing_table_does_what_waits_and_takes_nothing_more() -> None:
+    async def main() -> None:
+        made = Rig(at(Step.CLOSED))
+        task = asyncio.create_task(made.table.run())
+        act = asyncio.create_task(made.table.act(opens))
+        await asyncio.sleep(0)
+        await made.table.close()
+        with pytest.raises(Closing):
+            await made.table.record(NOTE)
+        await act
+        await task
+        assert made.kinds == ["decision"]
+
+    simulate(main())
+
+
+def test_who_waits_when_it_is_cancelled_is_told() -> None:
+    async def main() -> None:
+        made = Rig(at(Step.CLOSED))
+        made.slow = 60.0
+        task = asyncio.create_task(made.table.run())
+        settled: list[bool] = []
+        acts = [asyncio.create_task(made.table.act(opens)) for _ in range(2)]
+        told = asyncio.create_task(made.table.heard(card(3), source(), settled.append))
+        await until(lambda: bool(made.log))
+        await stopped(task)
+        for act in (*acts, told):
+            with pytest.raises(Closing):
+                await act
+        assert settled == [False]  # it stands in no record: it waited behind the others
+
+    simulate(main())
+
+
+# --- nothing can be recorded ------------------------------------------------------------------
+
+
+def test_a_record_that_says_no() -> None:
+    """No answer, no effect, all safe; and on it goes when there is room."""
+
+    async def main() -> None:
+        async with rig(Step.TURN) as made:
+            before = made.table.now
+            made.problem = ROOMLESS
+            settled: list[bool] = []
+            with pytest.raises(Stopped, match="no room"):
+                await made.table.heard(card(3), source(), settled.append)
+            assert settled == [False]
+            assert made.table.now == before
+            assert made.log == [("append", 2), ("shown", Step.TURN, True)]
+            assert made.table.may_go_on
+            with pytest.raises(Stopped):
+                await made.table.act(opens)
+            with pytest.raises(Stopped):
+                await made.table.record(NOTE)
+            made.table.later(NOTE)
+            assert made.log[2:] == []  # nobody tries again and again
+            assert not await made.table.try_again("again")
+            made.problem = None
+            assert await made.table.try_again("again")
+            assert made.table.stopped is None
+            assert made.kinds == ["note"]
+            assert ("shown", Step.TURN, False) in made.log
+            assert made.table.goes_on.is_set()
+
+    simulate(main())
+
+
+def test_a_record_that_has_failed_takes_nothing_more() -> None:
+    async def main() -> None:
+        async with rig() as made:
+            made.problem = FAILED
+            with pytest.raises(Stopped, match="nothing is recorded any more"):
+                await made.table.act(opens)
+            assert not made.table.may_go_on
+            assert made.table.shown.stopped == str(FAILED)
+
+    simulate(main())
+
+
+def test_a_record_that_fails_between_two_things() -> None:
+    async def main() -> None:
+        async with rig() as made:
+            made.table.fail(FAILED)
+            assert made.log == [("shown", Step.CLOSED, True)]
+            with pytest.raises(Stopped):
+                await made.table.act(opens)
+
+    simulate(main())
+
+
+def test_devices_that_are_lost_meanwhile_are_told_when_all_goes_on() -> None:
+    lost = (Trouble("shoe", "SH-1", "link", "", "gone"),)
+
+    async def main() -> None:
+        async with rig(Step.TURN) as made:
+            made.problem = ROOMLESS
+            with pytest.raises(Stopped):
+                await made.table.record(NOTE)
+            await made.table.changes(lost)
+            assert made.table.state.lost == ()
+            made.problem = None
+            await made.table.try_again("again")
+            await until(lambda: made.table.state.lost == ("shoe",))
+            assert made.step() is Step.DEVICE
+            await made.table.changes((), lost)
+            assert made.step() is Step.FELT
+
+    simulate(main())
+
+
+def test_what_a_device_told_and_cannot_be_taken_stops_the_table() -> None:
+    """Something has happened that nobody understands: the table does not know how it stands."""
+
+    async def main() -> None:
+        async with rig(Step.TURN) as made:
+            future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
+            item = Item(raises(ValueError("what is that?")), future, whose="device")
+            with pytest.raises(ValueError, match="what is that"):
+                await made.table._put(item)
+            assert made.table.stopped is not None
+            assert not made.table.may_go_on
+            assert made.kinds == ["fault"]
+
+    simulate(main())
+
+
+# --- a start ----------------------------------------------------------------------------------

@@ -1,0 +1,209 @@
+"""The record as the keeper of the devices' logs: event and cursor in one write, each once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from controller.audit.problems import NoRoom
+from controller.procedure.states import Step
+from controller.table.items import Stopped
+from controller.table.keepers import NotSaid, RecordKeeper, Stood
+from drivers.driver import Driver
+from drivers.keeper import Adoption
+from drivers.shoe import Shoe
+from drivers.states import State as LinkState
+from firmware_protocol.codec import Command, Reply
+from firmware_protocol.enums import DeviceClass, Verdict
+from firmware_protocol.link_cursor import NO_CURSOR, Cursor
+from firmware_protocol.messages_shoe import Cover
+from firmware_protocol.plaintext import NO_CHAIN, EventRecord, chained
+from tests.controller.table.loop.test_loop import Rig, at, rig
+from tests.support.drivers.simulated import now_us, simulate, stopped, until
+
+SERIAL = "SH-1"
+
+
+class Line:
+    """Nobody talks on it."""
+
+    device_class = DeviceClass.SHOE
+    state = LinkState.READY
+
+    async def call(self, command: Command) -> Reply:
+        raise AssertionError(command)
+
+    def drive(self, driver: Driver) -> None:
+        """Nobody asks."""
+
+
+def keeper(made: Rig, stood: Stood | None = None) -> RecordKeeper:
+    found = RecordKeeper(made.table, "shoe", SERIAL, stood or Stood(), clock=now_us)
+    found.read_by(Shoe(Line()))
+    return found
+
+
+def ring(
+    count: int, *, epoch: int = 5, first: int = 1, chain: bytes = NO_CHAIN
+) -> list[EventRecord]:
+    """Records of a ring: the cover, opened and closed."""
+    made = []
+    for seq in range(first, first + count):
+        event = Cover(open=bool(seq % 2))
+        record = chained(chain, epoch=epoch, seq=seq, boot=1, t_us=seq, event=event)
+        chain = record.chain
+        made.append(record)
+    return made
+
+
+def adoption(next_: int, *, epoch: int = 5, head: int = 9) -> Adoption:
+    former = Cursor(4, 3, b"former..")
+    return Adoption(Verdict.NEW_EPOCH, former, epoch, 1, head, b"headhead", next_, ("Flo", "Bob"))
+
+
+def test_each_record_has_its_cursor() -> None:
+    async def main() -> None:
+        async with rig() as made:
+            one, records = keeper(made), ring(3)
+            assert (one.cursor(), dict(one.recent())) == (NO_CURSOR, {})
+            await one.keep(records)
+            cursors = [entry.cursor for entry in made.entries]
+            assert [at and (at.device, at.epoch, at.seq, at.chain, at.t_us) for at in cursors] == [
+                (SERIAL, 5, record.seq, record.chain.hex(), record.seq) for record in records
+            ]
+            assert one.cursor() == Cursor(5, 3, records[-1].chain)
+            assert dict(one.recent()) == {record.seq: record.chain for record in records}
+            assert one.seq == 3
+
+    simulate(main())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [ring(1, first=3)[0], ring(1, first=1)[0], ring(1, epoch=6, first=2)[0]],
+    ids=["a gap", "again", "another ring"],
+)
+def test_what_does_not_go_on_is_not_taken(wrong: EventRecord) -> None:
+    """The link has seen to that already; a record that is taken twice would be played twice."""
+
+    async def main() -> None:
+        async with rig() as made:
+            one = keeper(made)
+            await one.keep(ring(1))
+            with pytest.raises(ValueError, match="is not the one after"):
+                await one.keep([wrong])
+            assert len(made.entries) == 1
+            assert one.seq == 1
+
+    simulate(main())
+
+
+def test_it_goes_on_from_where_the_record_stood() -> None:
+    async def main() -> None:
+        async with rig() as made:
+            before = ring(4)
+            recent = {record.seq: record.chain for record in before}
+            one = keeper(made, Stood(Cursor(5, 4, before[-1].chain), recent))
+            await one.keep(ring(2, first=5, chain=before[-1].chain))
+            assert one.seq == 6
+            assert len(one.recent()) == 6
+
+    simulate(main())
+
+
+def test_nobody_says_how_far_it_goes_while_something_is_on_its_way() -> None:
+    async def main() -> None:
+        async with rig() as made:
+            made.slow = 1.0
+            one = keeper(made)
+            keeping = asyncio.create_task(one.keep(ring(1)))
+            await until(lambda: bool(made.log))
+            with pytest.raises(NotSaid):
+                one.cursor()
+            # Whoever kept gives up; it comes to the disk all the same, and is not taken again.
+            await stopped(keeping)
+            with pytest.raises(NotSaid):
+                one.recent()
+            await until(lambda: bool(made.entries))
+            assert one.cursor().seq == 1
+
+    simulate(main())
+
+
+def test_what_the_record_refuses_is_not_kept() -> None:
+    async def main() -> None:
+        async with rig(Step.TURN) as made:
+            one = keeper(made)
+            made.problem = NoRoom("here", "no room", "free some")
+            with pytest.raises(Stopped):
+                await one.keep(ring(3))
+            assert one.cursor() == NO_CURSOR
+            made.problem = None
+            await made.table.try_again("again")
+            await one.keep(ring(3))
+            assert one.seq == 3
+
+    simulate(main())
+
+
+def test_a_cursor_goes_back_only_with_an_adoption() -> None:
+    async def main() -> None:
+        async with rig() as made:
+            one = keeper(made, Stood(Cursor(5, 9, b"lasthead"), {9: b"lasthead"}))
+            with pytest.raises(ValueError, match="is not the one after"):
+                await one.keep(ring(1, first=4))
+            await one.adopt(adoption(4))
+            entry = made.entries[-1]
+            assert (entry.kind, entry.sign, entry.cursor) == ("link", True, None)
+            assert entry.data["what"] == "adopted"
+            assert entry.data["next"] == 4
+            assert entry.data["two"] == ["Flo", "Bob"]
+            assert one.cursor().seq == 9  # until it has come
+            await one.keep(ring(2, first=4))
+            assert one.seq == 5
+            with pytest.raises(ValueError, match="is not the one after"):
+                await one.keep(ring(1, first=4))
+
+    simulate(main())
+
+
+def test_an_adoption_that_lets_the_rest_go_has_its_cursor() -> None:
+    async def main() -> None:
+        async with rig() as made:
+            one = keeper(made)
+            await one.adopt(adoption(10))
+            cursor = made.entries[-1].cursor
+            assert cursor is not None
+            assert (cursor.epoch, cursor.seq, cursor.chain) == (5, 9, b"headhead".hex())
+            assert one.cursor() == Cursor(5, 9, b"headhead")
+            await one.keep(ring(1, first=10, chain=b"headhead"))
+            assert one.seq == 10
+
+    simulate(main())
+
+
+def test_an_adoption_that_is_not_recorded_is_none() -> None:
+    async def main() -> None:
+        async with rig() as made:
+            one = keeper(made)
+            made.problem = NoRoom("here", "no room", "free some")
+            with pytest.raises(Stopped):
+                await one.adopt(adoption(10))
+            assert one.cursor() == NO_CURSOR
+
+    simulate(main())
+
+
+def test_a_table_that_closes_keeps_nothing_more() -> None:
+    async def main() -> None:
+        made = Rig(at(Step.CLOSED))
+        task = asyncio.create_task(made.table.run())
+        one = keeper(made)
+        await made.table.close()
+        await task
+        with pytest.raises(Stopped):
+            await one.keep(ring(1))
+        assert one.cursor() == NO_CURSOR
+
+    simulate(main())

@@ -1,0 +1,391 @@
+"""What the table knows beside the procedure's state: troubles, what it recalls, buttons, the
+inventory of a shoe that is closed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from controller.audit.records import By, Entry, Record, encode
+from controller.procedure import events as e
+from controller.procedure.effects import DecksOut, Discarded, Told
+from controller.procedure.events import Actor
+from controller.procedure.row import Decision
+from controller.procedure.states import WAITING, State, Step
+from controller.rules.cards import DECK
+from controller.table.arming import TOKENS, Arms, armed
+from controller.table.gateway import hear
+from controller.table.hearing import Heard, House, Now
+from controller.table.inventory import Inventory, inventory, suspicions
+from controller.table.recall import NOTHING_KNOWN, Face, Recall, recalled
+from controller.table.station_words import SAYS, open_to
+from controller.table.taking import face_down
+from controller.table.troubles import DEVICES, NO_TROUBLES, Trouble, Troubles, due
+from drivers import shoe
+from firmware_protocol.enums import ButtonMask, CardFlags, WhichButton
+from tests.support.audit.record.dealing import as_read
+from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
+from tests.support.table.typed.listening import (
+    GAME,
+    PROCEDURE,
+    card,
+    ear,
+    now,
+    origin,
+    press,
+    source,
+    states,
+    taking,
+)
+
+LINK = Trouble("shoe", "SH-1", "link", "", "gone")
+JAM = Trouble("shoe", "SH-1", "jam", "", "stuck")
+LOADED = Trouble("shoe", "SH-1", "loaded", "", "cards were put in")
+
+
+def at(step: Step) -> State:
+    return next(s for s in states() if s.step is step and not s.lost and len(s.holds) < 2)
+
+
+# --- troubles ---------------------------------------------------------------------------------
+
+
+def test_a_device_is_back_when_nothing_is_wrong_with_it_any_more() -> None:
+    s = at(Step.TURN)
+    both = NO_TROUBLES.after((JAM, LINK), ())
+    lost = due(both, s)
+    assert isinstance(lost, e.DeviceLost)
+    assert (lost.device, lost.why) == ("shoe", "stuck")
+    gone = replace(s, lost=("shoe",))
+    assert due(both, gone) is None
+    one = both.after((), (JAM,))
+    assert due(one, gone) is None
+    back = due(one.after((), (LINK,)), gone)
+    assert isinstance(back, e.DeviceBack)
+    assert back.agrees
+    assert due(NO_TROUBLES, s) is None
+
+
+def test_what_two_people_accept_is_not_told_again_until_it_comes_anew() -> None:
+    s = at(Step.TURN)
+    accepted = NO_TROUBLES.after((LINK, LOADED), ()).accept("shoe")
+    assert accepted.every == (LINK,)  # nobody but people says that cards were not put in
+    assert due(accepted, s) is None
+    assert due(accepted.after((LINK,), ()), s) is None  # it is the same one
+    assert due(accepted.after((JAM,), ()), s) is not None
+    assert due(accepted.after((LINK,), (LINK,)), s) is not None
+
+
+def test_people_take_a_device_as_it_is_at_the_table() -> None:
+    listens = ear()
+    table = taking(listens)
+    lost = table.take(Now(at(Step.TURN)), Heard(wrong=(LINK,))).now
+    assert lost.state.step is Step.DEVICE
+    accepts = e.CountersAccepted(FLOOR, SECOND)
+    taken = table.take(lost, Heard((accepts,)))
+    assert isinstance(taken.answered[0].answer, Decision)
+    assert taken.now.state.step is Step.FELT
+    assert taken.now.state.lost == ()
+    assert taken.now.troubles.any_of("shoe")
+    felt = table.take(taken.now, Heard((e.FeltConfirmed(DEALER),)))
+    assert felt.now.state.step is Step.TURN  # where the floor can void the round, say
+
+
+@pytest.mark.parametrize("step", WAITING, ids=lambda step: step.value)
+def test_whatever_is_lost_and_back_is_taken_at_every_step(step: Step) -> None:
+    for s in (s for s in states() if s.step is step):
+        for device in DEVICES:
+            one = Trouble(device, "X-1", "link", "", "gone")
+            table = taking(ear())
+            lost = table.take(Now(s), Heard(wrong=(one,)))
+            back = table.take(lost.now, Heard(right=(one,)))
+            for found in (*lost.answered, *back.answered):
+                assert isinstance(found.answer, Decision)
+            assert device in lost.now.state.lost
+            assert device not in back.now.state.lost
+
+
+# --- buttons ----------------------------------------------------------------------------------
+
+SEATS = tuple(range(1, 8))
+STANDING = dict.fromkeys((1, 2, 3), (("main", 100), ("main", 100)))
+HOUSE = House(standing=STANDING)  # type: ignore[arg-type]
+
+
+def buttons(s: State, seat: int, house: House = HOUSE) -> ButtonMask:
+    return open_to(GAME, house, PROCEDURE.takes, s, seat)
+
+
+def test_exactly_what_the_procedure_takes_is_armed() -> None:
+    """Every button of every seat at every state: armed, and it does something; or not, and it
+    would not."""
+    seen: set[WhichButton] = set()
+    for s in states():
+        for seat in SEATS:
+            mask = buttons(s, seat)
+            for button in WhichButton:
+                said = SAYS[button](GAME, HOUSE, s, Actor("player", f"seat-{seat}", seat))
+                takes = said is not None and isinstance(PROCEDURE.step(s, said), Decision)
+                assert bool(mask >> button & 1) == takes
+                seen |= {button} if takes else set()
+    assert seen == set(WhichButton) - {WhichButton.SURRENDER}  # which this game has not
+
+
+def test_a_decision_is_armed_for_the_hand_in_turn_only() -> None:
+    deciding = ButtonMask.HIT | ButtonMask.STAND | ButtonMask.DOUBLE | ButtonMask.SPLIT
+    for s in states():
+        for seat in SEATS:
+            in_turn = s.step is Step.TURN and s.hands[s.turn].seat == seat
+            assert in_turn or not buttons(s, seat) & deciding
+    assert ButtonMask.HIT & buttons(at(Step.TURN), at(Step.TURN).hands[at(Step.TURN).turn].seat)
+
+
+def test_a_token_stands_for_one_question() -> None:
+    first = armed(Arms(10), at(Step.TURN), SEATS, lambda seat: buttons(at(Step.TURN), seat))
+    same = armed(first, at(Step.TURN), SEATS, lambda seat: buttons(at(Step.TURN), seat))
+    assert same is first
+    nobody = armed(first, at(Step.REVEAL), (), lambda seat: ButtonMask(0))
+    assert nobody.seats == ()
+    again = armed(nobody, at(Step.TURN), SEATS, lambda seat: buttons(at(Step.TURN), seat))
+    tokens = {arm.token for arm in first.seats}
+    assert tokens.isdisjoint({arm.token for arm in again.seats})
+    assert all(0 < token <= TOKENS for token in tokens)
+
+
+@given(st.integers(0, 10**12))
+def test_tokens_of_many_questions_differ(last: int) -> None:
+    tokens = [(last + step) % TOKENS + 1 for step in range(3)]
+    assert len(set(tokens)) == 3
+    assert 0 not in tokens
+
+
+def test_another_seat_s_wager_does_not_make_a_press_too_late() -> None:
+    s = next(s for s in states() if s.step is Step.WAGERING and not s.seats and s.spare is None)
+    listens = ear(standing=STANDING)
+    table = taking(listens)
+    stands = table.begins(Now(s))
+    mine = stands.arms.of(2)
+    assert mine is not None
+    after = table.take(stands, Heard((e.WagerPlaced(DEALER, 1, "main", 100),))).now
+    arm = after.arms.of(2)
+    assert arm is not None
+    assert arm.token == mine.token
+    told = press(2, WhichButton.BET, mine.token)
+    found = hear(listens, after, told, source("station"))
+    assert found.events == (e.WagerPlaced(Actor("player", "seat-2", 2), 2, "main", 100),)
+
+
+def test_a_press_counts_once_for_its_question() -> None:
+    """Late, repeated, chorded: they change nothing and are recorded with their reason."""
+    s = next(s for s in states() if s.step is Step.TURN and s.legal & 3 == 3)
+    seat = s.hands[s.turn].seat
+    listens = ear()
+    table = taking(listens, SEATS)
+    stands = table.begins(Now(s))
+    arm = stands.arms.of(seat)
+    assert arm is not None
+
+    def pressed(known: Now, button: WhichButton, token: int, **more: Any) -> tuple[Heard, Now]:
+        heard = hear(listens, known, press(seat, button, token, **more), source("station"))
+        return heard, table.take(known, heard, source("station").cursor).now
+
+    heard, after = pressed(stands, WhichButton.HIT, arm.token)
+    assert [type(event) for event in heard.events] == [e.Hit]
+    reasons = [
+        pressed(after, WhichButton.HIT, arm.token),
+        pressed(after, WhichButton.STAND, arm.token),
+        pressed(stands, WhichButton.HIT, arm.token + 1),
+        pressed(stands, WhichButton.HIT, arm.token, stale=True),
+    ]
+    for ignored, then in reasons:
+        assert ignored.events == ()
+        assert ignored.notes[0].data["ignored"] == "it came too late"
+        assert then.state in (after.state, stands.state)
+    ignored, _ = pressed(stands, WhichButton.YES, arm.token)
+    assert ignored.notes[0].data["ignored"] == "it is not open to the seat now"
+
+
+# --- what is recalled -------------------------------------------------------------------------
+
+
+def seen(pos: int, number: int, back: int = 1) -> dict[str, Any]:
+    return {"what": "CardSeen", "pos": pos, "card": number, "back": back}
+
+
+def test_cards_that_were_seen_and_those_that_were_not() -> None:
+    known = NOTHING_KNOWN.told({"what": "ShoeLoaded", "shoe": 4, "count": 104})
+    known = known.told({"what": "ShoeCardRead", "shoe": 4, "pos": 1})
+    known = known.told(seen(2, 17)).told(seen(3, 18))
+    known = known.told({"what": "CutCardCame", "pos": 4})
+    assert (known.loading, known.count, known.last, known.cut, known.back) == (4, 104, 4, True, 1)
+    assert known.faces == (Face(2, 17, 1), Face(3, 18, 1))
+    back = known.told({"what": "CardRetracted", "pos": 3})
+    assert (back.faces, back.last) == ((Face(2, 17, 1),), 2)
+    fresh = known.told({"what": "ShoeLoaded", "shoe": 5, "count": 104})
+    assert fresh == Recall(loading=5, count=104, former=1)
+
+
+def test_what_people_know_is_not_told_again() -> None:
+    event = e.DeckSuspect(Actor("device", "shoe"), "foreign_back")
+    told = (Told("floor", "deck_suspect"),)
+    assert NOTHING_KNOWN.decided(event, told).alarmed == {"foreign_back"}
+    twin = Recall(twin=True)
+    assert twin.decided(event, told).twin
+    drawn = e.CardDrawn(Actor("device", "shoe"), 3)
+    assert not twin.decided(drawn, told).twin  # the procedure has found the duplicate itself
+
+
+def test_new_decks_begin_anew() -> None:
+    known = Recall(loading=3, back=1, former=2, faces=(Face(1, 2, 1),), alarmed=frozenset({"long"}))
+    assert known.decided(e.DecksChanged(FLOOR, SECOND), ()) == Recall(loading=3)
+    out = known.decided(e.FloorCalled(FLOOR), (DecksOut(),))
+    assert (out.back, out.former) == (0, 0)
+
+
+def test_a_card_found_face_up_is_waited_for() -> None:
+    found = e.FaceUpCardFound(FLOOR, 3)
+    known = NOTHING_KNOWN.decided(found, (Discarded(3),))
+    assert known.discarding == 1
+    assert known.decided(e.ShuffleStarted(DEALER), ()).discarding == 0
+
+
+def test_it_is_made_anew_from_the_record() -> None:
+    """As it was at the table, whatever happened."""
+    listens = ear()
+    table = taking(listens)
+    s = next(s for s in states() if s.step is Step.HAND_CARD and s.spare is None and not s.lost)
+    stands, entries = Now(s), list[Entry]()
+    for number, pos in ((3, 11), (16, 12), (40, 13)):
+        told = card(number, pos=pos, back=2)
+        taken = table.take(stands, hear(listens, stands, told, source()), source().cursor)
+        stands, entries = taken.now, [*entries, *taken.entries]
+    records = [_as_read(one) for one in entries]
+    assert recalled(records) == stands.recall
+    assert stands.recall.faces
+
+
+def _as_read(one: Entry) -> Record:
+    return as_read(replace(one, data=one.data))
+
+
+# --- the inventory of a closed shoe -----------------------------------------------------------
+
+
+def of(*cards: int, count: int = 104, **known: Any) -> Recall:
+    faces = tuple(Face(pos, number, 1) for pos, number in enumerate(cards, 1))
+    whole = {"loading": 4, "count": count, "last": len(cards), "back": 1, **known}
+    return Recall(faces=faces, **whole)
+
+
+@pytest.mark.parametrize(
+    ("known", "ran_out", "found", "why"),
+    [
+        (of(3, 3, 16), False, Inventory(4, 3, 3), []),
+        (of(3, 3, 3), False, Inventory(4, 3, 3, extra=(3,)), ["duplicate"]),
+        (of(3, 3, 3, 3), False, Inventory(4, 4, 4, extra=(3, 3)), ["duplicate"]),
+        (of(3, 16, last=5, cut=True), False, Inventory(4, 4, 2), []),
+        (of(*DECK, *DECK), True, Inventory(4, 104, 104), []),
+        (of(*DECK, *DECK[:50]), True, Inventory(4, 102, 102, missing=2), ["short"]),
+        (of(*DECK, *DECK[:50]), False, Inventory(4, 102, 102), []),
+        (of(*DECK, *DECK[:50], count=0), True, Inventory(4, 102, 102), []),
+        (of(*DECK, *DECK, last=105), False, Inventory(4, 105, 104, beyond=1), ["long"]),
+        (of(*DECK, *DECK, last=105, cut=True), False, Inventory(4, 104, 104), []),
+    ],
+)
+def test_the_inventory(known: Recall, ran_out: bool, found: Inventory, why: list[str]) -> None:
+    assert inventory(known, 2, ran_out=ran_out) == found
+    assert list(suspicions(found)) == why
+    assert found.unseen == found.out - found.seen
+
+
+def test_foreign_backs_are_counted() -> None:
+    known = replace(of(3), faces=(Face(1, 3, 1), Face(2, 4, 2), Face(3, 5, 0)), last=3)
+    found = inventory(known, 2, ran_out=False)
+    assert found.foreign == 1
+    assert list(suspicions(found)) == ["foreign_back"]
+
+
+def test_it_is_taken_once_and_when_the_shoe_is_closed() -> None:
+    listens = ear()
+    table = taking(listens)
+    s = at(Step.SHUFFLE_NEEDED)
+    s = replace(s, shoe=replace(s.shoe, decks_out=False))
+    stands = Now(s, recall=of(3, 3, 3))
+    taken = table.take(stands, Heard((e.ShuffleStarted(DEALER),)))
+    assert [one.kind for one in taken.entries] == ["decision", "device", "decision"]
+    assert taken.entries[1].data["what"] == "ShoeInventory"
+    assert taken.entries[1].data["extra"] == [3]
+    assert taken.now.state.step is Step.HELD
+    assert taken.now.recall.closed
+    assert taken.now.recall.alarmed == {"duplicate"}
+    # Nothing of the kind is reckoned at any other time.
+    for one in states():
+        for event in (e.Cleared(DEALER), e.FeltConfirmed(DEALER), e.ShuffleCalled(DEALER)):
+            found = table.take(Now(one, recall=of(3, 3, 3)), Heard((event,)))
+            counted = any(entry.kind == "device" for entry in found.entries)
+            closes = one.step is not Step.CLOSED and found.now.state.step is Step.CLOSED
+            assert counted == closes
+
+
+def test_closing_the_table_counts_and_holds_nobody() -> None:
+    table = taking(ear())
+    s = next(s for s in states() if s.step is Step.WAGERING and not s.seats)
+    taken = table.take(Now(s, recall=of(3, 3, 3)), Heard((e.TableClosed(FLOOR, 0, SECOND),)))
+    assert [one.kind for one in taken.entries] == ["decision", "device"]
+    assert taken.now.state.step is Step.CLOSED
+
+
+def test_order_is_looked_at_as_cards_come() -> None:
+    listens = ear()
+    table = taking(listens)
+    s = next(s for s in states() if s.step is Step.HAND_CARD and s.spare is None and not s.lost)
+    recall = Recall(loading=1, last=6, back=1)
+    for pos in range(1, 7):
+        recall = recall.with_face(Face(pos, pos + 12, 1))
+    stands = Now(replace(s, seen=0), recall=recall)
+    told = card(7 + 12, pos=7)
+    taken = table.take(stands, hear(listens, stands, told, source()), source().cursor)
+    events = [one.event for one in taken.answered]
+    assert isinstance(events[-1], e.DeckSuspect)
+    assert events[-1].why == "factory_order"
+    known = replace(stands, recall=replace(stands.recall, alarmed=frozenset({"factory_order"})))
+    found = hear(listens, known, told, source())
+    assert [type(event) for event in found.events] == [e.CardDrawn]
+    assert all(one.card + 1 == other.card for one, other in pairwise(recall.faces))
+
+
+def test_a_reader_s_twin_waits_until_no_card_lies_face_down() -> None:
+    listens = ear()
+    table = taking(listens)
+    s = next(s for s in states() if s.step is Step.HAND_CARD and s.hole and s.spare is None)
+    stands = Now(replace(s, seen=0, lost=()))
+    told = card(30, flags=CardFlags.DUPLICATE)
+    taken = table.take(stands, hear(listens, stands, told, source()), source().cursor)
+    assert [type(one.event) for one in taken.answered] == [e.CardDrawn]
+    assert taken.now.recall.twin
+    assert b'flags":0' in b"".join(encode(one.data) for one in taken.entries)
+    bare = replace(taken.now, state=replace(taken.now.state, hole="", holds=()))
+    assert not face_down(bare.state)
+    told_now = table.take(bare, Heard())
+    event = told_now.answered[0].event
+    assert isinstance(event, e.DeckSuspect)
+    assert event.why == "duplicate"
+    assert not told_now.now.recall.twin
+
+
+def test_a_cover_that_is_opened_in_play_is_held_with_its_record() -> None:
+    listens = ear()
+    table = taking(listens)
+    stands = Now(at(Step.TURN))
+    told = shoe.CoverMoved(origin(), True)
+    taken = table.take(stands, hear(listens, stands, told, source()), source().cursor)
+    assert [one.kind for one in taken.entries] == ["device", "decision"]
+    assert taken.entries[0].cursor == source().cursor
+    assert taken.entries[1].cursor is None
+    assert taken.entries[0].by == By("device", "shoe")
+    assert now(at(Step.TURN)).troubles == Troubles()

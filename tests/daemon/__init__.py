@@ -1,1 +1,0 @@
-"""The daemon, from outside and in its parts."""

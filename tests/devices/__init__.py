@@ -1,1 +1,0 @@
-"""The devices of a host, by the command that pairs them."""

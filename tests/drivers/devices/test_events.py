@@ -1,0 +1,158 @@
+"""Every event and every command of a class of devices has its place in the drivers."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import firmware_protocol
+from drivers import calls, shoe, shuffler, station
+from drivers.device_events import COMMON, DeviceEvent, Origin
+from drivers.driver import Driver
+from drivers.shoe import Shoe, ShoeCardRead
+from drivers.shuffler import Shuffler
+from drivers.states import State
+from drivers.station import Station
+from drivers.supervisor import _UNDRIVEN
+from firmware_protocol import messages
+from firmware_protocol.codec import Command, Event
+from firmware_protocol.enums import ButtonMask, DeviceClass, LockState
+from firmware_protocol.messages_all import Resume
+from firmware_protocol.messages_shoe import CardRead
+from tests.support.drivers.fake_line import FakeLine
+
+DRIVERS: dict[DeviceClass, type[Driver]] = {
+    DeviceClass.SHOE: Shoe,
+    DeviceClass.SHUFFLER: Shuffler,
+    DeviceClass.STATION: Station,
+}
+ORIGIN = Origin("X-1", 5, 9, 1, 1234, 5678)
+
+
+def of_class(device_class: DeviceClass, known: dict[int, Any]) -> set[type]:
+    return {one for one in known.values() if one.CLASS in (DeviceClass.ANY, device_class)}
+
+
+def test_every_class_of_device_has_a_driver() -> None:
+    assert set(DRIVERS) == set(DeviceClass) - {DeviceClass.ANY}
+    assert DRIVERS == _UNDRIVEN
+
+
+@pytest.mark.parametrize("device_class", DRIVERS)
+def test_every_event_of_a_class_becomes_a_typed_one(device_class: DeviceClass) -> None:
+    assert set(DRIVERS[device_class].EVENTS) == of_class(device_class, messages.EVENTS)
+
+
+@pytest.mark.parametrize("device_class", DRIVERS)
+def test_no_two_events_become_the_same_type(device_class: DeviceClass) -> None:
+    line = FakeLine(device_class)
+    DRIVERS[device_class](line)
+    kinds = [type(line.comes(sample(kind))) for kind in DRIVERS[device_class].EVENTS]
+    assert len(set(kinds)) == len(kinds)
+    assert all(issubclass(kind, DeviceEvent) for kind in kinds)
+
+
+def sample(kind: type[Event]) -> Event:
+    """What its golden vector says."""
+    body = next(
+        one["body"]
+        for one in vectors()
+        if one["message"] == kind.NAME and one["sample"] in ("between", "least")
+    )
+    return kind.decode(bytes.fromhex(body))
+
+
+@cache
+def vectors() -> list[dict[str, Any]]:
+    text = (Path(firmware_protocol.__file__).parent / "vectors/v1/messages.json").read_text()
+    # Those in between first: there all fields differ.
+    found: list[dict[str, Any]] = json.loads(text)
+    return sorted(found, key=lambda one: one["sample"] != "between")
+
+
+@pytest.mark.parametrize("device_class", DRIVERS)
+def test_a_typed_event_says_what_the_message_said(device_class: DeviceClass) -> None:
+    for kind, make in DRIVERS[device_class].EVENTS.items():
+        message = sample(kind)
+        event = make(ORIGIN, message)
+        assert event.origin == ORIGIN
+        if isinstance(event, ShoeCardRead):
+            assert isinstance(message, CardRead)
+            assert (event.shoe, event.pos) == (message.shoe, message.pos)
+            assert (event.card.open(), event.body.open()) == (message.card, message)
+            continue
+        said = {name: getattr(message, name) for name in message.SPEC.fields}
+        for name in event.__struct_fields__:
+            if name in said:
+                assert getattr(event, name) == said[name], (kind, name)
+        values = [getattr(event, name) for name in event.__struct_fields__]
+        for name, value in said.items():
+            assert value in values or name in ("edge", "held"), (kind, name)
+
+
+COMMANDS: dict[type[Command], str] = {
+    messages.Info: "info",
+    messages.Selftest: "selftest",
+    messages.Lock: "lock open_gate",
+    messages.Reread: "reread",
+    messages.Start: "start",
+    messages.Eject: "eject",
+    messages.Abort: "abort",
+    messages.Arm: "arm disarm",
+    messages.Lamps: "lamps dark",
+    messages.Buzz: "buzz",
+}
+"""By which methods of its driver a command is given."""
+
+
+def test_every_command_has_its_methods() -> None:
+    # RESUME is the link's own.
+    assert set(COMMANDS) == set(messages.COMMANDS.values()) - {Resume}
+    for device_class, driver in DRIVERS.items():
+        names = {
+            name
+            for command in of_class(device_class, messages.COMMANDS) - {Resume}
+            for name in COMMANDS[command].split()
+        }
+        methods = {
+            name
+            for name, _ in inspect.getmembers(driver, inspect.iscoroutinefunction)
+            if not name.startswith("_") and name != "work"
+        }
+        assert names == methods
+
+
+def test_what_may_be_asked_when() -> None:
+    """While nothing can be kept, nothing is done that makes events."""
+    opens = messages.Lock(LockState.OPEN)
+    locks = messages.Lock(LockState.LOCKED)
+    arms = messages.Arm(1, ButtonMask.HIT, 1, 1000)
+    safe = {messages.Info(), locks, messages.Abort(), messages.Reread(1, 1)}
+    unsafe = {opens, arms, messages.Start(6, 0), messages.Eject()}
+    assert all(calls.takes(State.READY, one) for one in safe | unsafe)
+    assert all(calls.takes(State.UNKEPT, one) for one in safe)
+    assert not any(calls.takes(State.UNKEPT, one) for one in unsafe)
+    assert calls.takes(State.UNKEPT, messages.Arm(1, ButtonMask.HIT, 1, 0))
+    assert calls.takes(State.UNKEPT, messages.Arm(1, ButtonMask(0), 1, 1000))
+    assert calls.takes(State.RESUMING, messages.Reread(1, 1))
+    assert calls.takes(State.RESUMING, messages.Info())
+    assert not any(calls.takes(State.RESUMING, one) for one in (locks, opens, arms))
+    for state in set(State) - {State.READY, State.UNKEPT, State.RESUMING}:
+        assert not any(calls.takes(state, one) for one in safe | unsafe)
+
+
+@pytest.mark.parametrize("device_class", DRIVERS)
+def test_a_driver_takes_only_its_own_class(device_class: DeviceClass) -> None:
+    for other in set(DRIVERS) - {device_class}:
+        with pytest.raises(ValueError, match="is not driven by"):
+            DRIVERS[device_class](FakeLine(other))
+
+
+def test_all_classes_share_the_common_events() -> None:
+    for module in (shoe, shuffler, station):
+        assert COMMON.items() <= module.EVENTS.items()

@@ -1,0 +1,261 @@
+"""The shuffler's driver: what moves cards is sent once, and the event tells whether it was done."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from drivers.calls import CommandRefused, CommandUnanswered, NotReady
+from drivers.device_events import Faulted
+from drivers.driver import RESULT_WAIT, ResultMissing
+from drivers.shuffler import (
+    CountWrong,
+    DoorMoved,
+    InDoubt,
+    ShuffleDone,
+    ShuffleProgressed,
+    Shuffler,
+    ShufflerJammed,
+    ShuffleStarted,
+)
+from drivers.states import State
+from firmware_protocol import messages
+from firmware_protocol.codec import Command, Event, Reply
+from firmware_protocol.enums import DeviceClass, FaultCode, JamCode, PowerCause, Refusal
+from firmware_protocol.errors import OutOfRange
+from firmware_protocol.link import LinkBusy
+from firmware_protocol.messages_all import Power
+from firmware_protocol.messages_shuffler import Door, EjectReply, Started, StartReply
+from hil.device.hands import Break, JamHand, Pace, Put
+from tests.support.drivers.fake_line import FakeLine
+from tests.support.drivers.simulated import now_us, running, simulate, table
+
+
+def test_a_shuffle_from_start_to_done(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
+            shuffler = Shuffler(watched.supervisor)
+            async with running(watched):
+                await watched.ready()
+                device.hand(Pace(shuffle_ms=3000))
+                device.hand(Put(decks=2))
+                started = await shuffler.start(2)
+                assert (started.shuffle, started.decks) == (1, 2)
+                with pytest.raises(CommandRefused, match="START was refused: not_now") as refused:
+                    await shuffler.start(2)
+                assert refused.value.why is Refusal.NOT_NOW
+                assert not shuffler.in_doubt
+                await asyncio.sleep(4)
+                events = watched.events()
+                assert any(isinstance(one, ShuffleProgressed) for one in events)
+                (done,) = [one for one in events if isinstance(one, ShuffleDone)]
+                assert (done.shuffle, done.count, done.missing, done.rng_ok) == (1, 104, 0, True)
+                assert (await shuffler.eject()).open
+                device.hand(Put(decks=1, remove=("As",)))
+                await shuffler.start(1)
+                await asyncio.sleep(4)
+                (wrong,) = [one for one in watched.events() if isinstance(one, CountWrong)]
+                assert (wrong.expected, wrong.got) == (52, 51)
+
+    simulate(main())
+
+
+def test_an_abort_ends_it_and_without_a_shuffle_changes_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
+            shuffler = Shuffler(watched.supervisor)
+            async with running(watched):
+                await watched.ready()
+                device.hand(Put(decks=1))
+                await shuffler.abort()
+                await shuffler.start(1)
+                await shuffler.abort()
+                await asyncio.sleep(0.5)
+                (fault,) = [one for one in watched.events() if isinstance(one, Faulted)]
+                assert (fault.code, fault.arg) == (FaultCode.ABORTED, 1)
+                device.hand(JamHand(code="left_inside"))
+                await asyncio.sleep(0.5)
+                (jam,) = [one for one in watched.events() if isinstance(one, ShufflerJammed)]
+                assert jam.code is JamCode.LEFT_INSIDE
+
+    simulate(main())
+
+
+def test_when_the_reply_is_lost_the_event_tells_and_nothing_is_sent_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
+            shuffler = Shuffler(watched.supervisor)
+            async with running(watched):
+                await watched.ready()
+                device.hand(Put(decks=1))
+                device.hand(Break(name="late-replies"))
+                started = await shuffler.start(1)
+                assert started.shuffle == 1
+                assert not shuffler.in_doubt
+                await asyncio.sleep(2)
+                starts = [one for one in watched.events() if isinstance(one, ShuffleStarted)]
+                assert starts == [started]
+
+    simulate(main())
+
+
+# --- each way in which it can come ----------------------------------------------------------------
+
+
+def lost(*, sent: bool = True) -> CommandUnanswered:
+    return CommandUnanswered(messages.Start(1, 0), sent=sent)
+
+
+def shuffling(*answers: Reply | Exception) -> tuple[FakeLine, Shuffler]:
+    line = FakeLine(DeviceClass.SHUFFLER)
+    line.answers = list(answers)
+    return line, Shuffler(line)
+
+
+def come_later(line: FakeLine, *events: Event) -> None:
+    for at, event in enumerate(events, 1):
+        asyncio.get_running_loop().call_later(0.1 * at, line.comes, event)
+
+
+def test_the_event_may_come_before_the_reply() -> None:
+    async def main() -> None:
+        line, shuffler = shuffling()
+        answered = asyncio.Event()
+
+        async def call(command: Command) -> Reply:
+            line.called.append(command)
+            await answered.wait()
+            return StartReply(7)
+
+        line.call = call  # type: ignore[method-assign]
+        task = asyncio.create_task(shuffler.start(1))
+        await asyncio.sleep(0)
+        line.comes(Started(7, 1))
+        answered.set()
+        assert (await task).shuffle == 7
+        assert line.called == [messages.Start(1, 0)]
+
+    simulate(main())
+
+
+def test_only_the_shuffle_that_the_reply_names_counts() -> None:
+    async def main() -> None:
+        line, shuffler = shuffling(StartReply(7))
+        come_later(line, Started(6, 1), Door(open=True), Started(7, 1))
+        assert (await shuffler.start(1)).shuffle == 7
+
+    simulate(main())
+
+
+def test_without_a_reply_the_decks_have_to_fit() -> None:
+    async def main() -> None:
+        line, shuffler = shuffling(lost())
+        come_later(line, Started(6, 8), Started(7, 1))
+        assert (await shuffler.start(1)).shuffle == 7
+        assert len(line.called) == 1
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("answer", [lost(), StartReply(7)], ids=["no reply", "reply"])
+def test_a_start_that_nobody_heard_of_again_is_in_doubt(answer: Reply | Exception) -> None:
+    async def main() -> None:
+        line, shuffler = shuffling(answer)
+        began = now_us()
+        with pytest.raises(ResultMissing, match=r"START was .*answered, and no STARTED has come"):
+            await shuffler.start(1)
+        assert now_us() - began == RESULT_WAIT * 1_000_000
+        assert shuffler.in_doubt
+        with pytest.raises(InDoubt):
+            await shuffler.start(1)
+        assert len(line.called) == 1
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("event", [Started(7, 1), Power(PowerCause.WATCHDOG)])
+def test_the_doubt_ends_with_what_the_shuffler_tells(event: Event) -> None:
+    async def main() -> None:
+        line, shuffler = shuffling(lost())
+        with pytest.raises(ResultMissing):
+            await shuffler.start(1)
+        line.comes(Door(open=True))
+        assert shuffler.in_doubt
+        line.comes(event)
+        assert not shuffler.in_doubt
+
+    simulate(main())
+
+
+def test_the_doubt_ends_when_someone_has_looked() -> None:
+    async def main() -> None:
+        line, shuffler = shuffling(lost(), StartReply(8))
+        with pytest.raises(ResultMissing):
+            await shuffler.start(1)
+        shuffler.looked()
+        come_later(line, Started(8, 1))
+        assert (await shuffler.start(1)).shuffle == 8
+
+    simulate(main())
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        CommandRefused(messages.Start(1, 0), Refusal.NOT_NOW, 0),
+        NotReady(State.LOST, "it has gone"),
+        LinkBusy("too many"),
+        lost(sent=False),
+    ],
+    ids=lambda problem: type(problem).__name__,
+)
+def test_what_was_not_begun_is_not_in_doubt(problem: Exception) -> None:
+    async def main() -> None:
+        _, shuffler = shuffling(problem)
+        with pytest.raises(type(problem)):
+            await shuffler.start(1)
+        assert not shuffler.in_doubt
+
+    simulate(main())
+
+
+@pytest.mark.parametrize(("decks", "profile"), [(10_000, 0), (-1, 0), (1, 256)])
+def test_what_is_no_command_is_not_in_doubt(decks: int, profile: int) -> None:
+    async def main() -> None:
+        line, shuffler = shuffling()
+        with pytest.raises(OutOfRange):
+            await shuffler.start(decks, profile)
+        assert not shuffler.in_doubt
+        assert line.called == []
+
+    simulate(main())
+
+
+def test_whoever_leaves_before_the_answer_leaves_a_doubt() -> None:
+    async def main() -> None:
+        _, shuffler = shuffling(StartReply(7))
+        task = asyncio.create_task(shuffler.start(1))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert shuffler.in_doubt
+        assert shuffler._watches == []
+
+    simulate(main())
+
+
+def test_eject_waits_for_the_open_door() -> None:
+    async def main() -> None:
+        line, shuffler = shuffling(EjectReply())
+        come_later(line, Door(open=False), Door(open=True))
+        moved = await shuffler.eject()
+        assert isinstance(moved, DoorMoved)
+        assert (moved.origin.seq, moved.open) == (2, True)
+        with pytest.raises(ResultMissing, match="EJECT was answered, and no DOOR has come"):
+            await shuffler.eject()
+        assert not shuffler.in_doubt
+
+    simulate(main())

@@ -1,0 +1,264 @@
+"""Looking for what is plugged in, while it is pulled out and while it lies."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from serial.tools import list_ports, list_ports_linux
+
+from drivers import address, finding, locating, serial_port, usb_finding
+from drivers.address import Address, Transport, open_port
+from drivers.finding import Found
+from drivers.locating import Search, Wanted
+from drivers.port import PortRefused
+from drivers.usb_finding import Unit
+from firmware_protocol.enums import DeviceClass
+from tests.support.drivers.fake_usb import FakeDevice, failure, plugged
+from tests.support.drivers.listening import Listener
+
+NAME = "fake=bus"
+WANTED = Wanted(DeviceClass.SHOE, "SH-1", bytes(32), backend=NAME)
+
+
+def port(path: str, number: str | None, *, maker: str = "FTDI", model: str = "Cable") -> Any:
+    return SimpleNamespace(
+        device=path, serial_number=number, manufacturer=maker, product=model, subsystem="usb"
+    )
+
+
+def unit_of(serial: str) -> Unit:
+    return usb_finding.find(Address(Transport.USB, serial, NAME), usb_finding.load_backend(NAME))
+
+
+@pytest.fixture
+def bus(announced: None) -> Iterator[list[FakeDevice]]:
+    with plugged("bus", FakeDevice("SH-0"), FakeDevice("SH-1")) as devices:
+        yield devices
+
+
+# --- what is pulled out while it is looked at -----------------------------------------------------
+
+
+@pytest.fixture
+def one_that_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Two ports, the first of which is pulled out just then; as pyserial says that."""
+    for name in ("ttyUSB0", "ttyUSB1"):
+        (tmp_path / name).write_text("")
+
+    def comports() -> list[Any]:
+        return [look(str(file)) for file in sorted(tmp_path.iterdir())]
+
+    def look(path: str) -> Any:
+        if path.endswith("0"):
+            raise TypeError("int() can't convert non-string with explicit base")
+        return port(path, "A")
+
+    monkeypatch.setattr(finding, "DEVICES", tmp_path)
+    monkeypatch.setattr(list_ports, "comports", comports)
+    monkeypatch.setattr(list_ports_linux, "SysFS", look)
+    return tmp_path
+
+
+def test_a_port_that_goes_while_it_is_listed_hides_no_other(one_that_goes: Path) -> None:
+    (found,) = finding.serial_ports()
+    assert found.path == f"{one_that_goes}/ttyUSB1"
+    assert finding.adapter_path("A") == f"{one_that_goes}/ttyUSB1"
+
+
+@pytest.mark.parametrize("problem", [OSError(errno.EIO, "I/O"), ValueError("no text")])
+def test_ports_that_cannot_be_listed_at_all(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, problem: Exception
+) -> None:
+    def fail(*_: object) -> Any:
+        raise problem
+
+    monkeypatch.setattr(finding, "DEVICES", tmp_path / "none")
+    monkeypatch.setattr(list_ports, "comports", fail)
+    monkeypatch.setattr(list_ports_linux, "SysFS", fail)
+    assert finding.serial_ports() == []
+
+
+def test_names_of_ports_that_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """udev takes them away while they are read."""
+    monkeypatch.setattr(list_ports, "comports", lambda: [port("/dev/ttyUSB0", None)])
+    monkeypatch.setattr(finding, "BY_ID", tmp_path)
+
+    def fail(self: Path) -> Any:
+        raise FileNotFoundError(errno.ENOENT, "gone")
+
+    monkeypatch.setattr(Path, "iterdir", fail)
+    (found,) = finding.serial_ports()
+    assert str(found.address) == "serial:/dev/ttyUSB0"
+
+
+@pytest.mark.parametrize("number", [errno.ENOMEM, errno.EIO])
+def test_a_bus_that_cannot_be_looked_at(
+    bus: list[FakeDevice], monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def fail(self: object) -> Any:
+        raise failure(number)
+
+    monkeypatch.setattr("tests.support.drivers.fake_usb.FakeBackend.enumerate_devices", fail)
+    with pytest.raises(PortRefused, match="the USB bus cannot be looked at"):
+        finding.usb_devices(NAME)
+    with pytest.raises(PortRefused, match="the USB bus cannot be looked at"):
+        unit_of("SH-1")
+
+
+@pytest.mark.parametrize(
+    "function", ["get_device_descriptor", "get_configuration_descriptor", "close_device"]
+)
+@pytest.mark.parametrize(
+    "problem", [failure(errno.ENODEV), ValueError("odd"), TypeError("odd"), IndexError("odd")]
+)
+def test_a_usb_device_that_goes_or_is_odd_hides_no_other(
+    bus: list[FakeDevice], function: str, problem: Exception
+) -> None:
+    bus[0].fails[function] = problem
+    assert "SH-1" in [one.serial for one in finding.usb_devices(NAME)]
+    unit = unit_of("SH-1")
+    assert unit.device.serial_number == "SH-1"
+    usb_finding.let_go(unit.device)
+
+
+def test_a_number_that_is_no_text_is_no_question_of_permission(bus: list[FakeDevice]) -> None:
+    bus[0].raw_texts[3] = b"\x00\xd8"  # half of a character
+    with pytest.raises(PortRefused) as caught:
+        unit_of("SH-9")
+    assert caught.value.absent
+
+
+# --- what lies ------------------------------------------------------------------------------------
+
+
+EVIL = "\x1b]0;pwn\x07"
+
+
+def test_what_devices_say_of_themselves_is_shown_plain(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bus: list[FakeDevice]
+) -> None:
+    ports = [
+        port("/dev/ttyUSB0", f"A{EVIL}", maker=EVIL, model="\u202eevil\u2066"),
+        port("/dev/ttyUSB1", "B" * 200, maker="M" * 200, model=" two  words "),
+        port("/dev/ttyUSB2", "good"),
+    ]
+    monkeypatch.setattr(list_ports, "comports", lambda: ports)
+    monkeypatch.setattr(finding, "BY_ID", tmp_path / "none")
+    bus[0].texts = {1: EVIL, 2: "y" * 100, 3: f"SH{EVIL}"}
+    bus[1].texts[1] = EVIL
+    found = finding.serial_ports() + finding.usb_devices(NAME)
+    for one in found:
+        for text in (str(one.address), one.serial, one.maker, one.model):
+            assert text is None or (text.isprintable() and len(text) <= 200), one
+        assert len(one.maker or "") <= finding.MOST_TEXT
+    assert [str(one.address) for one in found] == [
+        "serial:/dev/ttyUSB0",
+        "serial:/dev/ttyUSB1",
+        "adapter:good",
+        "usb+fake=bus:SH-1",
+    ]
+    for one in found:
+        assert address.parse(str(one.address)) == one.address
+
+
+# --- which of several -----------------------------------------------------------------------------
+
+
+def visits(search: Search, wanted: Wanted, count: int) -> list[str]:
+    async def run() -> list[str]:
+        return [str(await search(wanted)) for _ in range(count)]
+
+    return asyncio.run(run())
+
+
+def test_all_that_have_the_number_are_tried_in_turn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bus: list[FakeDevice]
+) -> None:
+    monkeypatch.setattr(finding, "BY_ID", tmp_path / "none")
+    monkeypatch.setattr(
+        list_ports, "comports", lambda: [port("/dev/ttyACM0", "SH-1"), port("/dev/ttyACM1", "X")]
+    )
+    bus.append(FakeDevice("SH-1"))
+    assert visits(Search(), WANTED, 4) == [
+        "adapter:SH-1",
+        "usb+fake=bus:SH-1 (bus 1 address 2)",
+        "usb+fake=bus:SH-1 (bus 1 address 3)",
+        "adapter:SH-1",
+    ]
+    monkeypatch.setattr(
+        list_ports, "comports", lambda: [port("/dev/ttyACM0", "SH-1"), port("/dev/ttyACM1", "SH-1")]
+    )
+    assert visits(Search(), WANTED, 3) == [
+        "serial:/dev/ttyACM0",
+        "serial:/dev/ttyACM1",
+        "usb+fake=bus:SH-1 (bus 1 address 2)",
+    ]
+
+
+def test_a_written_usb_address_does_not_say_which_of_two_either(bus: list[FakeDevice]) -> None:
+    where = Address(Transport.USB, "SH-1", NAME)
+    named = Wanted(DeviceClass.SHOE, "SH-1", bytes(32), where)
+    assert visits(Search(), named, 2) == ["usb+fake=bus:SH-1"] * 2
+    bus.append(FakeDevice("SH-1"))
+    assert visits(Search(), named, 3) == [
+        "usb+fake=bus:SH-1 (bus 1 address 2)",
+        "usb+fake=bus:SH-1 (bus 1 address 3)",
+        "usb+fake=bus:SH-1 (bus 1 address 2)",
+    ]
+    bus.clear()
+    assert visits(Search(), named, 1) == ["usb+fake=bus:SH-1"]  # opening it says that it is absent
+
+
+def test_the_very_one_of_two_is_opened(bus: list[FakeDevice]) -> None:
+    second = FakeDevice("SH-1")
+    bus.append(second)
+
+    async def run() -> None:
+        search = Search()
+        for at, device in ((2, bus[1]), (3, second)):
+            opened = await open_port(await search(WANTED), Listener())
+            assert opened.name == f"SH-1 (bus 1 address {at})"
+            assert device.did["claim_interface"] == 1
+            await opened.close()
+
+    asyncio.run(run())
+
+
+def test_without_a_usb_library_serial_ports_are_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def none(_: str) -> list[Found]:
+        raise PortRefused("no library")
+
+    monkeypatch.setattr(locating, "usb_devices", none)
+    monkeypatch.setattr(list_ports, "comports", lambda: [port("/dev/ttyACM0", "SH-1")])
+    assert visits(Search(), WANTED, 1) == ["adapter:SH-1"]
+    monkeypatch.setattr(list_ports, "comports", list)
+    with pytest.raises(PortRefused, match="no library"):
+        visits(Search(), WANTED, 1)
+
+
+def test_the_machine_is_not_asked_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[threading.Thread] = []
+
+    def path(number: str) -> str:
+        asked.append(threading.current_thread())
+        return f"/dev/{number}"
+
+    async def serial(path: str, ears: object) -> None:
+        assert path == "/dev/A1"
+
+    monkeypatch.setattr(finding, "adapter_path", path)
+    monkeypatch.setattr(serial_port, "open_serial", serial)
+    asyncio.run(open_port(Address(Transport.ADAPTER, "A1"), Listener()))
+    assert asked
+    assert asked[0] is not threading.main_thread()

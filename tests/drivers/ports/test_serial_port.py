@@ -1,0 +1,311 @@
+"""Serial ports over a pty: every known trap, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import termios
+import threading
+from collections.abc import Iterator
+
+import pytest
+import serial
+
+from drivers.port import WRITE_BOUND
+from drivers.serial_port import SerialPort, open_serial
+from tests.support.drivers.lines import Line, descriptors
+from tests.support.drivers.listening import PATIENCE, Listener, turns
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    made = Line()
+    yield made
+    made.hang_up()
+
+
+async def received(line: Line, size: int) -> bytes:
+    """What the device gets, once it is `size` bytes."""
+    data = b""
+    async with asyncio.timeout(PATIENCE):
+        while len(data) < size:
+            data += line.read()
+            await asyncio.sleep(0)
+    return data
+
+
+def test_bytes_go_both_ways_as_they_are(line: Line) -> None:
+    every = bytes(range(256))
+
+    async def run() -> None:
+        ears = Listener()
+        port = await open_serial(line.path, ears)
+        assert port.name == line.path
+        port.write(every)
+        assert await received(line, 256) == every
+        line.send(every[:100])
+        await ears.until(lambda: len(ears.data) == 100)
+        line.send(every[100:])
+        await ears.until(lambda: len(ears.data) == 256)
+        assert ears.data == every
+        await port.close()
+        assert ears.losses == []
+
+    asyncio.run(run())
+
+
+def test_close_gives_everything_back_and_can_be_said_twice(line: Line) -> None:
+    async def run() -> None:
+        ears = Listener()
+        before = descriptors()
+        port = await open_serial(line.path, ears)
+        assert descriptors() > before
+        await port.close()
+        assert descriptors() == before
+        await port.close()
+        port.write(b"nobody takes this")
+        line.send(b"nor hears this")
+        await turns()
+        assert (ears.data, ears.losses) == (b"", [])
+
+    asyncio.run(run())
+
+
+def test_bytes_that_were_not_read_before_close_are_not_heard(line: Line) -> None:
+    async def run() -> None:
+        ears = Listener()
+        port = await open_serial(line.path, ears)
+        line.send(b"late")
+        await port.close()
+        await turns()
+        assert ears.data == b""
+
+    asyncio.run(run())
+
+
+def test_a_hang_up_is_told_once_and_the_reader_does_not_spin(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = 0
+    read = SerialPort._read
+
+    def counted(self: SerialPort) -> None:
+        nonlocal reads
+        reads += 1
+        read(self)
+
+    monkeypatch.setattr(SerialPort, "_read", counted)
+
+    async def run() -> None:
+        ears = Listener()
+        before = descriptors()
+        port = await open_serial(line.path, ears)
+        line.send(b"last words")
+        await ears.until(lambda: ears.data)  # what was not read is lost with the line
+        line.hang_up()
+        await ears.until(lambda: ears.losses)
+        await asyncio.sleep(0.05)
+        assert ears.data == b"last words"
+        assert [why.reason for why in ears.losses] == ["it was unplugged or hung up"]
+        assert reads <= 3
+        assert descriptors() == before - 2  # our own two ends of the line
+        port.write(b"to nobody")
+        await port.close()
+        assert len(ears.losses) == 1
+
+    asyncio.run(run())
+
+
+def test_a_write_that_finds_the_hang_up_first_tells_it_later(line: Line) -> None:
+    async def run() -> None:
+        ears = Listener()
+        port = await open_serial(line.path, ears)
+        line.hang_up()
+        port.write(b"to nobody")
+        assert ears.losses == []  # never in the middle of the caller's write
+        await ears.until(lambda: ears.losses)
+        await turns()
+        assert len(ears.losses) == 1
+
+    asyncio.run(run())
+
+
+def test_close_after_a_write_that_failed_says_nothing(line: Line) -> None:
+    async def run() -> None:
+        ears = Listener()
+        port = await open_serial(line.path, ears)
+        line.hang_up()
+        port.write(b"to nobody")
+        await port.close()
+        await turns()
+        assert ears.losses == []
+
+    asyncio.run(run())
+
+
+def test_the_port_opens_again_after_a_hang_up(line: Line) -> None:
+    async def run() -> None:
+        ears = Listener()
+        await open_serial(line.path, ears)
+        line.hang_up()
+        await ears.until(lambda: ears.losses)
+        other = Line()
+        port = await open_serial(other.path, ears)
+        other.send(b"back")
+        await ears.until(lambda: ears.data)
+        await port.close()
+        other.hang_up()
+
+    asyncio.run(run())
+
+
+def test_end_of_file_is_a_hang_up_and_a_wake_without_bytes_is_not(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        ears = Listener()
+        port = await open_serial(line.path, ears)
+        assert isinstance(port, SerialPort)
+        port._read()  # nothing is there: EAGAIN, and no end of file
+        assert ears.losses == []
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "read", lambda fd, size: b"")
+            port._read()
+        assert [why.reason for why in ears.losses] == ["it was unplugged or hung up"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (errno.EIO, "it was unplugged or hung up"),
+        (errno.ENODEV, "it was unplugged"),
+        (errno.ENOMEM, "it failed: "),
+    ],
+)
+def test_any_error_of_a_read_ends_it(
+    line: Line, monkeypatch: pytest.MonkeyPatch, number: int, reason: str
+) -> None:
+    def fail(fd: int, size: int) -> bytes:
+        raise OSError(number, "words")
+
+    async def run() -> None:
+        ears = Listener()
+        port = await open_serial(line.path, ears)
+        assert isinstance(port, SerialPort)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "read", fail)
+            port._read()
+        assert ears.losses[0].reason.startswith(reason)
+
+    asyncio.run(run())
+
+
+# --- output that nobody takes -----------------------------------------------------------------
+
+
+def test_output_waits_in_its_order_until_the_device_takes_it(line: Line) -> None:
+    sent = b"".join(b"%07d\n" % number for number in range(8000))  # more than a pty holds
+
+    async def run() -> None:
+        ears = Listener()
+        port = await open_serial(line.path, ears)
+        for at in range(0, len(sent), 500):
+            port.write(sent[at : at + 500])
+        assert await received(line, len(sent)) == sent
+        port.write(b"more")
+        assert await received(line, 4) == b"more"
+        await port.close()
+
+    asyncio.run(run())
+
+
+def test_a_port_with_nothing_to_write_does_not_spin(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pushes = 0
+    push = SerialPort._push
+
+    def counted(self: SerialPort) -> None:
+        nonlocal pushes
+        pushes += 1
+        push(self)
+
+    monkeypatch.setattr(SerialPort, "_push", counted)
+
+    async def run() -> None:
+        port = await open_serial(line.path, Listener())
+        port.write(bytes(40_000))
+        assert len(await received(line, 40_000)) == 40_000
+        await turns()
+        before = pushes
+        await turns(20)
+        assert pushes == before
+        await port.close()
+
+    asyncio.run(run())
+
+
+def test_output_that_is_never_taken_ends_the_port(line: Line) -> None:
+    async def run() -> None:
+        ears = Listener()
+        port = await open_serial(line.path, ears)
+        written = 0
+        while not ears.losses:
+            assert written < WRITE_BOUND + 64 * 1024  # what a pty holds at most
+            port.write(bytes(1000))
+            written += 1000
+            await asyncio.sleep(0)
+        assert written > WRITE_BOUND
+        assert ears.losses[0].reason == "it does not take bytes: 65536 wait"
+        await asyncio.sleep(0)
+        assert len(ears.losses) == 1
+        await port.close()
+
+    asyncio.run(run())
+
+
+def test_close_drops_output_that_nobody_takes(line: Line) -> None:
+    async def run() -> None:
+        port = await open_serial(line.path, Listener())
+        port.write(bytes(WRITE_BOUND))
+        await asyncio.wait_for(port.close(), 1)
+
+    asyncio.run(run())
+
+
+def test_close_does_not_wait_for_a_kernel_that_waits(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = threading.Event()
+    close = serial.Serial.close
+
+    def slow(self: serial.Serial) -> None:
+        assert allowed.wait(PATIENCE)
+        close(self)
+
+    async def run() -> None:
+        port = await open_serial(line.path, Listener())
+        # A device that has stopped taking bytes, behind a driver that cannot drop them.
+        monkeypatch.setattr(serial.Serial, "out_waiting", property(lambda self: 1))
+        monkeypatch.setattr(serial.Serial, "close", slow)
+        await asyncio.wait_for(port.close(), 1)
+        allowed.set()
+
+    asyncio.run(run())
+
+
+def test_termios_error_while_closing(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(fd: int, queue: int) -> None:
+        raise termios.error(errno.EIO, "Input/output error")
+
+    async def run() -> None:
+        before = descriptors()
+        port = await open_serial(line.path, Listener())
+        monkeypatch.setattr(termios, "tcflush", fail)
+        await port.close()
+        assert descriptors() == before
+
+    asyncio.run(run())

@@ -1,0 +1,157 @@
+"""A machine that has no more threads, or no more descriptors: a denial, and tried again."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serial.tools import list_ports
+
+from drivers import finding, serial_port
+from drivers import happenings as told
+from drivers.address import Address, Transport, open_port, parse
+from drivers.journal_entries import JournalRefused
+from drivers.port import WRITE_BOUND, PortRefused
+from drivers.serial_port import open_serial
+from drivers.states import State
+from drivers.usb_port import open_usb
+from hil.front.sim import plugged_in
+from tests.drivers.session.supervisor.test_ports import House, hosted
+from tests.support.drivers.fake_usb import FakeDevice
+from tests.support.drivers.journal_book import Book
+from tests.support.drivers.lines import Line, descriptors
+from tests.support.drivers.listening import PATIENCE, Listener
+from tests.support.drivers.simulated import until
+
+
+@contextmanager
+def no_more_threads(but: int = 0) -> Iterator[None]:
+    """So many can still be started."""
+    start, left = threading.Thread.start, [but]
+
+    def starts(thread: threading.Thread) -> None:
+        if not left[0]:
+            raise RuntimeError("can't start new thread")
+        left[0] -= 1
+        start(thread)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Thread, "start", starts)
+        yield
+
+
+# --- looking and opening --------------------------------------------------------------------------
+
+
+def refused(address: Address, threads: int) -> PortRefused:
+    async def run() -> PortRefused:
+        with no_more_threads(but=threads), pytest.raises(PortRefused) as caught:
+            await open_port(address, Listener())
+        return caught.value
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("threads", [0, 1], ids=["for its owner", "for its writer"])
+def test_a_usb_port_needs_two(device: FakeDevice, threads: int) -> None:
+    why = refused(parse("usb+fake=bus:SH-1"), threads)
+    assert str(why) == (
+        "usb+fake=bus:SH-1: the machine is short of threads (can't start new thread)"
+    )
+    assert not why.absent
+    # What was open for it is closed, and it can be had when there are threads again.
+    assert device.did["open_device"] == device.did["close_device"] == threads
+
+    async def run() -> None:
+        port = await open_usb("SH-1", Listener(), backend="fake=bus")
+        await port.close()
+
+    asyncio.run(run())
+
+
+def test_to_look_for_an_adapter_takes_one() -> None:
+    why = refused(Address(Transport.ADAPTER, "A1"), 0)
+    assert str(why).startswith("what is plugged in is not known: the machine is short of threads")
+    assert not why.absent
+
+
+def test_to_look_takes_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(_: Any) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(list_ports, "comports", list)
+    monkeypatch.setattr(finding, "adapter_path", none_left)
+    why = refused(Address(Transport.ADAPTER, "A1"), 99)
+    assert str(why) == "what is plugged in is not known: [Errno 24] Too many open files"
+
+
+def test_a_supervisor_looks_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        house, bus = House(tmp_path), tmp_path / "usb"
+        bus.mkdir()
+        async with plugged_in(house.setup(usb=bus)), hosted(house, None, f"sim={bus}") as host:
+            with no_more_threads():
+                await until(lambda: host.supervisor.state is State.OPENING, 5)
+                assert "short of threads" in host.supervisor.why
+                await asyncio.sleep(0.5)
+            denials = [one.why for one in host.told if isinstance(one, told.PortDenied)]
+            assert len(denials) == 1
+            assert "short of threads" in denials[0]
+            await host.ready()
+
+    asyncio.run(main())
+
+
+# --- closing --------------------------------------------------------------------------------------
+
+
+def test_a_serial_port_that_takes_a_thread_to_close_is_closed_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serial_port, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(serial_port, "_discard", lambda _: False)
+    line = Line()
+
+    async def run() -> None:
+        before = descriptors()
+        ears = Listener()
+        port = await open_serial(line.path, ears)
+        with no_more_threads():
+            port.write(bytes(WRITE_BOUND + 1))  # it ends by itself, and that is told
+            await ears.until_lost()
+            await port.close()
+            await asyncio.sleep(0.05)
+            assert descriptors() > before
+        async with asyncio.timeout(PATIENCE):
+            while descriptors() > before:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+    line.hang_up()
+
+
+# --- the journal ----------------------------------------------------------------------------------
+
+
+def test_a_journal_has_its_thread_from_the_beginning(tmp_path: Path) -> None:
+    book = Book(tmp_path / "SH-1.journal")
+    open_before = len(os.listdir("/proc/self/fd"))
+    with no_more_threads(), pytest.raises(JournalRefused, match="can't start new thread"):
+        book.open()
+    assert len(os.listdir("/proc/self/fd")) == open_before
+    assert book.path.exists()
+
+    async def main() -> None:
+        journal = book.open()
+        with no_more_threads():
+            await journal.close()
+
+    asyncio.run(main())
+    book.do()

@@ -1,0 +1,154 @@
+"""USB ports on the simulated bus: transfers, packets and unplugging as a real device has them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from drivers import usb_finding
+from drivers.address import open_port, parse
+from drivers.finding import usb_devices
+from drivers.port import WRITE_BOUND, Port, PortRefused
+from hil.front.usb_bus import UsbDevice
+from hil.front.usb_words import Status
+from tests.support.drivers.listening import PATIENCE, Listener
+
+
+@pytest.fixture(autouse=True)
+def _announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("sim", "hil.front.usb_backend:backend", usb_finding.GROUP)
+    monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
+
+
+class Echo:
+    """A device that sends back what it gets, in transfers of odd sizes."""
+
+    def __init__(self, bus: Path, serial: str = "SH-1", gone: Status = Status.NO_DEVICE) -> None:
+        self.reading = True
+        self.got = bytearray()
+        self.usb = UsbDevice(
+            bus, ("Maker", "Echo", serial), self.heard, reading=lambda: self.reading, gone=gone
+        )
+        self.usb.plug()
+
+    def heard(self, data: bytes) -> None:
+        self.got += data
+        self.usb.write(data)
+
+
+def on(bus: Path, run: Callable[[Echo, Listener, str], Awaitable[None]], **options: Status) -> None:
+    async def whole() -> None:
+        bus.mkdir(exist_ok=True)
+        echo = Echo(bus, **options)  # type: ignore[arg-type]
+        try:
+            await run(echo, Listener(), f"usb+sim={bus}:SH-1")
+        finally:
+            echo.usb.close()
+
+    asyncio.run(whole())
+
+
+async def opened(address: str, ears: Listener) -> Port:
+    return await open_port(parse(address), ears)
+
+
+def test_every_size_comes_back_whole(tmp_path: Path) -> None:
+    async def run(echo: Echo, ears: Listener, address: str) -> None:
+        port = await opened(address, ears)
+        draw = random.Random(1)
+        sent = b""
+        for size in (1, 63, 64, 65, 127, 128, 256, 512, 1024, 1025, 4096, 9000):
+            data = draw.randbytes(size)
+            sent += data
+            port.write(data)
+            await ears.until_heard(len(sent))
+        assert bytes(echo.got) == sent
+        assert ears.data == sent
+        await port.close()
+        assert ears.losses == []
+
+    on(tmp_path / "bus", run)
+
+
+@pytest.mark.parametrize("gone", [Status.NO_DEVICE, Status.IO, Status.PIPE])
+def test_unplugged_and_plugged_in_again(tmp_path: Path, gone: Status) -> None:
+    async def run(echo: Echo, ears: Listener, address: str) -> None:
+        for number in (1, 2, 3):
+            port = await opened(address, ears)
+            port.write(b"here")
+            await ears.until(lambda: ears.data)
+            ears.data = b""
+            echo.usb.unplug()
+            await ears.until_lost(number)
+            assert ears.losses[-1].reason == "it was unplugged"
+            with pytest.raises(PortRefused, match="no such device") as caught:
+                await opened(address, ears)
+            assert caught.value.absent
+            await port.close()
+            echo.usb.plug(number + 1)  # in another port of the hub
+        assert len(ears.losses) == 3
+
+    on(tmp_path / "bus", run, gone=gone)
+
+
+def test_two_programs_want_the_same_device(tmp_path: Path) -> None:
+    async def run(echo: Echo, ears: Listener, address: str) -> None:
+        port = await opened(address, ears)
+        with pytest.raises(PortRefused, match="in use by another program") as caught:
+            await opened(address, Listener())
+        assert not caught.value.absent
+        port.write(b"the first goes on")
+        await ears.until(lambda: ears.data == b"the first goes on")
+        await port.close()
+        again = await opened(address, ears)
+        await again.close()
+
+    on(tmp_path / "bus", run)
+
+
+def test_a_frozen_device(tmp_path: Path) -> None:
+    async def run(echo: Echo, ears: Listener, address: str) -> None:
+        port = await opened(address, ears)
+        echo.reading = False
+        port.write(bytes(10_000))
+        await asyncio.sleep(0.02)
+        assert ears.losses == []
+        echo.reading = True
+        echo.usb.go_on()
+        await ears.until(lambda: len(ears.data) == 10_000)
+        echo.reading = False
+        port.write(bytes(WRITE_BOUND))
+        port.write(bytes(WRITE_BOUND))
+        await ears.until(lambda: ears.losses)
+        assert ears.losses[0].reason == "it does not take bytes: 65536 wait"
+        await asyncio.wait_for(port.close(), PATIENCE)
+
+    on(tmp_path / "bus", run)
+
+
+def test_all_that_are_plugged_in(tmp_path: Path) -> None:
+    async def run(echo: Echo, ears: Listener, address: str) -> None:
+        other = Echo(tmp_path / "bus", "SH-2")
+        found = await asyncio.to_thread(usb_devices, f"sim={tmp_path}/bus")
+        assert [(str(one.address), one.maker, one.model) for one in found] == [
+            (address, "Maker", "Echo"),
+            (f"usb+sim={tmp_path}/bus:SH-2", "Maker", "Echo"),
+        ]
+        other.usb.close()
+
+    on(tmp_path / "bus", run)
+
+
+def test_a_bus_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    async def run() -> None:
+        with pytest.raises(PortRefused, match="cannot be loaded"):
+            await opened(f"usb+sim={tmp_path}/file:SH-1", Listener())
+
+    asyncio.run(run())

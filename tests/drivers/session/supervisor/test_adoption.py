@@ -1,0 +1,237 @@
+"""A ring that does not continue the record waits for two people, and what they said is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivers import happenings as told
+from drivers.adopting import NothingHeld
+from drivers.people import TwoPeopleNeeded
+from drivers.shoe import Shoe
+from drivers.states import State
+from firmware_protocol.enums import Verdict
+from firmware_protocol.link_cursor import NO_CURSOR, Cursor
+from hil.device.hands import CoverHand, Draw, Load, Plug, Ring
+from tests.support.drivers.simulated import (
+    MemoryKeeper,
+    Plugged,
+    Watched,
+    running,
+    simulate,
+    table,
+    until,
+)
+
+S = State
+BY = ("Ann", "Bob")
+
+
+async def held(watched: Watched) -> Any:
+    await until(lambda: watched.supervisor.held is not None)
+    assert watched.state is S.RESUMING
+    return watched.supervisor.held
+
+
+async def plays(device: Plugged, watched: Watched, cards: int = 5) -> None:
+    shoe = Shoe(watched.supervisor)
+    await watched.ready()
+    device.hand(Load(decks=8))
+    await shoe.open_gate()
+    await draws(device, watched, cards)
+
+
+async def draws(device: Plugged, watched: Watched, cards: int) -> None:
+    device.hand(Draw(count=cards, force=True))
+    await asyncio.sleep(cards * 0.12 + 1)
+    if watched.state is S.READY:
+        assert watched.keeper.cursor().seq == device.stand.device.ring.head
+
+
+# --- what it takes --------------------------------------------------------------------------------
+
+
+def test_nothing_comes_of_a_new_ring_before_two_people_have_said_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            what = await held(watched)
+            assert (what.verdict, what.oldest, what.head) == (Verdict.NEW_EPOCH, 1, 1)
+            assert watched.supervisor.why == "NEW_EPOCH: two people decide"
+            await asyncio.sleep(60)
+            assert watched.keeper.records == []
+            for by in (
+                ("Ann", "Ann"),
+                ("Ann", " ann "),
+                ("Ann Lee", "Ann  Lee"),
+                ("A Lee", "\uff21 Lee"),
+                ("", "Bob"),
+                ("Ann", " "),
+                ("", ""),
+                ("Ann", "x" * 65),
+                ("Ж" * 60, "Bob"),
+                ("Ann", "B\0b"),
+            ):
+                with pytest.raises(TwoPeopleNeeded):
+                    await watched.supervisor.adopt(by)
+            assert watched.keeper.adoptions == []
+            with pytest.raises(TwoPeopleNeeded, match="one person"):
+                await watched.supervisor.adopt(("Ann", "ANN"))
+            await watched.supervisor.adopt((" Ann ", "Bob"))
+            await watched.until(S.READY)
+            (adoption,) = watched.keeper.adoptions
+            assert (adoption.verdict, adoption.by) == (Verdict.NEW_EPOCH, BY)
+            assert (adoption.former, adoption.epoch) == (NO_CURSOR, what.epoch)
+            (adopted,) = watched.of(told.Adopted)
+            assert (adopted.by, adopted.epoch, adopted.verdict) == (
+                BY,
+                what.epoch,
+                Verdict.NEW_EPOCH,
+            )
+            await asyncio.sleep(1)
+            assert watched.keeper.seqs == [1]
+            assert device.stand.device.records.room.acked == 1
+            with pytest.raises(NothingHeld, match="the device is ready"):
+                await watched.supervisor.adopt(BY)
+
+    simulate(main())
+
+
+def test_what_was_said_is_kept_before_it_is_done(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, _, watched), running(watched):
+            await held(watched)
+            watched.keeper.failing = OSError(errno.EIO, "the disk says no")
+            with pytest.raises(OSError, match="the disk says no"):
+                await watched.supervisor.adopt(BY)
+            assert watched.state is S.UNKEPT
+            assert watched.of(told.Adopted) == []
+            await asyncio.sleep(5)
+            assert watched.of(told.Resumed) == []
+            watched.keeper.failing = None
+            watched.supervisor.mended(watched.keeper)
+            await watched.ready()
+
+    simulate(main())
+
+
+def test_a_device_that_goes_away_meanwhile_is_adopted_anew(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await held(watched)
+            adopt = watched.keeper.adopt
+
+            async def slowly(adoption: Any) -> None:
+                device.hand(Plug(connected=False))
+                await adopt(adoption)
+
+            watched.keeper.adopt = slowly
+            with pytest.raises(NothingHeld, match="went away meanwhile"):
+                await watched.supervisor.adopt(BY)
+            with pytest.raises(NothingHeld, match="the device is lost"):
+                await watched.supervisor.adopt(BY)
+            watched.keeper.adopt = adopt
+            device.hand(Plug(connected=True))
+            await watched.until(S.READY, S.RESUMING)
+            await watched.ready()
+
+    simulate(main())
+
+
+# --- each verdict ---------------------------------------------------------------------------------
+
+
+Prepare = Callable[[Plugged, Watched], Any]
+
+
+@asynccontextmanager
+async def resumed_after(
+    tmp_path: Path, prepare: Prepare, rewind: int | None = None
+) -> AsyncIterator[tuple[Plugged, Watched]]:
+    """A table that has played, then `prepare` at the device, then a new host; with `rewind` its
+    record ends at that seq."""
+    async with table(tmp_path) as (desk, device, before):
+        async with running(before):
+            await plays(device, before)
+            await prepare(device, before)
+        keeper = before.keeper
+        if rewind is not None:
+            keeper = MemoryKeeper()
+            keeper.records = before.keeper.records[:rewind]
+            last = keeper.records[-1]
+            keeper._cursor = Cursor(last.epoch, last.seq, last.chain)
+        desk.devices[:] = [device]
+        watched = Watched(desk, device.wanted, keeper)
+        async with running(watched):
+            yield device, watched
+
+
+async def fork(device: Plugged, watched: Watched) -> None:
+    device.hand(Ring(what="save"))
+    await draws(device, watched, 3)
+    device.hand(Ring(what="restore"))
+
+
+async def new_epoch(device: Plugged, watched: Watched) -> None:
+    device.hand(Ring(what="replace"))
+
+
+async def gap(device: Plugged, watched: Watched) -> None:
+    for _ in range(4):
+        await draws(device, watched, 40)
+
+
+CASES = {
+    Verdict.FORK: (fork, None),
+    Verdict.NEW_EPOCH: (new_epoch, None),
+    Verdict.GAP: (gap, 7),
+}
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("verdict", CASES)
+def test_two_people_can_go_on_after_any_verdict(
+    tmp_path: Path, verdict: Verdict, skip: bool
+) -> None:
+    async def main() -> None:
+        prepare, rewind = CASES[verdict]
+        async with resumed_after(tmp_path, prepare, rewind) as (device, watched):
+            what = await held(watched)
+            assert what.verdict is verdict
+            assert watched.of(told.Held)[-1].verdict is verdict
+            former, had = watched.keeper.cursor(), len(watched.keeper.records)
+            await asyncio.sleep(5)
+            assert watched.keeper.cursor() == former
+            await watched.supervisor.adopt(BY, skip=skip)
+            await watched.until(S.READY)
+            await asyncio.sleep(2)
+            device.hand(CoverHand(open=True))
+            await asyncio.sleep(1)
+            adoption = watched.keeper.adoptions[-1]
+            assert (adoption.former, adoption.verdict) == (former, verdict)
+            assert adoption.next == (what.head + 1 if skip else what.oldest)
+            fresh = watched.keeper.records[had:]
+            head = device.stand.device.ring.head
+            assert [one.seq for one in fresh] == list(range(adoption.next, head + 1))
+            assert {one.epoch for one in fresh} == {what.epoch}
+
+    simulate(main())
+
+
+def test_a_fork_in_the_middle_of_the_game_is_held(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await plays(device, watched)
+            await fork(device, watched)
+            device.hand(Draw(count=1, force=True))
+            what = await held(watched)
+            assert what.verdict is Verdict.FORK
+            await watched.supervisor.adopt(BY)
+            await watched.until(S.READY)
+
+    simulate(main())

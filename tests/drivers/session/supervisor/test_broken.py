@@ -1,0 +1,283 @@
+"""A supervisor that cannot know any more how its device stands ends, with the first cause."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transitions import MachineError
+
+from drivers import happenings as told
+from drivers.calls import CommandUnanswered, NotReady
+from drivers.driver import RESULT_WAIT, ResultMissing
+from drivers.keeping import NotKept
+from drivers.shoe import Shoe
+from drivers.shuffler import Shuffler
+from drivers.states import State
+from firmware_protocol import link_events as said
+from firmware_protocol.enums import DeviceClass
+from firmware_protocol.link_events import Ending
+from firmware_protocol.messages_all import Info
+from hil.device.hands import Draw, Freeze, Line, Load, Plug, Power
+from tests.support.drivers.simulated import Plugged, Watched, running, simulate, table, until
+
+S = State
+Prepare = Callable[[Plugged, Watched], Coroutine[Any, Any, None]]
+
+
+@asynccontextmanager
+async def ending(watched: Watched, device: Plugged) -> AsyncIterator[list[BaseException]]:
+    """It runs in here, and by the end of this it has ended by itself and left nothing."""
+    causes: list[BaseException] = []
+    task = asyncio.create_task(watched.supervisor.run())
+    try:
+        yield causes
+        with pytest.raises(ExceptionGroup) as ended:
+            await asyncio.wait_for(task, 20)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    causes += ended.value.exceptions
+    assert watched.state is S.ABSENT
+    assert device.ears is None
+    with pytest.raises(NotReady):
+        await watched.supervisor.call(Info())
+
+
+def telling(watched: Watched, kind: type) -> None:
+    """Whoever is told of this kind of happening cannot take it."""
+
+    def tell(happening: told.AnyHappening) -> None:
+        watched.told.append(happening)
+        if isinstance(happening, kind):
+            raise BrokenPipeError("nobody reads the log")
+
+    watched.supervisor._reports._tell = tell
+
+
+async def ready(device: Plugged, watched: Watched) -> None:
+    await watched.ready()
+
+
+async def pulled(device: Plugged, watched: Watched) -> None:
+    await watched.ready()
+    device.hand(Plug(connected=False))
+
+
+async def silent(device: Plugged, watched: Watched) -> None:
+    await watched.ready()
+    device.hand(Freeze(on=True))
+
+
+async def noisy(device: Plugged, watched: Watched) -> None:
+    await watched.ready()
+    device.hand(Line(flip=0.5, seed=1))
+    device.hand(Load(decks=1))
+
+
+async def restarted(device: Plugged, watched: Watched) -> None:
+    await watched.ready()
+    device.hand(Power())
+
+
+TOLD: list[tuple[type, Prepare]] = [
+    (told.PortOpened, ready),
+    (told.StateChanged, ready),
+    (told.Introduced, ready),
+    (told.SessionBegan, ready),
+    (told.Informed, ready),
+    (told.Held, ready),
+    (told.Resumed, ready),
+    (told.ClockRead, ready),
+    (told.PortGone, pulled),
+    (told.SessionEnded, pulled),
+    (told.SessionEnded, silent),
+    (told.Damage, noisy),
+    (told.Restarted, restarted),
+]
+
+
+@pytest.mark.parametrize(("kind", "prepare"), TOLD, ids=lambda one: one.__name__)
+def test_whoever_cannot_be_told_ends_it(tmp_path: Path, kind: type, prepare: Prepare) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            async with ending(watched, device) as causes:
+                telling(watched, kind)
+                acting = asyncio.create_task(prepare(device, watched))
+                await until(lambda: bool(watched.of(kind)), 20)
+                acting.cancel()
+                await asyncio.gather(acting, return_exceptions=True)
+            assert {type(one) for one in causes} == {BrokenPipeError}
+            assert "nobody reads the log" in watched.supervisor.why
+            # It was told once, and nobody after it.
+            assert isinstance(watched.told[-1], kind)
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("kind", [told.Adopted, told.KeepFailed, told.KeepMended])
+def test_whoever_cannot_be_told_of_what_people_do_ends_it_too(tmp_path: Path, kind: type) -> None:
+    """Also in the task of those people, who hear of it as well."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            async with ending(watched, device) as causes:
+                telling(watched, kind)
+                await until(lambda: watched.supervisor.held is not None)
+                if kind is told.Adopted:
+                    with pytest.raises(BrokenPipeError):
+                        await watched.supervisor.adopt(("Ann", "Bob"))
+                else:
+                    watched.keeper.failing = OSError("no room")
+                    with pytest.raises((BrokenPipeError, NotKept)):
+                        await watched.supervisor.adopt(("Ann", "Bob"))
+                if kind is told.KeepMended:
+                    with pytest.raises(BrokenPipeError):
+                        watched.supervisor.mended(watched.keeper)
+            assert {type(one) for one in causes} == {BrokenPipeError}
+
+    simulate(main())
+
+
+@pytest.mark.parametrize(
+    ("at", "events"),
+    [
+        (S.IDENTIFYING, [said.Resumed(1, 1, 1)]),
+        (S.READY, [said.SessionBegan(5, 1, False), said.SessionEnded(Ending.SILENT)]),
+    ],
+    ids=["resumed without a session", "two sessions"],
+)
+@pytest.mark.parametrize("way", ["receive", "wake"])
+def test_what_no_link_says_ends_it(
+    tmp_path: Path, at: State, events: list[said.LinkEvent], way: str
+) -> None:
+    """Half of what happened is not gone on with, and the state does not stay as it was."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            async with ending(watched, device) as causes:
+                device.hand(Freeze(on=at is not S.READY))
+                await (watched.ready() if at is S.READY else watched.until(at))
+                link = watched.supervisor._wire.link
+                assert link is not None
+                setattr(link, way, lambda *_: events)
+                if way == "receive":
+                    device.hand(Freeze(on=False))
+                    device.hand(Load(decks=1))
+            assert MachineError in {type(one) for one in causes}
+            assert "MachineError" in watched.supervisor.why
+            assert not [one for one in watched.of(told.SessionEnded) if one.why is Ending.SILENT]
+
+    simulate(main())
+
+
+def test_a_command_under_way_has_an_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            async with ending(watched, device):
+                shoe = Shoe(watched.supervisor)
+                await watched.ready()
+                device.hand(Freeze(on=True))
+                asked = [asyncio.create_task(shoe.info()) for _ in range(3)]
+                await asyncio.sleep(0.01)
+                telling(watched, told.PortGone)
+                with pytest.raises(BrokenPipeError):
+                    device.hang_up("pulled")
+            for one in asked:
+                with pytest.raises(CommandUnanswered):
+                    await one
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("kind", [told.SessionEnded, told.CommandOverdue])
+def test_a_command_whose_end_was_not_told_any_more_has_an_end(tmp_path: Path, kind: type) -> None:
+    """That it was not answered comes with the session's end: in one breath with what cannot be
+    told."""
+
+    async def main() -> None:
+        async with table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched):
+            async with ending(watched, device):
+                shuffler = Shuffler(watched.supervisor)
+                await watched.ready()
+                device.hand(Freeze(on=True))
+                await asyncio.sleep(0.7 if kind is told.SessionEnded else 0.1)
+                starting = asyncio.create_task(shuffler.start(6))
+                await asyncio.sleep(0.01)
+                telling(watched, kind)
+            # It was sent, so nobody knows; and nobody waits for ever.
+            with pytest.raises(ResultMissing):
+                await asyncio.wait_for(starting, RESULT_WAIT + 1)
+            assert shuffler.in_doubt
+
+    simulate(main())
+
+
+def test_a_command_that_cannot_be_flushed_leaves_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            async with ending(watched, device) as causes:
+                shoe = Shoe(watched.supervisor)
+                await watched.ready()
+
+                def write(_: bytes) -> None:
+                    raise BrokenPipeError("what no port does")
+
+                port = watched.supervisor._wire._port
+                assert port is not None
+                port.write = write
+                with pytest.raises(BrokenPipeError):
+                    await shoe.info()
+                assert not watched.supervisor._wire._calls._waiting
+            assert {type(one) for one in causes} == {BrokenPipeError}
+
+    simulate(main())
+
+
+def test_a_driver_that_fails_ends_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            shoe = Shoe(watched.supervisor)
+            async with ending(watched, device) as causes:
+                await watched.ready()
+                typed = shoe.typed
+
+                def broken(*what: Any) -> Any:
+                    if len(watched.keeper.records) > 2:
+                        raise KeyError("a bug")
+                    return typed(*what)
+
+                shoe.typed = broken  # type: ignore[method-assign, assignment]
+                device.hand(Load(decks=1))
+                await shoe.open_gate()
+                device.hand(Draw(count=5))
+            assert {type(one) for one in causes} == {KeyError}
+            assert watched.supervisor.why == "KeyError: 'a bug'"
+            assert watched.of(told.StateChanged)[-1].why == "KeyError: 'a bug'"
+
+    simulate(main())
+
+
+def test_the_next_one_goes_on_where_it_ended(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, watched):
+            async with ending(watched, device):
+                await watched.ready()
+                telling(watched, told.PortGone)
+                device.hand(Load(decks=1))
+                await asyncio.sleep(0.5)
+                with pytest.raises(BrokenPipeError):
+                    device.hang_up("pulled")
+            again = Watched(desk, device.wanted, watched.keeper)
+            async with running(again):
+                await again.until(S.READY)
+                device.hand(Load(decks=1))
+                await asyncio.sleep(2)
+            head = device.stand.device.ring.head
+            assert watched.keeper.seqs == list(range(1, head + 1))
+
+    simulate(main())

@@ -1,0 +1,239 @@
+"""Commands: each ends with a reply, a refusal, or a plain "nobody knows", and in time."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from drivers import happenings as told
+from drivers.calls import CommandRefused, CommandUnanswered, NotReady
+from drivers.shoe import Shoe
+from drivers.shuffler import Shuffler
+from drivers.states import State
+from firmware_protocol import errors, messages
+from firmware_protocol.enums import DeviceClass, LockState, Refusal, ResumeMode
+from firmware_protocol.link import LinkBusy
+from firmware_protocol.messages_shoe import LockReply
+from hil.device.hands import Break, Freeze, Plug, Put
+from tests.support.drivers.simulated import now_us, running, simulate, stopped, table
+
+S = State
+LOCK = messages.Lock(LockState.LOCKED)
+
+
+def test_no_reply_in_time_is_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            device.hand(Break(name="late-replies"))
+            began = now_us()
+            with pytest.raises(CommandUnanswered, match="LOCK was not answered") as problem:
+                await watched.supervisor.call(LOCK)
+            assert now_us() - began == LOCK.DEADLINE_MS * 1000
+            assert problem.value.sent
+            assert problem.value.result is None
+            (overdue,) = watched.of(told.CommandOverdue)
+            assert (overdue.command, overdue.sent, overdue.result) == ("LOCK", True, None)
+            assert watched.state is S.READY
+
+    simulate(main())
+
+
+def test_a_lost_start_names_the_event_that_tells(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched),
+            running(watched),
+        ):
+            await watched.ready()
+            device.hand(Put(decks=1))
+            device.hand(Break(name="late-replies"))
+            with pytest.raises(CommandUnanswered, match="look for STARTED") as problem:
+                await watched.supervisor.call(messages.Start(1, 0))
+            assert problem.value.result is messages.Started
+            (overdue,) = watched.of(told.CommandOverdue)
+            assert (overdue.command, overdue.result) == ("START", "STARTED")
+
+    simulate(main())
+
+
+def test_a_refusal_says_why(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, _, watched), running(watched):
+            await watched.ready()
+            with pytest.raises(CommandRefused, match="REREAD was refused: not_kept") as problem:
+                await watched.supervisor.call(messages.Reread(1, 1))
+            assert problem.value.why is Refusal.NOT_KEPT
+            (refused,) = watched.of(told.CommandRefused)
+            assert (refused.command, refused.why) == ("REREAD", "not_kept")
+
+    simulate(main())
+
+
+def test_what_is_no_command_is_said_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, _, watched), running(watched):
+            await watched.ready()
+            for command in (
+                messages.Start(1, 0),
+                messages.Resume(1, 1, bytes(8), ResumeMode.ADOPT),
+            ):
+                with pytest.raises(ValueError, match=command.NAME):
+                    await watched.supervisor.call(command)
+            with pytest.raises(errors.OutOfRange):
+                await watched.supervisor.call(messages.Reread(0, 1))
+            assert isinstance(await watched.supervisor.call(LOCK), LockReply)
+
+    simulate(main())
+
+
+def test_many_at_once_are_answered_one_by_one_and_too_many_are_not_taken(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, _, watched), running(watched):
+            await watched.ready()
+            states = [LockState(at % 2) for at in range(40)]
+            answers = await asyncio.gather(
+                *(watched.supervisor.call(messages.Lock(state)) for state in states),
+                return_exceptions=True,
+            )
+            busy = [one for one in answers if isinstance(one, LinkBusy)]
+            replies = [one.state for one in answers if isinstance(one, LockReply)]
+            assert len(busy) + len(replies) == 40
+            assert replies == states[: len(replies)]
+            assert len(busy) == 40 - 32
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("state", [S.ABSENT, S.LOST, S.REFUSED])
+def test_without_the_device_nothing_is_asked(tmp_path: Path, state: State) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            if state is S.ABSENT:
+                device.hand(Plug(connected=False))
+            if state is S.REFUSED:
+                device.hand(Break(name="schema-wrong"))
+            async with running(watched):
+                if state is S.LOST:
+                    await watched.ready()
+                    device.hand(Plug(connected=False))
+                await watched.until(state)
+                began = now_us()
+                with pytest.raises(NotReady, match=f"the device is {state.value}: ") as problem:
+                    await watched.supervisor.call(LOCK)
+                assert problem.value.state is state
+                assert problem.value.why == watched.supervisor.why
+                assert now_us() == began
+
+    simulate(main())
+
+
+def test_a_command_that_may_be_repeated_outlives_a_short_loss(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            await asyncio.sleep(2)
+            device.hand(Freeze(on=True))
+            call = asyncio.create_task(watched.supervisor.call(LOCK))
+            await asyncio.sleep(0.1)
+            device.hand(Plug(connected=False))
+            device.hand(Freeze(on=False))
+            device.hand(Plug(connected=True))
+            assert isinstance(await call, LockReply)
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("away", [0.05, 3.0])
+def test_one_that_may_not_is_given_up_with_the_port(tmp_path: Path, away: float) -> None:
+    async def main() -> None:
+        async with (
+            table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched),
+            running(watched),
+        ):
+            await watched.ready()
+            device.hand(Put(decks=1))
+            await asyncio.sleep(2)
+            device.hand(Freeze(on=True))
+            call = asyncio.create_task(watched.supervisor.call(messages.Start(1, 0)))
+            await asyncio.sleep(0.1)
+            began = now_us()
+            device.hand(Plug(connected=False))
+            with pytest.raises(CommandUnanswered):
+                await call
+            assert now_us() == began
+            await asyncio.sleep(away)
+            device.hand(Freeze(on=False))
+            device.hand(Plug(connected=True))
+            await watched.until(S.READY)
+            await asyncio.sleep(1)
+            starts = [one for one in watched.keeper.records if one.event.ID == 0x20]
+            # The frozen firmware found it in its buffer and did it; it was not sent again.
+            assert len(starts) <= 1
+
+    simulate(main())
+
+
+def test_a_command_for_a_lost_device_ends_with_its_deadline(tmp_path: Path) -> None:
+    """Also while no port is open."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            began = now_us()
+            call = asyncio.create_task(watched.supervisor.call(LOCK))
+            device.hand(Freeze(on=True))
+            await asyncio.sleep(0)
+            device.hand(Plug(connected=False))
+            with pytest.raises(CommandUnanswered):
+                await call
+            assert now_us() - began <= LOCK.DEADLINE_MS * 1000
+
+    simulate(main())
+
+
+def test_whoever_does_not_wait_for_the_reply_harms_nobody(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, _, watched), running(watched):
+            shoe = Shoe(watched.supervisor)
+            await watched.ready()
+            call = asyncio.create_task(shoe.open_gate())
+            await asyncio.sleep(0)
+            await stopped(call)
+            assert await shoe.lock() is LockState.LOCKED
+            assert not watched.supervisor._wire._calls._waiting
+
+    simulate(main())
+
+
+def test_when_the_host_stops_nobody_waits_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            async with running(watched):
+                await watched.ready()
+                device.hand(Freeze(on=True))
+                calls = [
+                    asyncio.create_task(watched.supervisor.call(command))
+                    for command in (LOCK, messages.Selftest(), messages.Lock(LockState.OPEN))
+                ]
+                await asyncio.sleep(0.01)
+            answers = await asyncio.gather(*calls, return_exceptions=True)
+            assert all(isinstance(one, CommandUnanswered) for one in answers)
+            assert [one.sent for one in answers if isinstance(one, CommandUnanswered)] == [
+                True,
+                True,
+                False,
+            ]
+
+    simulate(main())
+
+
+def test_a_device_is_driven_by_one_driver_of_its_class(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, _, watched):
+            with pytest.raises(ValueError, match="a shoe is not driven by Shuffler"):
+                Shuffler(watched.supervisor)
+
+    simulate(main())

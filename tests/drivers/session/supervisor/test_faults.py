@@ -1,0 +1,336 @@
+"""Each record exactly once, through power cuts, noise, killed hosts, and all of it together."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivers import happenings as told
+from drivers.calls import CommandUnanswered
+from drivers.device_events import DeviceEvent
+from drivers.shoe import Shoe, ShoeCardRead
+from drivers.states import State
+from firmware_protocol.enums import LockState, Verdict
+from firmware_protocol.limits import WINDOW
+from firmware_protocol.link_events import Ending
+from firmware_protocol.link_session import BEHIND_ASK, BEHIND_END
+from hil.device.hands import Break, Draw, Freeze, Line, Moment, Plug, Power
+from tests.support.drivers.dealing import FULL_DISK, dealing, head, same
+from tests.support.drivers.simulated import (
+    MemoryKeeper,
+    Plugged,
+    Watched,
+    now_us,
+    running,
+    simulate,
+    table,
+    until,
+)
+
+S = State
+
+
+# --- power, noise, and all of it ------------------------------------------------------------------
+
+
+MOMENTS: tuple[Moment, ...] = (
+    "before_commit",
+    "in_commit",
+    "after_commit",
+    "before_reply",
+    "before_ack",
+)
+
+
+@pytest.mark.parametrize("off_ms", [0, 3000])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_power_may_go_at_any_moment(tmp_path: Path, moment: Moment, off_ms: int) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            shoe = await dealing(device, watched)
+            for round_ in range(3):
+                await asyncio.sleep(1)
+                device.hand(Power(at=moment, off_ms=off_ms))
+                device.hand(Draw(count=2 + round_, force=True))
+                await asyncio.sleep(1.5 + off_ms / 1000)
+                await _opened(watched, shoe)
+            await asyncio.sleep(2)
+            assert device.stand.device.boot >= 3
+            same(watched, device, watched.events())
+
+    simulate(main())
+
+
+async def _opened(watched: Watched, shoe: Shoe) -> None:
+    """The gate is open. The command itself may be what the power goes at."""
+    await watched.until(S.READY)
+    try:
+        assert await shoe.open_gate() is LockState.OPEN
+    except CommandUnanswered:
+        await asyncio.sleep(0.2)
+        await _opened(watched, shoe)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_bad_line_delays_and_loses_nothing(tmp_path: Path, seed: int) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            shoe = await dealing(device, watched)
+            noise = Line(flip=0.06, drop=0.05, double=0.05, splice=0.05, cut=0.04, seed=seed)
+            device.hand(noise)
+            began = now_us()
+            for _ in range(6):
+                device.hand(Draw(count=10, force=True))
+                await asyncio.sleep(5)
+            device.hand(Line())
+            await watched.until(S.READY)
+            await shoe.lock()
+            await asyncio.sleep(3)
+            same(watched, device, watched.events())
+            seconds = (now_us() - began) / 1_000_000
+            damage = watched.of(told.Damage)
+            assert damage
+            assert len(damage) <= seconds + 1
+            for kind in (told.Suspicion, told.Alert, told.DeviceCounts, told.Defect):
+                assert len(watched.of(kind)) <= seconds + 1
+            assert watched.of(told.DeviceCounts)[-1].damaged > 0
+            assert not watched.of(told.Defect)
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_of_it_at_once(tmp_path: Path, seed: int) -> None:
+    """Five minutes at a table where everything goes wrong."""
+
+    async def main() -> None:
+        dice = random.Random(seed)
+        async with table(tmp_path, room=20) as (_, device, watched), running(watched):
+            taken: list[DeviceEvent] = []
+            taking = asyncio.create_task(_take(watched, taken, dice))
+            shoe = await dealing(device, watched, decks=12)
+            until_us = now_us() + 300_000_000
+            while now_us() < until_us:
+                await asyncio.sleep(dice.choice((0.01, 0.3, 1, 3, 12)))
+                await _mishap(dice, device, watched, shoe)
+            device.hand(Line())
+            device.hand(Plug(connected=True))
+            await until(lambda: device.stand.powered)
+            device.hand(Freeze(on=False))
+            watched.keeper.failing, watched.keeper.slow = None, 0.0
+            if watched.supervisor.failure is not None:
+                watched.supervisor.mended(watched.keeper)
+            await asyncio.sleep(15)
+            await watched.until(S.READY)
+            await asyncio.sleep(20)
+            taking.cancel()
+            taken += watched.events()
+            kept = watched.keeper.seqs
+            assert kept == list(range(1, head(device) + 1))
+            assert [one.origin.seq for one in taken] == kept
+            assert sum(isinstance(one, ShoeCardRead) for one in taken) > 15
+
+    simulate(main())
+
+
+async def _take(watched: Watched, taken: list[DeviceEvent], dice: random.Random) -> None:
+    while True:
+        taken.append(await watched.queue.get())
+        await asyncio.sleep(dice.choice((0, 0, 0, 0.01, 2)))
+
+
+async def _mishap(dice: random.Random, device: Plugged, watched: Watched, shoe: Shoe) -> None:
+    stand, chance = device.stand, dice.random()
+    alive = stand.powered and not stand.frozen
+    if chance < 0.4 and alive:
+        if len(device.stand.device.mechanism._inside.cards) > 5:  # type: ignore[attr-defined]
+            device.hand(Draw(count=dice.randint(1, 4), force=True))
+    elif chance < 0.5:
+        device.hand(Plug(connected=not stand.plugged))
+    elif chance < 0.6 and alive:
+        device.hand(Power(at=dice.choice((*MOMENTS, "now")), off_ms=dice.choice((0, 300, 3000))))
+    elif chance < 0.7 and stand.powered:
+        device.hand(Freeze(on=not stand.frozen))
+    elif chance < 0.8:
+        share = dice.choice((0.0, 0.0, 0.02, 0.1))
+        device.hand(
+            Line(flip=share, drop=share, double=share, splice=share, seed=dice.getrandbits(9))
+        )
+    elif chance < 0.9:
+        watched.keeper.slow = dice.choice((0.0, 0.0, 0.2, 4.0))
+        watched.keeper.failing = FULL_DISK if dice.random() < 0.2 else None
+    elif watched.supervisor.failure is not None and watched.keeper.failing is None:
+        watched.supervisor.mended(watched.keeper)
+
+
+def test_what_the_keeper_was_told_stands_when_the_host_is_killed(tmp_path: Path) -> None:
+    """A host that dies at any turn of its loop: the next one goes on with what is kept."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, watched):
+            keeper: MemoryKeeper = watched.keeper
+            async with running(watched):
+                await dealing(device, watched)
+            dice = random.Random(1)
+            for _ in range(12):
+                again = Watched(desk, device.wanted, keeper)
+                async with running(again):
+                    await again.until(S.READY, S.RESUMING)
+                    device.hand(Draw(count=3, force=True))
+                    for _ in range(dice.randint(0, 400)):
+                        await asyncio.sleep(0.001)
+            last = Watched(desk, device.wanted, keeper)
+            async with running(last):
+                await last.until(S.READY)
+                await asyncio.sleep(1)
+            assert keeper.seqs == list(range(1, head(device) + 1))
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("deaf", [False, True], ids=["asked for it", "deaf too"])
+def test_a_device_that_never_sends_again_is_found_out(tmp_path: Path, deaf: bool) -> None:
+    """By its heartbeats: what is missing is asked for, and if that is in vain, by the next session.
+    What is missing until then is not made up, and nothing after it is taken."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await dealing(device, watched)
+            await asyncio.sleep(1)
+            stood = head(device)
+            device.hand(Break(name="never-resends"))
+            if deaf:
+                device.hand(Break(name="nak-ignored"))
+            device.hand(Line(drop=1.0))
+            device.hand(Draw(count=1, force=True))
+            await asyncio.sleep(0.3)
+            device.hand(Line())
+            lost_at = now_us()
+            await asyncio.sleep(1.5)
+            assert (head(device), watched.keeper.cursor().seq) == (stood + 1, stood)
+            await until(lambda: watched.keeper.cursor().seq == stood + 1, 6)
+            if deaf:
+                assert now_us() - lost_at > BEHIND_END - 500_000
+                stuck, ended = watched.of(told.StuckBehind), watched.of(told.SessionEnded)
+                assert [(one.next, one.head) for one in stuck] == [(stood + 1, stood + 1)]
+                assert [one.why for one in ended] == [Ending.BEHIND]
+                whys = [one.why for one in watched.of(told.StateChanged) if one.state is S.LOST]
+                assert whys == [
+                    f"its ring goes up to {stood + 1}, and record {stood + 1} does not come"
+                ]
+            else:
+                assert now_us() - lost_at < BEHIND_ASK + 500_000
+                assert watched.of(told.StuckBehind) == []
+                assert S.LOST not in watched.states
+            await watched.until(S.READY)
+            await asyncio.sleep(3 * BEHIND_END / 1_000_000)
+            assert len(watched.of(told.StuckBehind)) == deaf
+            same(watched, device, watched.events())
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("verdict", [Verdict.NEW_EPOCH, Verdict.FORK], ids=lambda one: one.name)
+def test_a_ring_that_changes_under_a_device_that_is_ready_is_held(
+    tmp_path: Path, verdict: Verdict
+) -> None:
+    """It sends nothing and says nothing of it: its heartbeats do."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await dealing(device, watched)
+            await asyncio.sleep(2)
+            assert watched.of(told.SessionEnded) == []
+            ring = device.stand.device.ring
+            if verdict is Verdict.NEW_EPOCH:
+                ring.epoch += 1
+            else:
+                ring.head -= 1
+                device.stand.device.records.room.acked = ring.head
+            await watched.until(S.RESUMING)
+            await until(lambda: watched.supervisor.held is not None)
+            assert [one.why for one in watched.of(told.SessionEnded)] == [Ending.OTHER_RING]
+            assert watched.of(told.Held)[-1].verdict is verdict
+            whys = [one.why for one in watched.of(told.StateChanged) if one.state is S.LOST]
+            assert whys == ["the session is over: other ring"]
+            await asyncio.sleep(10)
+            assert watched.state is S.RESUMING
+            assert len(watched.of(told.SessionEnded)) == 1
+
+    simulate(main())
+
+
+def test_while_nothing_is_to_come_nothing_is_missed(tmp_path: Path) -> None:
+    """Because nobody takes the events away, or because nothing can be kept."""
+
+    async def main() -> None:
+        async with table(tmp_path, room=2) as (_, device, watched), running(watched):
+            await dealing(device, watched)
+            device.hand(Draw(count=200))
+            await asyncio.sleep(4 * BEHIND_END / 1_000_000)
+            assert head(device) > len(watched.keeper.records) + WINDOW
+            assert watched.state is S.READY
+            watched.supervisor._keeping.fail(FULL_DISK)
+            await asyncio.sleep(4 * BEHIND_END / 1_000_000)
+            assert watched.states[-1] is S.UNKEPT
+            assert watched.of(told.StuckBehind) == watched.of(told.SessionEnded) == []
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("how", ["ready", "held", "paused", "unkept", "looking"])
+def test_a_clock_that_jumps_harms_nothing(tmp_path: Path, how: str) -> None:
+    """The host stood still for an hour: all that has a time is over at once."""
+
+    async def main() -> None:
+        room = 2 if how == "paused" else 1000
+        async with table(tmp_path, room=room) as (_, device, watched), running(watched):
+            if how == "held":
+                await until(lambda: watched.supervisor.held is not None)
+            else:
+                await dealing(device, watched)
+            if how == "paused":
+                device.hand(Draw(count=30))
+                await asyncio.sleep(3)
+            elif how == "unkept":
+                await asyncio.sleep(1)
+                watched.supervisor._keeping.fail(FULL_DISK)
+            elif how == "looking":
+                device.hand(Plug(connected=False))
+            loop: Any = asyncio.get_running_loop()
+            loop.us += 3600_000_000
+            await asyncio.sleep(3)
+            if how == "unkept":
+                assert watched.states[-1] is S.UNKEPT
+                watched.supervisor.mended(watched.keeper)
+            device.hand(Plug(connected=True))
+            taken: list[DeviceEvent] = []
+            await watched.ready()
+            for _ in range(100):
+                taken += watched.events()
+                await asyncio.sleep(0.1)
+            assert watched.state is S.READY
+            same(watched, device, taken)
+
+    simulate(main())
+
+
+def test_a_chain_that_is_wrong_is_held(tmp_path: Path) -> None:
+    """Nothing here can make a device honest, but what it says has to go together."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await dealing(device, watched)
+            await asyncio.sleep(1)
+            device.hand(Break(name="chain-wrong"))
+            stood = watched.keeper.cursor()
+            device.hand(Draw(count=2))
+            await watched.until(S.RESUMING)
+            assert watched.keeper.cursor() == stood
+            assert watched.supervisor.held is not None
+
+    simulate(main())

@@ -1,0 +1,263 @@
+"""An adoption that takes its time: meanwhile the device goes, others come, and people give up."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from drivers import happenings as told
+from drivers.adopting import NothingHeld
+from drivers.keeping import KEEP_WAIT, NotKept
+from drivers.shoe import Shoe
+from drivers.states import State
+from drivers.wire import PATIENCE
+from hil.device.commands import Commands
+from hil.device.hands import CoverHand, Draw, Load, Plug, Ring
+from tests.drivers.session.supervisor.test_adoption import BY, held, plays
+from tests.support.drivers.simulated import now_us, running, simulate, stopped, table
+
+S = State
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("comes_back", ["the old ring", "the adopted ring", "a third ring"])
+def test_an_adoption_that_came_too_late_leads_to_no_contradiction(
+    tmp_path: Path, comes_back: str, skip: bool
+) -> None:
+    """While it was kept the device went away: the next session begins where the keeper stands."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await plays(device, watched)
+            device.hand(Ring(what="save"))
+            kept = watched.keeper.cursor()
+            device.hand(Ring(what="replace"))
+            device.hand(Plug(connected=False))
+            device.hand(Plug(connected=True))
+            await held(watched)
+            adopt = watched.keeper.adopt
+
+            async def slowly(adoption: Any) -> None:
+                await adopt(adoption)
+                device.hand(Plug(connected=False))
+                if comes_back == "the old ring":
+                    device.hand(Ring(what="restore"))
+                elif comes_back == "a third ring":
+                    device.hand(Ring(what="replace"))
+                device.hand(Plug(connected=True))
+                await asyncio.sleep(0.5)
+
+            watched.keeper.adopt = slowly
+            # Where it is back by then, and says the same as before, it is adopted all the same.
+            with suppress(NothingHeld):
+                await watched.supervisor.adopt(BY, skip=skip)
+            watched.keeper.adopt = adopt
+            for _ in range(2):
+                await watched.ready()
+                device.hand(CoverHand(open=True))
+                device.hand(CoverHand(open=False))
+                await asyncio.sleep(2)
+            assert watched.state is S.READY
+            assert watched.supervisor.failure is None
+            ring = device.stand.device.ring
+            assert watched.keeper.cursor().seq == ring.head
+            assert watched.keeper.cursor() != kept
+
+    simulate(main())
+
+
+def test_a_ring_without_a_known_beginning_gives_way_to_the_old_one(tmp_path: Path) -> None:
+    """Two people adopt what is left of another ring, which has gone before it was done."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await plays(device, watched)
+            device.hand(Ring(what="save"))
+            device.hand(Ring(what="replace"))
+            device.hand(Plug(connected=False))
+            device.hand(Plug(connected=True))
+            what = await held(watched)
+            adopt = watched.keeper.adopt
+
+            async def slowly(adoption: Any) -> None:
+                # As of a ring whose first records are overwritten.
+                await adopt(replace(adoption, oldest=7, head=9, next=7))
+                device.hand(Plug(connected=False))
+                device.hand(Ring(what="restore"))
+
+            watched.keeper.adopt = slowly
+            with pytest.raises(NothingHeld, match="went away meanwhile"):
+                await watched.supervisor.adopt(BY)
+            assert what.epoch != watched.keeper.cursor().epoch
+            device.hand(Plug(connected=True))
+            await watched.until(S.READY)
+            device.hand(CoverHand(open=True))
+            await asyncio.sleep(1)
+            assert watched.keeper.cursor().seq == device.stand.device.ring.head
+            assert watched.supervisor.failure is None
+
+    simulate(main())
+
+
+def test_whoever_gives_up_adopting_does_not_call_it_off(tmp_path: Path) -> None:
+    """A keeper that was called off would keep nothing more."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, _, watched), running(watched):
+            await held(watched)
+            adopt, ended = watched.keeper.adopt, []
+
+            async def slowly(adoption: Any) -> None:
+                await asyncio.sleep(3)
+                await adopt(adoption)
+                ended.append(now_us())
+
+            watched.keeper.adopt = slowly
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(watched.supervisor.adopt(BY), 1)
+            assert watched.of(told.Adopted) == []
+            # Two others have nothing left to decide.
+            with pytest.raises(NothingHeld, match="have just adopted it"):
+                await watched.supervisor.adopt(("Cid", "Dan"))
+            await watched.until(S.READY)
+            assert len(ended) == len(watched.keeper.adoptions) == len(watched.of(told.Adopted)) == 1
+            await asyncio.sleep(1)
+            assert watched.keeper.seqs == [1]
+            assert watched.states.count(S.LOST) == 0
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_a_host_that_stops_calls_an_adoption_off(tmp_path: Path, gives_up: bool) -> None:
+    """Whoever waits for it hears of it, and does not believe to be called off too."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            async with running(watched):
+                await held(watched)
+
+                async def never(adoption: Any) -> None:
+                    await asyncio.sleep(3600)
+
+                watched.keeper.adopt = never
+                adopting = asyncio.create_task(watched.supervisor.adopt(BY))
+                await asyncio.sleep(1)
+                if gives_up:
+                    await stopped(adopting)
+            if gives_up:
+                assert adopting.cancelled()
+            else:
+                with pytest.raises(NotKept, match="the host has stopped"):
+                    await adopting
+            assert device.ears is None
+            with pytest.raises(NothingHeld):
+                await watched.supervisor.adopt(BY)
+
+    simulate(main())
+
+
+def test_what_was_held_when_they_decided_is_what_is_adopted(tmp_path: Path) -> None:
+    """Until the keeper rests the device goes, and comes back with a ring that nobody has seen."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await plays(device, watched)
+            watched.keeper.slow = 5.0
+            device.hand(CoverHand(open=True))
+            await asyncio.sleep(0.5)
+            # Its last record is still being kept when another ring is there.
+            device.hand(Ring(what="replace"))
+            device.hand(CoverHand(open=False))
+            await held(watched)
+            adopting = asyncio.create_task(watched.supervisor.adopt(BY))
+            await asyncio.sleep(0)
+            device.hand(Ring(what="replace"))
+            device.hand(Plug(connected=False))
+            device.hand(Plug(connected=True))
+            with pytest.raises(NothingHeld, match="went away meanwhile"):
+                await adopting
+            assert len(watched.keeper.adoptions) == 1
+            watched.keeper.slow = 0.0
+            await watched.ready()
+
+    simulate(main())
+
+
+def test_a_device_that_does_not_answer_an_adoption_is_opened_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two people have decided; what is missing is the device's answer, and that has its time."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, _, watched), running(watched):
+            await held(watched)
+            with monkeypatch.context() as patch:
+                patch.setattr(Commands, "_resume", lambda *_: None)
+                await watched.supervisor.adopt(BY)
+                assert watched.supervisor.why.startswith("adopted by two people")
+                with pytest.raises(NothingHeld, match="adopted by two people"):
+                    await watched.supervisor.adopt(BY)
+                await watched.until(S.LOST, within=PATIENCE + 0.1)
+                assert watched.supervisor.why == "RESUME was not answered within 10 s"
+            # What they have decided stands.
+            await watched.until(S.READY)
+            assert len(watched.keeper.adoptions) == 1
+
+    simulate(main())
+
+
+def test_an_adoption_that_is_not_kept_in_time_has_failed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, _, watched), running(watched):
+            await held(watched)
+            adopt = watched.keeper.adopt
+
+            async def never(adoption: Any) -> None:
+                await asyncio.sleep(3600)
+
+            watched.keeper.adopt = never
+            began = now_us()
+            with pytest.raises(NotKept, match="not kept within 10 s"):
+                await watched.supervisor.adopt(BY)
+            assert now_us() - began == KEEP_WAIT * 1_000_000
+            assert watched.state is S.UNKEPT
+            # Nothing is asked of a keeper that has failed.
+            watched.keeper.adopt = adopt
+            with pytest.raises(NotKept, match="not kept within 10 s"):
+                await watched.supervisor.adopt(BY)
+            assert watched.keeper.adoptions == []
+            watched.supervisor.mended(watched.keeper)
+            await watched.ready()
+
+    simulate(main())
+
+
+def test_adopting_does_not_wait_for_a_table_that_does_not_listen(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path, room=2) as (_, device, watched), running(watched):
+            shoe = Shoe(watched.supervisor)
+            await watched.ready()
+            device.hand(Load(decks=8))
+            await shoe.open_gate()
+            device.hand(Draw(count=60, force=True))
+            await asyncio.sleep(9)
+            assert watched.queue.full()
+            for _ in range(6):
+                device.hand(Plug(connected=False))
+                device.hand(Plug(connected=True))
+                await watched.until(S.READY)
+                await asyncio.sleep(1)
+            device.hand(Ring(what="replace"))
+            device.hand(Plug(connected=False))
+            device.hand(Plug(connected=True))
+            await held(watched)
+            await asyncio.wait_for(watched.supervisor.adopt(BY), 1)
+            await watched.until(S.READY)
+
+    simulate(main())

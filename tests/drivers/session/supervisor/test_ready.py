@@ -1,0 +1,164 @@
+"""Waiting for a device to be ready, whatever is in its way."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from drivers import happenings as told
+from drivers.calls import NotReady
+from drivers.key_files import KeyProblem
+from drivers.states import State
+from hil.device.hands import Freeze, Plug
+from tests.drivers.session.supervisor.test_broken import ending, telling
+from tests.support.drivers.simulated import (
+    OWN,
+    Watched,
+    now_us,
+    running,
+    simulate,
+    stopped,
+    table,
+    until,
+)
+
+S = State
+BY = ("Ann", "Bob")
+
+
+def test_it_returns_when_the_device_is_ready_and_at_once_when_it_is(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, _, watched):
+            waiting = [asyncio.create_task(watched.supervisor.ready()) for _ in range(3)]
+            await asyncio.sleep(1)  # run() has not begun
+            async with running(watched):
+                # A device that nobody knows is held for two people: that is waited for too.
+                await asyncio.sleep(5)
+                assert watched.supervisor.held is not None
+                assert not any(one.done() for one in waiting)
+                await watched.supervisor.adopt(BY)
+                await asyncio.wait_for(asyncio.gather(*waiting), 1)
+                assert watched.state is S.READY
+                before = now_us()
+                await watched.supervisor.ready()
+                assert now_us() == before
+
+    simulate(main())
+
+
+def test_it_waits_through_all_that_is_in_the_way(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, watched):
+            supervisor = watched.supervisor
+
+            async def is_ready_again() -> None:
+                await asyncio.sleep(3)
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(supervisor.ready(), 3)
+
+            def loose() -> None:
+                raise KeyProblem("host.json", "has mode 0644", "mode 0600")
+
+            async with running(watched):
+                await watched.ready()
+                device.hand(Plug(connected=False))
+                await is_ready_again()
+                desk.refusal = "in use by another program"
+                device.hand(Plug(connected=True))
+                await is_ready_again()
+                watched.own = loose
+                await is_ready_again()
+                assert watched.state is S.REFUSED
+                watched.own, desk.refusal = (lambda: OWN), None
+                await asyncio.wait_for(supervisor.ready(), 10)
+                supervisor._keeping.fail(OSError("no room"))
+                await is_ready_again()
+                assert watched.states[-1] is S.UNKEPT
+                supervisor.mended(watched.keeper)
+                await asyncio.wait_for(supervisor.ready(), 10)
+
+    simulate(main())
+
+
+def test_a_moment_that_is_over_already_does_not_count(tmp_path: Path) -> None:
+    """The device is ready and gone before whoever waits has its turn."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            device.hand(Plug(connected=False))
+            await watched.until(S.ABSENT)
+            tell = watched.supervisor._reports._tell
+
+            def loose(happening: told.AnyHappening) -> None:
+                tell(happening)
+                if isinstance(happening, told.StateChanged) and happening.state is S.READY:
+                    asyncio.get_running_loop().call_soon(device.hang_up, "a loose contact")
+
+            watched.supervisor._reports._tell = loose
+            waiting = asyncio.create_task(watched.supervisor.ready())
+            device.hand(Plug(connected=True))
+            await until(lambda: watched.states.count(S.READY) == 2)
+            await asyncio.sleep(0)
+            assert watched.states[-1] is S.LOST
+            assert not waiting.done()
+            watched.supervisor._reports._tell = tell
+            await asyncio.wait_for(waiting, 5)
+            assert watched.state is S.READY
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("at", [S.ABSENT, S.RESUMING, S.IDENTIFYING])
+def test_it_does_not_outlast_the_host(tmp_path: Path, at: State) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            device.hand(Plug(connected=at is not S.ABSENT))
+            if at is S.IDENTIFYING:
+                device.hand(Freeze(on=True))
+            task = asyncio.create_task(watched.supervisor.run())
+            waiting = asyncio.create_task(watched.supervisor.ready())
+            await asyncio.sleep(1)
+            assert watched.state is at
+            await stopped(task)
+            with pytest.raises(NotReady):
+                await asyncio.wait_for(waiting, 1)
+            with pytest.raises(NotReady):
+                await watched.supervisor.ready()
+
+    simulate(main())
+
+
+def test_it_says_why_the_host_has_ended(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            async with ending(watched, device):
+                waiting = asyncio.create_task(watched.supervisor.ready())
+                telling(watched, told.Resumed)
+                await until(lambda: watched.supervisor.held is not None)
+                await watched.supervisor.adopt(BY)
+            with pytest.raises(NotReady, match="BrokenPipeError: nobody reads the log"):
+                await waiting
+
+    simulate(main())
+
+
+def test_a_supervisor_runs_once(tmp_path: Path) -> None:
+    """What its keeper was doing when it ended only the keeper knows."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, watched):
+            async with running(watched):
+                await watched.ready()
+                with pytest.raises(ValueError, match="has been run already"):
+                    await watched.supervisor.run()
+                assert watched.state is S.READY
+            with pytest.raises(ValueError, match="has been run already"):
+                await watched.supervisor.run()
+            again = Watched(desk, device.wanted, watched.keeper)
+            async with running(again):
+                await again.until(S.READY)
+
+    simulate(main())

@@ -1,0 +1,211 @@
+"""What is told: enough for a record, never a flood, and never a card."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import structlog
+from structlog.testing import capture_logs
+
+from drivers import happenings as told
+from drivers.reports import _REPORTS
+from drivers.shoe import Shoe, ShoeCardRead
+from drivers.states import State
+from drivers.tally import EVERY_US, MOST_KEYS, OTHERS, Tally
+from firmware_protocol.enums import AlertCode, DeviceState, FrameKind
+from firmware_protocol.framing import Frame, encode_frame
+from firmware_protocol.link_events import Arrived, LinkEvent
+from firmware_protocol.messages_frames import Alert
+from hil.device.hands import CardName, CoverHand, Draw, Freeze, Line, Load, Plug, Power, Service
+from tests.support.drivers.simulated import Desk, Plugged, Watched, now_us, running, simulate, table
+
+S = State
+
+
+def test_all_that_a_link_says_is_told_but_records() -> None:
+    assert set(_REPORTS) == set(get_args(LinkEvent)) - {Arrived}
+
+
+def test_a_happening_is_read_back_as_it_was(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            device.hand(Load(decks=2))
+            device.hand(Line(flip=0.1, splice=0.1))
+            await asyncio.sleep(10)
+            device.hand(Line())
+            for hand in (Power(), Freeze(on=True), Freeze(on=False), Plug(connected=False)):
+                device.hand(hand)
+                await asyncio.sleep(3)
+            kinds = {type(one) for one in watched.told}
+            assert len(kinds) > 12
+            for one in watched.told:
+                line = msgspec.json.encode(one)
+                assert msgspec.json.decode(line, type=told.AnyHappening) == one
+                assert b'"serial":"SH-0001"' in line
+
+    simulate(main())
+
+
+def test_states_are_told_one_after_the_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            async with running(watched):
+                await watched.ready()
+                device.hand(Power(off_ms=2000))
+                await asyncio.sleep(8)
+            changes = watched.of(told.StateChanged)
+            assert changes[0].former is S.ABSENT
+            assert changes[-1].state is S.ABSENT
+            for before, after in pairwise(changes):
+                assert before.state is after.former
+                assert before.at <= after.at
+            assert all(one.why for one in changes)
+
+    simulate(main())
+
+
+def test_the_devices_own_flags_and_counts_are_told_when_they_change(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            await asyncio.sleep(3)
+            watched.told.clear()
+            device.hand(Service(on=True))
+            device.hand(CoverHand(open=True))
+            device.to_device(b"\x01\x02noise\0\x05\0")
+            await asyncio.sleep(3)
+            (stands,) = watched.of(told.DeviceStands)
+            assert stands.state & DeviceState.SERVICE
+            assert stands.state & DeviceState.OPEN
+            (counts,) = watched.of(told.DeviceCounts)
+            assert (counts.damaged, counts.refused) == (2, 0)
+
+    simulate(main())
+
+
+def test_a_flood_of_noise_is_no_flood_of_reports(tmp_path: Path) -> None:
+    """Whoever holds the cable can make bytes; what is told of them is bounded."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            await asyncio.sleep(1)
+            began, stood = now_us(), len(watched.told)
+            alert = Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.DEFECT, 12).encode())
+            session = watched.supervisor._wire.link.session
+            forged = Frame(FrameKind.DATA, session, 5000, bytes(72))
+            strange = Frame(FrameKind.DATA, session ^ 1, 0, bytes(72))
+            heard = 0
+            for at in range(2000):
+                ears = device.ears
+                assert ears is not None
+                ears.heard(encode_frame((alert, forged, strange)[at % 3]) + b"\x05x\0")
+                heard += 1
+                await asyncio.sleep(0.002)
+            seconds = (now_us() - began) / 1_000_000
+            assert watched.state is S.READY
+            await asyncio.sleep(1)
+            fresh = watched.told[stood:]
+            assert len(fresh) <= 3 * (seconds + 2) + 2
+            damaged = sum(count for one in watched.of(told.Damage) for _, count in one.counts)
+            assert damaged == heard
+            suspected: dict[str, int] = {}
+            for one in watched.of(told.Suspicion):
+                for name, count in one.counts:
+                    suspected[name] = suspected.get(name, 0) + count
+            assert suspected == {"not-authentic": 667, "wrong-session": 666}
+            alerts = sum(count for one in watched.of(told.Alert) for _, count in one.counts)
+            assert alerts == 667
+
+    simulate(main())
+
+
+# --- never a card ---------------------------------------------------------------------------------
+
+
+DECK: tuple[CardName, ...] = tuple(rank + suit for suit in "cdhs" for rank in "A23456789TJQK")
+
+
+def test_two_orders_of_cards_look_the_same(tmp_path: Path) -> None:
+    """All that is logged, told, queued or named, for two orders of cards, bit for bit."""
+
+    async def shown(folder: Path, cards: tuple[CardName, ...]) -> tuple[list[str], list[int]]:
+        out: list[str] = []
+        desk = Desk()
+        rng = random.Random(5)
+        device = desk.plug(Plugged(folder, rng=rng.randbytes))
+        watched = Watched(desk, device.wanted)
+        with capture_logs() as logs:
+            async with running(watched):
+                shoe = Shoe(watched.supervisor)
+                await watched.ready()
+                device.hand(Load(cards=cards, decks=0))
+                await shoe.open_gate()
+                device.hand(Draw(count=20))
+                device.hand(Draw(count=3, read="low"))
+                device.hand(Draw(count=2, double=True))
+                for _ in range(40):
+                    await asyncio.sleep(0.1)
+                    out += sorted(blurred(repr(one)) for one in asyncio.all_tasks())
+                    out.append(repr(watched.queue))
+                    out.append(repr(watched.supervisor.__dict__))
+                device.hand(Power(off_ms=100))
+                await asyncio.sleep(3)
+                again = await shoe.reread(watched.keeper.cursor().epoch, 5)
+                out.append(repr(again))
+        device.switch_off()
+        events = watched.events()
+        out += [repr(one) for one in (*logs, *watched.told, *events)]
+        return out, [one.card.open() for one in events if isinstance(one, ShoeCardRead)]
+
+    def blurred(text: str) -> str:
+        return re.sub(r"session=\d+|0x[0-9a-f]+|Task-\d+|name='[^']*'", "", text)
+
+    def run(name: str, cards: tuple[CardName, ...]) -> tuple[list[str], list[int]]:
+        lines, drawn = simulate(shown(tmp_path / name, cards))
+        return [blurred(line) for line in lines], drawn
+
+    structlog.reset_defaults()
+    one, first = run("one", DECK)
+    other, second = run("two", tuple(reversed(DECK)))
+    assert first != second
+    assert len(first) == len(second) > 20
+    assert one == other
+
+
+# --- counting -------------------------------------------------------------------------------------
+
+
+def test_the_first_is_told_at_once_and_the_rest_once_a_second() -> None:
+    tally = Tally()
+    assert tally.due() is None
+    assert tally.take(5_000_000) == ()
+    tally.add("crc")
+    assert tally.due() == 0
+    assert tally.take(5_000_000) == (("crc", 1),)
+    assert tally.due() is None
+    for _ in range(7):
+        tally.add("crc")
+        tally.add("cobs")
+        assert tally.due() == 5_000_000 + EVERY_US
+        assert tally.take(5_000_000 + EVERY_US - 1) == ()
+    assert tally.take(5_000_000 + EVERY_US) == (("cobs", 7), ("crc", 7))
+    tally.add("crc")
+    assert tally.rest(5_000_000 + EVERY_US + 1) == (("crc", 1),)
+    assert tally.rest(9_000_000) == ()
+
+
+def test_what_is_counted_apart_is_bounded() -> None:
+    tally = Tally()
+    for number in range(10_000):
+        tally.add(f"name {number}")
+    counts = dict(tally.take(1))
+    assert len(counts) == MOST_KEYS + 1
+    assert counts[OTHERS] == 10_000 - MOST_KEYS

@@ -1,0 +1,236 @@
+"""A keeper that does not say how far the record goes: no session begins, and people know why."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivers import happenings as told
+from drivers.adopting import NothingHeld
+from drivers.calls import NotReady
+from drivers.keeping import NotKept
+from drivers.shoe import Shoe
+from drivers.states import State
+from firmware_protocol.enums import LockState
+from firmware_protocol.link_cursor import Cursor
+from hil.device.hands import CoverHand, Draw, Plug, Ring
+from tests.support.drivers.dealing import acknowledged, dealing, head, same
+from tests.support.drivers.simulated import MemoryKeeper, Watched, running, simulate, stopped, table
+
+S = State
+BROKEN_DISK = OSError(errno.EIO, "the disk says no")
+BY = ("Ann", "Bob")
+
+
+def raises(problem: Exception) -> Callable[[], Any]:
+    def say() -> Any:
+        raise problem
+
+    return say
+
+
+SAYS: list[tuple[str, Callable[[], Any], str]] = [
+    ("cursor", raises(BROKEN_DISK), "[Errno 5] the disk says no"),
+    ("recent", raises(KeyError("chains")), "KeyError: 'chains'"),
+    ("cursor", raises(TimeoutError("too slow")), "too slow"),
+    ("cursor", lambda: None, "AttributeError: "),
+    ("recent", lambda: {"one": b""}, "TypeError: "),
+    ("recent", lambda: None, "TypeError: "),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "say", "why"), SAYS, ids=[f"{what}: {why}" for what, _, why in SAYS]
+)
+def test_without_it_no_session_begins(
+    tmp_path: Path, what: str, say: Callable[[], Any], why: str
+) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            setattr(watched.keeper, what, say)
+            async with running(watched):
+                await watched.until(S.UNKEPT)
+                (failed,) = watched.of(told.KeepFailed)
+                assert failed.why.startswith(why)
+                start = "how far its record goes is not known: "
+                assert watched.supervisor.why.startswith(start + why)
+                assert watched.supervisor.failure is not None
+                # The device is left alone, and is safe by itself; nobody is told that it is not.
+                await asyncio.sleep(30)
+                assert (device.opened, device.ears) == (1, None)
+                assert watched.of(told.SessionBegan) == watched.of(told.Held) == []
+                assert len(watched.of(told.KeepFailed)) == 1
+                with pytest.raises(NotReady, match="how far its record goes is not known"):
+                    await Shoe(watched.supervisor).lock()
+                with pytest.raises(NotKept):
+                    await watched.supervisor.adopt(BY)
+                # What does not say so either mends nothing.
+                with pytest.raises(NotKept):
+                    watched.supervisor.mended(watched.keeper)
+                assert watched.state is S.UNKEPT
+                assert watched.of(told.KeepMended) == []
+                delattr(watched.keeper, what)
+                watched.supervisor.mended(watched.keeper)
+                await watched.ready(within=2)
+                await asyncio.sleep(1)
+                same(watched, device, watched.events())
+
+    simulate(main())
+
+
+def test_it_is_asked_only_when_there_is_a_device(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            watched.keeper.cursor = raises(BROKEN_DISK)
+            device.hand(Plug(connected=False))
+            async with running(watched):
+                await asyncio.sleep(5)
+                assert watched.state is S.ABSENT
+                device.hand(Plug(connected=True))
+                await watched.until(S.UNKEPT)
+                device.hand(Plug(connected=False))
+                await asyncio.sleep(5)
+                del watched.keeper.cursor
+                watched.supervisor.mended(watched.keeper)
+                await watched.until(S.ABSENT)
+                device.hand(Plug(connected=True))
+                await watched.ready()
+
+    simulate(main())
+
+
+def test_a_keeper_that_fell_silent_after_it_was_mended(tmp_path: Path) -> None:
+    """The game goes on with a keeper that says where it stands once, and then no more."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await dealing(device, watched)
+            watched.keeper.failing = BROKEN_DISK
+            device.hand(Draw(count=3))
+            await watched.until(S.UNKEPT)
+            stood = acknowledged(device)
+            watched.keeper.failing = None
+            watched.supervisor.mended(watched.keeper)
+            watched.keeper.cursor = raises(OSError(errno.EIO, "gone again"))
+            await asyncio.sleep(5)
+            assert watched.state is S.UNKEPT
+            assert [one.why for one in watched.of(told.KeepFailed)] == [
+                "[Errno 5] the disk says no",
+                "[Errno 5] gone again",
+            ]
+            assert acknowledged(device) == stood
+            del watched.keeper.cursor
+            watched.supervisor.mended(watched.keeper)
+            await watched.until(S.READY)
+            await asyncio.sleep(1)
+            same(watched, device, watched.events())
+
+    simulate(main())
+
+
+def test_the_first_cause_stands_when_the_cursor_is_lost_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            shoe = await dealing(device, watched)
+            device.hand(Ring(what="replace"))
+            device.hand(CoverHand(open=True))
+            await watched.until(S.RESUMING)
+            adopt = watched.keeper.adopt
+
+            async def slowly(adoption: Any) -> None:
+                device.hand(Plug(connected=False))
+                await adopt(adoption)
+                watched.keeper.cursor = raises(BROKEN_DISK)
+                watched.keeper.failing = OSError("a consequence")
+
+            watched.keeper.adopt = slowly
+            with pytest.raises(NothingHeld, match="went away meanwhile"):
+                await watched.supervisor.adopt(BY)
+            device.hand(Plug(connected=True))
+            await watched.until(S.UNKEPT)
+            assert watched.supervisor.failure is BROKEN_DISK
+            with pytest.raises(NotReady, match="the disk says no"):
+                await shoe.lock()
+
+    simulate(main())
+
+
+def test_a_keeper_that_fails_before_it_can_be_waited_for_has_failed(tmp_path: Path) -> None:
+    """Its keep() and adopt() are no coroutines, and raise at once or give nothing to wait for."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            shoe = await dealing(device, watched)
+            await asyncio.sleep(1)
+            keep, stood = watched.keeper.keep, head(device)
+            for number, broken in enumerate((lambda _: raises(BROKEN_DISK)(), lambda _: None), 1):
+                watched.keeper.keep = broken
+                device.hand(Draw(count=1, force=True))
+                await watched.until(S.UNKEPT)
+                assert acknowledged(device) == stood
+                assert len(watched.of(told.KeepFailed)) == number
+                assert await shoe.lock() is LockState.LOCKED
+                watched.keeper.keep = keep
+                watched.supervisor.mended(watched.keeper)
+                await watched.until(S.READY)
+                await asyncio.sleep(1)
+                stood = head(device)
+            same(watched, device, watched.events())
+
+    simulate(main())
+
+
+def test_an_old_keeper_does_not_fail_the_new_one(tmp_path: Path) -> None:
+    """It does not let itself be called off, and ends when another has long taken its place."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await dealing(device, watched)
+            await asyncio.sleep(1)
+            may_end = asyncio.Event()
+
+            async def stubborn(_: object) -> None:
+                while not may_end.is_set():
+                    try:
+                        await may_end.wait()
+                    except asyncio.CancelledError:
+                        continue
+                raise BROKEN_DISK
+
+            old, new = watched.keeper, MemoryKeeper()
+            new.records, new._cursor = list(old.records), old.cursor()
+            old.keep = stubborn
+            device.hand(Draw(count=1))
+            await asyncio.sleep(1)
+            watched.supervisor._keeping.fail(OSError("seen from elsewhere"))
+            watched.supervisor.mended(new)
+            may_end.set()
+            watched.keeper = new
+            await watched.until(S.READY)
+            await asyncio.sleep(1)
+            assert watched.supervisor.failure is None
+            same(watched, device, watched.events())
+
+    simulate(main())
+
+
+def test_a_host_may_stop_while_it_waits_to_be_mended(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, watched):
+            watched.keeper.cursor = raises(BROKEN_DISK)
+            task = asyncio.create_task(watched.supervisor.run())
+            await watched.until(S.UNKEPT)
+            await stopped(task)
+            assert watched.state is S.ABSENT
+            keeper = MemoryKeeper()
+            keeper._cursor = Cursor(7, 0, bytes(8))
+            again = Watched(desk, device.wanted, keeper)
+            async with running(again):
+                await again.ready()
+
+    simulate(main())

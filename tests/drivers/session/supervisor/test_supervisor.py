@@ -1,0 +1,365 @@
+"""The life of a supervised device: plugged in, pulled, swapped, frozen, refused, found again."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from drivers import happenings as told
+from drivers import supervisor as supervising
+from drivers.address import Address, Transport
+from drivers.locating import Search, Wanted
+from drivers.port import PortLost
+from drivers.shoe import Shoe
+from drivers.states import State
+from drivers.supervisor import CLOSE_WAIT
+from drivers.wire import PATIENCE
+from firmware_protocol.enums import PowerCause, Refusal
+from firmware_protocol.link import Link
+from firmware_protocol.link_events import Ending
+from hil.device.commands import Commands
+from hil.device.hands import Break, Draw, Firmware, Freeze, Load, Plug, Power
+from hil.device.parts import Refuse
+from tests.support.drivers.simulated import (
+    Plugged,
+    SimPort,
+    Watched,
+    now_us,
+    running,
+    simulate,
+    stopped,
+    table,
+    until,
+)
+
+S = State
+COMES_UP = [S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY]
+
+
+async def draws(device: Plugged, watched: Watched, count: int) -> None:
+    """Cards go out of the shoe and arrive."""
+    shoe = Shoe(watched.supervisor)
+    await shoe.open_gate()
+    head = device.stand.device.ring.head
+    device.hand(Draw(count=count))
+    await until(lambda: watched.keeper.cursor().seq == head + count)
+
+
+def exactly_once(watched: Watched) -> bool:
+    seqs = watched.keeper.seqs
+    return seqs == list(range(1, len(seqs) + 1))
+
+
+# --- plugging -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other_port", [False, True])
+def test_pulled_and_plugged_in_again(tmp_path: Path, other_port: bool) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            assert watched.states == COMES_UP
+            device.hand(Load(decks=1))
+            await draws(device, watched, 3)
+            device.hand(Plug(connected=False))
+            assert watched.state is S.LOST
+            assert watched.supervisor.why == "unplugged"
+            await asyncio.sleep(10)
+            assert watched.states[4:] == [S.LOST, S.OPENING, S.ABSENT]
+            plugged_at = now_us()
+            device.hand(Plug(connected=True, other_port=other_port))
+            await watched.until(S.READY)
+            assert now_us() - plugged_at <= 1_100_000
+            assert watched.states[7:] == COMES_UP
+            await draws(device, watched, 3)
+            assert exactly_once(watched)
+            ports = [one.port for one in watched.of(told.PortOpened)]
+            assert ports == ["/dev/sim1", "/dev/sim2" if other_port else "/dev/sim1"]
+            (gone,) = watched.of(told.PortGone)
+            assert (gone.port, gone.why) == ("/dev/sim1", "unplugged")
+            assert [one.why for one in watched.of(told.SessionEnded)] == [Ending.CLOSED]
+
+    simulate(main())
+
+
+def test_a_short_loss_of_contact_is_over_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            await asyncio.sleep(3)
+            for _ in range(3):
+                device.hand(Plug(connected=False))
+                await asyncio.sleep(0.05)
+                device.hand(Plug(connected=True))
+                away = now_us()
+                await watched.until(S.READY)
+                assert now_us() - away <= 60_000
+                await asyncio.sleep(2)
+
+    simulate(main())
+
+
+def test_the_port_of_a_named_address_comes_back(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, _):
+            wanted = replace(device.wanted, address=Address(Transport.SERIAL, "/dev/sim1"))
+            named = Watched(desk, wanted, find=Search())
+            async with running(named):
+                await named.ready()
+                device.hand(Plug(connected=False))
+                await named.until(S.ABSENT)
+                assert named.supervisor.why == "serial:/dev/sim1: no such port"
+                device.hand(Plug(connected=True))
+                await named.until(S.READY)
+
+    simulate(main())
+
+
+def test_tries_are_fast_at_first_and_never_faster_than_once_a_second_later(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, _):
+            device.hand(Plug(connected=False))
+            times: list[int] = []
+
+            async def noted(wanted: Wanted) -> Address:
+                times.append(now_us() // 1000)
+                where: Address = await desk.find(wanted)
+                return where
+
+            watched = Watched(desk, device.wanted, find=noted)
+            async with running(watched):
+                await asyncio.sleep(6.2)
+            waits = [after - before for before, after in pairwise(times)]
+            assert waits == [100, 200, 400, 800, 1000, 1000, 1000, 1000]
+            # It was absent from the start: nothing has changed, and nothing was told.
+            assert watched.told == []
+
+    simulate(main())
+
+
+def test_a_port_that_cannot_be_opened_is_said_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (desk, _, watched), running(watched):
+            desk.refusal = "in use by another program"
+            await asyncio.sleep(10)
+            assert watched.state is S.OPENING
+            assert watched.supervisor.why == "in use by another program"
+            assert [one.why for one in watched.of(told.PortDenied)] == [desk.refusal]
+            desk.refusal = "permission denied"
+            await asyncio.sleep(10)
+            desk.refusal = None
+            await watched.ready()
+            assert [one.why for one in watched.of(told.PortDenied)] == [
+                "in use by another program",
+                "permission denied",
+            ]
+
+    simulate(main())
+
+
+# --- the device itself ----------------------------------------------------------------------------
+
+
+def test_other_firmware_and_starts_are_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            old = device.stand.device.identity.digest
+            device.hand(Firmware(version="holecard-sim-2"))
+            await until(lambda: watched.of(told.FirmwareChanged) and watched.state is S.READY)
+            (changed,) = watched.of(told.FirmwareChanged)
+            assert (changed.old, changed.new) == (old, device.stand.device.identity.digest)
+            device.hand(Power(cause="watchdog"))
+            await until(lambda: len(watched.of(told.Restarted)) == 2)
+            first, second = watched.of(told.Restarted)
+            assert (first.old, first.new) == (1, 2)
+            assert (second.old, second.new, second.cause) == (2, 3, PowerCause.WATCHDOG)
+            await watched.until(S.READY)
+            assert len(watched.of(told.FirmwareChanged)) == 1
+            assert exactly_once(watched)
+
+    simulate(main())
+
+
+def test_firmware_that_the_record_does_not_know_is_told_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, _):
+            watched = Watched(desk, replace(device.wanted, firmware=bytes(32), boot=7))
+            async with running(watched):
+                await watched.ready()
+                assert watched.of(told.FirmwareChanged)[0].old == bytes(32)
+                assert watched.of(told.Restarted)[0].old == 7
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("seconds", [0.4, 1.5, 8, 40])
+def test_a_frozen_device_is_found_again(tmp_path: Path, seconds: float) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            device.hand(Load(decks=1))
+            await draws(device, watched, 2)
+            device.hand(Freeze(on=True))
+            await asyncio.sleep(seconds)
+            if seconds > 1:
+                assert watched.state is not S.READY
+                assert Ending.SILENT in [one.why for one in watched.of(told.SessionEnded)]
+            device.hand(Freeze(on=False))
+            thawed = now_us()
+            await watched.until(S.READY)
+            assert now_us() - thawed < 10_000_000
+            await draws(device, watched, 2)
+            assert exactly_once(watched)
+
+    simulate(main())
+
+
+def test_a_port_without_an_answer_is_opened_anew(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched):
+            device.hand(Power(off_ms=60_000))
+            async with running(watched):
+                await asyncio.sleep(5 * PATIENCE)
+                assert 4 <= device.opened <= 5
+                assert watched.of(told.StateChanged)[1].why == ("no session came about within 10 s")
+                assert len(watched.of(told.AttemptFailed)) == 1
+                await watched.ready(within=25)
+
+    simulate(main())
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_device_that_does_not_say_where_its_ring_stands_is_opened_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    def mute(*_: object) -> None:
+        if refused:
+            raise Refuse(Refusal.FAILED)
+
+    monkeypatch.setattr(Commands, "_resume", mute)
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, _, watched), running(watched):
+            await asyncio.sleep(4 * PATIENCE)
+            steps = {S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.LOST, S.OPENING}
+            assert set(watched.states) == steps
+            whys = {one.why for one in watched.of(told.StateChanged)}
+            assert "RESUME was not answered within 10 s" in whys
+            sessions = len(watched.of(told.SessionBegan))
+            assert 3 <= sessions <= 5
+            assert len(watched.of(told.CommandOverdue)) == (0 if refused else sessions)
+            assert len(watched.of(told.CommandRefused)) == (sessions if refused else 0)
+
+    simulate(main())
+
+
+def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervising, "Link", partial(Link, session_life_us=3_000_000))
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            device.hand(Load(decks=6))
+            shoe = Shoe(watched.supervisor)
+            await shoe.open_gate()
+            device.hand(Draw(count=200))
+            for _ in range(2000):
+                await shoe.open_gate()
+                await asyncio.sleep(0.01)
+            assert watched.states == COMES_UP
+            assert sum(one.rekeyed for one in watched.of(told.SessionBegan)) >= 5
+            assert len(watched.keeper.seqs) > 150
+            assert exactly_once(watched)
+
+    simulate(main())
+
+
+def test_the_clock_is_told_when_it_moves(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            await asyncio.sleep(60)
+            assert len(watched.of(told.ClockRead)) == 1
+            assert watched.supervisor.clock_read is not None
+            device.hand(Break(name="clock-fast"))
+            await asyncio.sleep(60)
+            assert 5 <= len(watched.of(told.ClockRead)) <= 8
+
+    simulate(main())
+
+
+# --- the end --------------------------------------------------------------------------------------
+
+
+def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
+    """From the first moment on: looking, opening, shaking hands, resuming, playing."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (desk, device, watched):
+            async with running(watched):
+                await watched.ready()
+            device.hand(Load(decks=8))
+            seen = set()
+            for turns in range(60):
+                again = Watched(desk, device.wanted, watched.keeper)
+                task = asyncio.create_task(again.supervisor.run())
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                seen.add(again.state)
+                await stopped(task)
+                assert again.state is S.ABSENT
+                assert device.ears is None
+                assert again.supervisor._wire._timer is None
+                assert again.supervisor._wire._patience is None
+                assert again.supervisor._wire.link is None
+            assert seen == {S.ABSENT, S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY}
+
+    simulate(main())
+
+
+def test_a_port_that_was_left_is_heard_no_more(tmp_path: Path) -> None:
+    """A port may be late with what it has to say, or not close at all."""
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            old = device.ears
+            device.hand(Freeze(on=True))
+            await watched.until(S.LOST)
+            device.hand(Freeze(on=False))
+            await watched.until(S.READY)
+            stood = len(watched.told)
+            old.heard(b"\x01late\0" * 10)
+            old.lost(PortLost("late"))
+            await asyncio.sleep(1)
+            assert watched.state is S.READY
+            late = (told.Damage, told.PortGone, told.StateChanged)
+            assert not [one for one in watched.told[stood:] if isinstance(one, late)]
+
+    simulate(main())
+
+
+def test_a_port_that_does_not_close_is_left_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stuck(port: SimPort) -> None:
+        await asyncio.sleep(3600)
+
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            with monkeypatch.context() as patch:
+                patch.setattr(SimPort, "close", stuck)
+                device.hand(Plug(connected=False))
+                await asyncio.sleep(CLOSE_WAIT + 1)
+            assert watched.of(told.PortDenied)[0].why == "did not close within 5 s"
+            device.hand(Plug(connected=True))
+            await watched.until(S.READY)
+
+    simulate(main())

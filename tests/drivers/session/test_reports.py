@@ -1,0 +1,152 @@
+"""What goes on for hours without news is told once."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+
+from drivers import happenings as told
+from drivers.locating import Search, Wanted
+from drivers.reports import MOST_KNOWN, Reports
+from drivers.states import State
+from firmware_protocol import link_events as said
+from firmware_protocol.enums import DeviceClass, DeviceState
+from firmware_protocol.messages_control import DeviceBeat
+from hil.device import identity
+from hil.device.hands import Freeze, Plug
+from tests.support.drivers.simulated import Desk, Plugged, Watched, running, simulate, table
+
+S = State
+HOUR = 3600.0
+SECOND = 1_000_000
+
+
+def follows(changes: list[told.StateChanged]) -> None:
+    for before, after in pairwise(changes):
+        assert before.state is after.former
+
+
+def reports() -> tuple[Reports, list[told.AnyHappening]]:
+    out: list[told.AnyHappening] = []
+    return Reports(Wanted(DeviceClass.SHOE, "SH-1", bytes(32)), out.append), out
+
+
+# --- in the life of a device ----------------------------------------------------------------------
+
+
+def test_a_device_without_power_behind_its_adapter(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            device.hand(Freeze(on=True))
+            await watched.until(S.LOST, S.OPENING, S.IDENTIFYING)
+            watched.told.clear()
+            await asyncio.sleep(HOUR)
+            assert device.opened > 100
+            assert len(watched.told) < 12, watched.told
+            device.hand(Freeze(on=False))
+            await watched.ready()
+            changes = watched.of(told.StateChanged)
+            assert changes[-1].state is S.READY
+            follows(changes)
+            assert watched.of(told.SessionBegan)
+            # And once more the same: that is news again.
+            watched.told.clear()
+            device.hand(Freeze(on=True))
+            await asyncio.sleep(60)
+            assert watched.of(told.PortOpened)
+            assert S.LOST in watched.states
+
+    simulate(main())
+
+
+def test_a_wrong_device_in_the_port(tmp_path: Path) -> None:
+    async def main() -> None:
+        desk = Desk()
+        wanted = identity.create(tmp_path / "wanted", DeviceClass.SHOE, "SH-0001")
+        device = desk.plug(Plugged(tmp_path / "device", DeviceClass.SHOE, "SH-0002"))
+        watched = Watched(
+            desk, Wanted(DeviceClass.SHOE, "SH-0001", wanted.public, device.address), find=Search()
+        )
+        async with running(watched):
+            await asyncio.sleep(HOUR)
+            assert device.opened > 500
+            assert len(watched.told) < 12, watched.told
+            assert len(watched.of(told.Swapped)) == len(watched.of(told.Introduced)) == 1
+            follows(watched.of(told.StateChanged))
+        device.switch_off()
+
+    simulate(main())
+
+
+def test_a_cable_that_comes_and_goes(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with table(tmp_path) as (_, device, watched), running(watched):
+            await watched.ready()
+            device.hand(Freeze(on=True))
+            for _ in range(500):
+                device.hand(Plug(connected=False))
+                await asyncio.sleep(1)
+                device.hand(Plug(connected=True))
+                await asyncio.sleep(1)
+            assert len(watched.told) < 40, watched.told
+            follows(watched.of(told.StateChanged))
+
+    simulate(main())
+
+
+# --- one by one -----------------------------------------------------------------------------------
+
+
+def beat(state: DeviceState) -> said.Beat:
+    return said.Beat(DeviceBeat(1, 1, 1, 0, 0, state, 0, 0))
+
+
+def test_flags_that_go_back_and_forth_are_told_once_a_second() -> None:
+    made, out = reports()
+    now = SECOND
+    for number in range(1000):
+        flags = (DeviceState.PAIRED, DeviceState.PAIRED | DeviceState.OPEN)[number % 2]
+        made.heard(beat(flags), now)
+        made.wake(now)
+        now += 1000
+    assert 1 <= len(out) <= 3
+    made.wake(now + SECOND)
+    stands = [one for one in out if isinstance(one, told.DeviceStands)]
+    assert stands[-1].state == DeviceState.PAIRED | DeviceState.OPEN
+    assert made.due() is None
+
+
+def test_what_is_known_is_bounded_and_a_new_reason_is_news() -> None:
+    made, out = reports()
+    for number in range(10 * MOST_KNOWN):
+        made.changed(number, S.OPENING, S.LOST, f"reason {number}")
+        made.changed(number, S.LOST, S.OPENING, "looked for")
+    reasons = [one.why for one in out if isinstance(one, told.StateChanged)]
+    assert len({why for why in reasons if why.startswith("reason")}) == 10 * MOST_KNOWN
+    assert len(made._known) <= MOST_KNOWN
+    follows([one for one in out if isinstance(one, told.StateChanged)])
+    count = len(out)
+    for number in range(10):
+        made.changed(number, S.OPENING, S.LOST, f"reason {10 * MOST_KNOWN - 1}")
+        made.changed(number, S.LOST, S.OPENING, "looked for")
+    assert len(out) == count
+
+
+def test_a_cycle_that_leads_elsewhere_is_told_without_a_gap() -> None:
+    made, out = reports()
+    for _ in range(5):
+        made.changed(0, S.OPENING, S.IDENTIFYING, "open")
+        made.changed(0, S.IDENTIFYING, S.LOST, "silent")
+        made.changed(0, S.LOST, S.OPENING, "looked for")
+    made.changed(0, S.OPENING, S.IDENTIFYING, "open")
+    made.changed(0, S.IDENTIFYING, S.HANDSHAKING, "it is there")
+    seen = [(one.former, one.state, one.why) for one in out if isinstance(one, told.StateChanged)]
+    assert seen == [
+        (S.OPENING, S.IDENTIFYING, "open"),
+        (S.IDENTIFYING, S.LOST, "silent"),
+        (S.LOST, S.OPENING, "looked for"),
+        (S.OPENING, S.IDENTIFYING, "open"),
+        (S.IDENTIFYING, S.HANDSHAKING, "it is there"),
+    ]

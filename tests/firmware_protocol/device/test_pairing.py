@@ -1,0 +1,236 @@
+"""Pairing: the switch, the label's code, the lock after five wrong ones, the host that follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from firmware_protocol.enums import AlertCode, DeviceState, FrameKind, TamperSource, Verdict
+from firmware_protocol.framing import Frame
+from firmware_protocol.keys import fingerprint
+from firmware_protocol.messages_all import Info, InfoReply, Paired, Tamper
+from firmware_protocol.messages_control import PairDone
+from firmware_protocol.messages_frames import Alert
+from hil.device.hands import Moment
+from tests.support.hil.devices.device_talk import WRONG, new_host, pair, switch, tampers
+from tests.support.hil.devices.plain_device import Bench
+from tests.support.hil.devices.raw_host import RawHost
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_with_the_switch_off_nothing_pairs(bench: Bench) -> None:
+    host = new_host(bench)
+    assert not pair(bench)
+    assert host.last(Alert).code is AlertCode.PAIRING_OFF
+    switch(bench, True)
+    bench.say(host.hello())
+    shake = host.xx(bench.identity.label)
+    bench.say(host.pair1(shake))
+    switch(bench, False)
+    pair3 = host.pair3(shake)
+    bench.say(pair3)
+    switch(bench, True)
+    bench.say(pair3)  # what was begun before is over
+    assert not host.pair_done()
+    assert tampers(bench, TamperSource.SERVICE_SWITCH) == [True, False, True]
+    assert tampers(bench, TamperSource.PAIRING_CODE) == []
+
+
+def test_the_switch_is_a_state_and_stays_while_the_power_is_off(bench: Bench) -> None:
+    switch(bench, False)
+    switch(bench, True)
+    switch(bench, True)
+    assert tampers(bench, TamperSource.SERVICE_SWITCH) == [True]
+    bench.power_on()
+    bench.say(bench.host.hello())
+    assert DeviceState.SERVICE in bench.host.hello_rsp().state
+
+
+def test_pairing_replaces_the_host_and_ends_its_session(bench: Bench) -> None:
+    bench.flowing()
+    former = bench.host
+    head = bench.device.ring.head
+    bench.plain.made_safe.clear()
+    host = new_host(bench)
+    switch(bench, True)
+    bench.device.take()
+    assert pair(bench)
+    assert bench.plain.made_safe == [bench.now]
+    print_of = fingerprint(host.public)
+    assert host.pair_done() == [PairDone(print_of, 1)]
+    assert host.came[-1].counter == 0
+    assert bench.events()[head:] == [
+        Tamper(TamperSource.SERVICE_SWITCH, True),
+        Paired(print_of, 1),
+    ]
+    # Nothing is said under the former session, nor under the keys of the pairing.
+    bench.say(host.call(Info()), former.call(Info()))
+    assert not host.all(InfoReply)
+    assert not bench.device.sessions.running
+    # From now on it is the new host's device, over restarts too.
+    switch(bench, False)
+    bench.power_on()
+    bench.connect()
+    assert bench.resume() is Verdict.OK
+    bench.host = former
+    assert not bench.shake()
+
+
+def test_the_former_host_does_not_see_the_record_of_the_new_one(bench: Bench) -> None:
+    bench.flowing()
+    switch(bench, True)
+    bench.collect()
+    former, host = bench.host, new_host(bench)
+    assert pair(bench)
+    assert not former.all(Paired)
+    assert not host.all(Paired)
+
+
+def test_pairings_are_counted(bench: Bench) -> None:
+    switch(bench, True)
+    for number in (1, 2, 3):
+        assert pair(bench)
+        assert bench.host.last(PairDone).pairings == number
+        bench.power_on()
+
+
+def test_a_wrong_code_is_recorded_and_the_host_stays(bench: Bench) -> None:
+    host = new_host(bench)
+    switch(bench, True)
+    assert not pair(bench, WRONG)
+    assert host.last(Alert).code is AlertCode.PAIRING_REFUSED
+    assert tampers(bench, TamperSource.PAIRING_CODE) == [True]
+    bench.host = RawHost(bench.identity.public)
+    bench.connect()
+    assert bench.resume() is Verdict.OK
+
+
+def test_after_five_wrong_codes_pairing_is_locked_until_the_switch_was_off(bench: Bench) -> None:
+    new_host(bench)
+    switch(bench, True)
+    for _ in range(4):
+        assert not pair(bench, WRONG)
+    assert pair(bench)  # four are not too many
+    assert not pair(bench, WRONG)
+    assert tampers(bench, TamperSource.PAIRING_CODE) == [True] * 5
+    assert not pair(bench)
+    assert not pair(bench, WRONG)
+    assert tampers(bench, TamperSource.PAIRING_CODE) == [True] * 5
+    bench.run(1_000, beats=False)
+    assert not pair(bench)
+    assert bench.host.last(Alert).code is AlertCode.PAIRING_OFF
+    bench.power_on()
+    assert not pair(bench)  # nor does a restart help
+    switch(bench, True)
+    assert not pair(bench)
+    switch(bench, False)
+    switch(bench, True)
+    assert pair(bench)
+
+
+def test_a_damaged_pair1_and_a_pair3_out_of_turn_are_no_wrong_codes(bench: Bench) -> None:
+    host = new_host(bench)
+    switch(bench, True)
+    bench.say(host.hello())
+    shake = host.xx(bench.identity.label)
+    pair1 = host.pair1(shake)
+    bad = bytearray(pair1.payload)
+    bad[40] ^= 1
+    bench.say(Frame(FrameKind.PAIR1, pair1.session, 0, bytes(bad), 1), pair1)
+    assert not host.frames(FrameKind.PAIR2)
+    bench.say(Frame(FrameKind.PAIR3, pair1.session, 0, bytes(64), 1))
+    assert tampers(bench, TamperSource.PAIRING_CODE) == []
+    assert bench.device.wire.refused == 3
+
+
+def test_a_pair1_without_hello_and_hello_after_pair1(bench: Bench) -> None:
+    host = new_host(bench)
+    switch(bench, True)
+    bench.say(Frame(FrameKind.PAIR1, 7, 0, bytes(48), 1))
+    bench.say(host.hello())
+    shake = host.xx(bench.identity.label)
+    bench.say(host.pair1(shake))
+    pair3 = host.pair3(shake)
+    bench.say(host.hello(), pair3)
+    assert not host.pair_done()
+    assert tampers(bench, TamperSource.PAIRING_CODE) == []
+
+
+def test_an_unfinished_pairing_is_forgotten(bench: Bench) -> None:
+    host = new_host(bench)
+    switch(bench, True)
+    for wait, done in ((9_999.9, 1), (10_000, 1)):
+        bench.say(host.hello())
+        shake = host.xx(bench.identity.label)
+        bench.say(host.pair1(shake))
+        bench.run(wait, beats=False)
+        bench.say(host.pair3(shake))
+        assert len(host.pair_done()) == done
+
+
+def test_pairing_works_though_the_ring_is_full(bench: Bench) -> None:
+    """PAIRED may have a spare slot; without even one it is dropped, and the pairing is done."""
+    bench.happen(500)
+    print_of = fingerprint(new_host(bench).public)
+    switch(bench, True)
+    assert pair(bench)
+    assert bench.events()[-1] == Paired(print_of, 1)
+    while bench.device.records.room.free:
+        switch(bench, not bench.device.pairing.service)
+    switch(bench, True)
+    assert pair(bench)
+    assert bench.host.last(PairDone).pairings == 2
+    assert [one for one in bench.events() if isinstance(one, Paired)] == [Paired(print_of, 1)]
+    bench.connect()
+    assert bench.resume() is Verdict.OK
+
+
+@pytest.mark.parametrize("moment", ["before_commit", "in_commit", "after_commit"])
+def test_when_power_goes_at_paired_the_former_host_is_still_the_one(
+    bench: Bench, moment: Moment
+) -> None:
+    former, host = bench.host, new_host(bench)
+    switch(bench, True)
+    bench.say(host.hello())
+    shake = host.xx(bench.identity.label)
+    bench.say(host.pair1(shake))
+    pair3 = host.pair3(shake)
+    bench.device.cut_at(moment)
+    bench.cut([pair3])
+    bench.power_on()
+    assert not host.pair_done()
+    paired = [one for one in bench.events() if isinstance(one, Paired)]
+    assert paired == ([Paired(fingerprint(host.public), 1)] if moment == "after_commit" else [])
+    bench.host = former
+    bench.connect()
+    # No number comes twice, whatever became of the first.
+    bench.host = host
+    assert pair(bench)
+    assert host.last(PairDone).pairings == 2
+
+
+def test_pairing_ends_the_session_before_anything_else(bench: Bench) -> None:
+    bench.flowing()
+    seen: list[tuple[int, bytes | None]] = []
+    device, plain = bench.device, bench.plain
+    plain.made_safe.clear()
+    record = device.pairing._record
+
+    def looks(event: Paired | Tamper, now: int) -> bool:
+        assert plain.made_safe == [now]
+        assert device.sessions.running is None
+        seen.append((device.ring.head, device.host))
+        return record(event, now)
+
+    former = bench.host.public
+    switch(bench, True)
+    bench.collect()
+    new_host(bench)
+    device.pairing._record = looks
+    assert pair(bench)
+    assert seen == [(2, former)]

@@ -1,0 +1,366 @@
+"""Power that goes at any moment, restarts, and what hands do to the whole device."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firmware_protocol.enums import DeviceState, FaultCode, PowerCause, TamperSource, Verdict
+from firmware_protocol.keys import fingerprint, fingerprint_text
+from firmware_protocol.messages_all import Fault, Info, InfoReply, Power, Selftest, Tamper
+from firmware_protocol.messages_shuffler import Door, Start, Started
+from firmware_protocol.plaintext import EventRecord
+from hil.device import hands
+from hil.device.core import PowerCut
+from hil.device.hands import Break, Describe, Firmware, Moment, Ring
+from hil.device.kept import Kept
+from hil.device.parts import CannotDo
+from hil.device.place import PlaceProblem
+from hil.device.room import Room
+from hil.device.ways import Ways
+from tests.support.hil.devices.plain_device import MS, SECOND, Bench
+from tests.support.hil.devices.raw_host import ack
+
+COMMIT_MOMENTS = ("before_commit", "in_commit", "after_commit")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+# --- the start ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cause", [PowerCause.POWER_ON, PowerCause.WATCHDOG, PowerCause.BROWN_OUT])
+def test_power_comes_first_and_boot_grows(bench: Bench, cause: PowerCause) -> None:
+    bench.happen(2)
+    bench.now += SECOND
+    bench.power_on(cause)
+    record = bench.ring_records()[-1]
+    assert (record.seq, record.boot, record.t_us, record.event) == (4, 2, 0, Power(cause))
+    bench.now += 1500
+    bench.happen()
+    record = bench.ring_records()[-1]
+    assert record.t_us == 1500
+    bench.connect()
+    info = bench.host.last(InfoReply)
+    assert (info.boot, info.cause) == (2, cause)
+
+
+def test_a_session_does_not_outlive_a_start(bench: Bench) -> None:
+    bench.flowing()
+    bench.power_on()
+    bench.host.came.clear()
+    bench.say(bench.host.call(Info()))
+    bench.run(2_000)
+    assert not bench.host.all(InfoReply)
+    assert bench.plain.locked
+
+
+def test_a_restart_keeps_everything(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(40)
+    bench.ack()
+    bench.plain.desk.keep("inside", b"cards")
+    bench.plain.desk.number("shuffle")
+    before = bench.device.hand(Describe(), bench.now)
+    records = bench.ring_records()
+    bench.power_on()
+    after = bench.device.hand(Describe(), bench.now)
+    same = ("class", "serial", "label", "key", "fingerprint", "host", "epoch", "oldest")
+    assert [after[name] for name in same] == [before[name] for name in same]
+    assert after["head"] == before["head"] + 1
+    assert bench.ring_records()[:-1] == records
+    assert bench.plain.desk.kept("inside") == b"cards"
+    assert bench.plain.desk.last_number("shuffle") == 1
+    # The acknowledged position may be older, but never newer.
+    assert 41 - 16 < after["acked"] <= 41
+
+
+def test_of_the_free_slots_32_stay_free_over_a_start(bench: Bench) -> None:
+    chance = random.Random(5)
+    bench.flowing()
+    for _ in range(1_500):
+        if chance.random() < 0.52:
+            bench.happen()
+        elif bench.device.records.room.used:
+            bench.ack(min(bench.device.records.room.acked + 1, highest(bench)))
+        free = bench.device.records.room.free
+        after = Room(bench.device.ring, Kept(bench.place / "kept", sync=False), Ways())
+        assert after.free >= min(free, 32)
+        assert after.acked <= bench.device.records.room.acked
+    assert bench.device.full()  # it has seen all shares
+
+
+def highest(bench: Bench) -> int:
+    session = bench.device.sessions.running
+    assert session is not None
+    assert session.sending is not None
+    return session.sending.sent
+
+
+# --- power cuts -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("moment", COMMIT_MOMENTS)
+def test_a_cut_at_a_commit(bench: Bench, moment: Moment) -> None:
+    bench.flowing()
+    bench.happen(3)
+    bench.ack()
+    ring = bench.device.ring
+    bench.device.cut_at(moment)
+    seen = len(bench.host.records())
+    assert bench.cut(events=1).moment == moment
+    assert len(bench.host.records()) == seen  # it is not sent before it is whole
+    bench.now += SECOND
+    bench.power_on()
+    expected = {
+        "before_commit": [Power(PowerCause.POWER_ON)],
+        "in_commit": [Power(PowerCause.POWER_LOSS)],
+        "after_commit": [Door(True), Power(PowerCause.POWER_ON)],
+    }[moment]
+    assert bench.events()[4:] == expected
+    last = bench.host.records()[-1]
+    bench.connect()
+    assert bench.host.last(InfoReply).cause == getattr(bench.events()[-1], "cause", None)
+    assert bench.resume(last.seq + 1, last.chain) is Verdict.OK
+    assert [one.event for one in bench.host.records()[seen:]] == expected
+    assert bench.device.ring.epoch == ring.epoch
+
+
+@pytest.mark.parametrize("torn", range(57))
+def test_a_record_that_was_torn_at_any_byte(bench: Bench, torn: int) -> None:
+    bench.happen(2)
+    bench.device.cut_at("in_commit", torn=torn)
+    bench.cut(events=1)
+    bench.power_on(PowerCause.BROWN_OUT)
+    if torn == 56:
+        assert bench.events()[3:] == [Door(True), Power(PowerCause.BROWN_OUT)]
+    else:
+        cause = PowerCause.POWER_LOSS if torn else PowerCause.BROWN_OUT
+        assert bench.events()[3:] == [Power(cause)]
+    bench.connect()
+    assert bench.resume() is Verdict.OK
+    assert bench.host.seqs() == list(range(1, bench.device.ring.head + 1))
+
+
+def test_the_first_record_of_all_may_be_torn(bench: Bench) -> None:
+    bench.device.ring.path.unlink()
+    bench.power_on()
+    ring = bench.device.ring
+    data = bytearray(ring.path.read_bytes())
+    data[24 + 30 : 24 + 56] = bytes(26)
+    ring.path.write_bytes(data)
+    bench.power_on()
+    assert bench.device.ring.epoch == ring.epoch
+    assert bench.events() == [Power(PowerCause.POWER_LOSS)]
+
+
+def test_a_cut_before_the_reply(bench: Bench) -> None:
+    bench.flowing()
+    bench.device.cut_at("before_reply")
+    bench.cut([bench.host.call(Start(6, 0))])
+    bench.power_on()
+    assert bench.events()[1:] == [Started(1, 6), Power(PowerCause.POWER_ON)]
+    assert bench.device.boot == 2
+
+
+def test_a_cut_before_the_acknowledgement_is_taken(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(3)
+    epoch = bench.device.ring.epoch
+    bench.device.cut_at("before_ack")
+    bench.say(bench.host.seal(ack(epoch, 1)))  # moves nothing
+    bench.cut([bench.host.seal(ack(epoch, 4))])
+    bench.power_on()
+    assert bench.device.records.room.acked <= 1
+
+
+def test_a_device_without_power_does_nothing(bench: Bench) -> None:
+    bench.flowing()
+    bench.device.cut_at("before_commit")
+    bench.cut(events=1)
+    dead = bench.device
+    bench.now += 2 * SECOND
+    bench.say(bench.host.hello())
+    dead.wake(bench.now)
+    assert dead.take() == b""
+    assert dead.due() is None
+    with pytest.raises(CannotDo, match="the power is off"):
+        dead.hand(Describe(), bench.now)
+
+
+def test_a_cut_comes_out_of_wake_and_hand_too(bench: Bench) -> None:
+    bench.device.cut_at("before_commit")
+    with pytest.raises(PowerCut):
+        bench.device.hand(hands.Tamper("case"), bench.now)
+    bench.power_on()
+    bench.device.defects[FaultCode.CLOCK] = 0
+    bench.flowing()
+    bench.say(bench.host.call(Selftest()))
+    bench.device.cut_at("after_commit")
+    bench.now += SECOND
+    with pytest.raises(PowerCut):
+        bench.device.wake(bench.now - 1 * MS)
+
+
+@settings(max_examples=12)
+@given(seed=st.integers(0, 100_000))
+def test_whenever_power_goes_no_record_is_lost_or_changed(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    chance = random.Random(seed)
+    bench = Bench(tmp_path_factory.mktemp("device"))
+    kept: list[EventRecord] = []
+    recorded = 0
+    for _ in range(12):
+        bench.connect()
+        chain = kept[-1].chain if kept else bytes(8)
+        assert bench.resume(len(kept) + 1, chain) is Verdict.OK
+        moment: Moment = chance.choice(get_args(Moment))
+        bench.device.cut_at(moment, torn=chance.randrange(57))
+        try:
+            for _ in range(chance.randrange(1, 12)):
+                bench.device.record(Door(bool(chance.randrange(2))), bench.now)
+                bench.collect()
+                keep(bench, kept)
+                frame = bench.host.seal(ack(bench.device.ring.epoch, len(kept)))
+                bench.device.receive(frame.encode(), bench.now)
+                frame = bench.host.call(Start(6, 0))
+                bench.device.receive(frame.encode(), bench.now)
+                bench.now += chance.randrange(200 * MS)
+                bench.device.wake(bench.now)
+                bench.collect()
+        except PowerCut:
+            bench.collect()
+        keep(bench, kept)
+        recorded = max(recorded, bench.device.ring.head)
+        bench.now += SECOND
+        boot = bench.device.boot
+        bench.power_on()
+        assert bench.device.boot == boot + 1
+        assert isinstance(bench.events()[-1], Power)
+        assert bench.device.ring.head > recorded
+        ring = bench.device.ring
+        for record in kept[ring.oldest - 1 :]:
+            assert ring.record(record.seq) == record.encode()
+
+
+def keep(bench: Bench, kept: list[EventRecord]) -> None:
+    """What the host keeps: each record once and in order."""
+    for record in bench.host.records():
+        if record.seq == len(kept) + 1:
+            assert record.follows(kept[-1].chain if kept else bytes(8))
+            kept.append(record)
+        elif record.seq <= len(kept):
+            assert record == kept[record.seq - 1]
+
+
+# --- hands ----------------------------------------------------------------------------------
+
+
+def test_describe_tells_what_a_bench_needs(bench: Bench) -> None:
+    bench.flowing()
+    answer = bench.device.hand(Describe(), bench.now)
+    assert answer["class"] == "shuffler"
+    assert answer["serial"] == "SIM-1"
+    assert answer["label"] == bench.identity.label_text
+    assert answer["key"] == bench.identity.public.hex()
+    assert answer["host"] == fingerprint_text(fingerprint(bench.host.public))
+    assert answer["state"] == ["PAIRED", "LOCKED"]
+    assert (answer["oldest"], answer["head"], answer["acked"], answer["boot"]) == (1, 1, 1, 1)
+    assert bench.host.current is not None
+    assert (answer["session"], answer["resumed"]) == (bench.host.current.id, True)
+    assert answer["mechanism"] == {}
+
+
+def test_breaks_are_switched_and_outlive_a_start(bench: Bench) -> None:
+    assert bench.device.hand(Break("nak-ignored"), bench.now) == {"breaks": ["nak-ignored"]}
+    bench.power_on()
+    assert bench.device.broken("nak-ignored")
+    assert bench.device.hand(Break("nak-ignored", on=False), bench.now) == {"breaks": []}
+    with pytest.raises(CannotDo, match="is no break"):
+        bench.device.hand(Break("no-such"), bench.now)
+    with pytest.raises(CannotDo, match="salt-fixed is for a shoe"):
+        bench.device.hand(Break("salt-fixed"), bench.now)
+
+
+def test_new_firmware_starts_at_once(bench: Bench) -> None:
+    bench.flowing()
+    before = bench.host.last(InfoReply).firmware
+    answer = bench.device.hand(Firmware("2.0"), bench.now)
+    assert answer["boot"] == 2
+    assert bench.events()[-1] == Power(PowerCause.SOFTWARE)
+    bench.connect()
+    info = bench.host.last(InfoReply)
+    assert info.firmware.hex() == answer["firmware"]
+    assert info.firmware != before
+    bench.power_on()
+    bench.connect()
+    assert bench.host.last(InfoReply).firmware == info.firmware
+
+
+def test_what_had_left_before_new_firmware_started_arrives(bench: Bench) -> None:
+    bench.device.receive(bench.host.hello().encode(), bench.now)
+    bench.device.hand(Firmware("2.0"), bench.now)
+    bench.collect()
+    assert bench.host.hello_rsp().serial == "SIM-1"
+
+
+def test_tampering_is_recorded(bench: Bench) -> None:
+    hand = bench.device.hand
+    assert hand(hands.Tamper("magnet"), bench.now) == {"recorded": True}
+    assert hand(hands.Tamper("magnet", active=False), bench.now) == {"recorded": True}
+    assert bench.events()[1:] == [
+        Tamper(TamperSource.MAGNET, True),
+        Tamper(TamperSource.MAGNET, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "hand", [hands.Power(), hands.Plug(True), hands.Freeze(True), hands.Line(), hands.Draw()]
+)
+def test_other_hands_are_not_the_cores(bench: Bench, hand: hands.Hand) -> None:
+    with pytest.raises(CannotDo):
+        bench.device.hand(hand, bench.now)
+
+
+def test_a_copy_of_the_ring_must_be_made_first(bench: Bench) -> None:
+    with pytest.raises(CannotDo, match="no copy of the ring"):
+        bench.device.hand(Ring("restore"), bench.now)
+
+
+def test_a_damaged_record_is_a_fault(bench: Bench) -> None:
+    bench.happen(20)
+    ring = bench.device.ring
+    data = bytearray(ring.path.read_bytes())
+    data[24 + 56 * 9 + 30] ^= 1  # record 10
+    ring.path.write_bytes(data)
+    bench.power_on()
+    assert bench.device.ring.oldest == 11
+    assert bench.events()[-2:] == [Power(PowerCause.POWER_ON), Fault(FaultCode.RING, 10)]
+    assert DeviceState.FAULTY in bench.device.state()
+    bench.connect()
+    assert bench.resume(5, b"whatever") is Verdict.GAP
+
+
+def test_a_spoilt_place_is_named_at_the_start(bench: Bench) -> None:
+    bench.device.ring.path.write_bytes(b"nothing of ours")
+    with pytest.raises(PlaceProblem, match="is no ring"):
+        bench.power_on()
+
+
+def test_all_is_private(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(60)
+    bench.ack()
+    bench.device.hand(Ring("save"), bench.now)
+    bench.plain.desk.keep("inside", b"cards")
+    for one in bench.place.rglob("*"):
+        assert one.stat().st_mode & 0o777 == (0o700 if one.is_dir() else 0o600), one

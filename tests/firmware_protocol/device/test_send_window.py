@@ -1,0 +1,232 @@
+"""Records on their way: window, acknowledgements, sending again, and a line that loses them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firmware_protocol.enums import Verdict
+from firmware_protocol.messages_control import HostBeat
+from firmware_protocol.messages_shuffler import Door
+from firmware_protocol.plaintext import EventRecord
+from tests.support.hil.devices.device_talk import flowing, nak, sent
+from tests.support.hil.devices.plain_device import MS, Bench
+from tests.support.hil.devices.raw_host import ack
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+# --- window and acknowledgements ------------------------------------------------------------
+
+
+def test_no_more_than_the_window_are_on_their_way(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(20)
+    assert bench.host.seqs() == list(range(1, 10))
+    bench.ack(4, window=3)
+    assert bench.host.seqs() == list(range(1, 10))
+    bench.ack(8, window=3)
+    assert bench.host.seqs() == list(range(1, 12))
+    bench.ack(11, window=8)
+    assert bench.host.seqs() == list(range(1, 20))
+
+
+def test_window_0_stops_and_a_later_one_goes_on(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(3)
+    bench.ack(2, window=0)
+    bench.happen(3)
+    bench.run(1)
+    before = bench.now
+    bench.run(3_000)
+    nak(bench, 3)
+    assert sent(bench, before) == []
+    bench.ack(2, window=1)
+    assert bench.host.seqs(bench.now) == []
+    nak(bench, 3)
+    assert bench.host.seqs(bench.now) == [3]
+    bench.ack(4, window=2)
+    assert bench.host.seqs(bench.now) == [3, 5, 6]
+
+
+def test_a_heartbeat_acknowledges_too(bench: Bench) -> None:
+    bench.flowing()
+    epoch = bench.device.ring.epoch
+    bench.happen(9)
+    bench.say(bench.host.seal(HostBeat(epoch, 9, 8)))
+    assert bench.device.records.room.acked == 9
+    assert bench.host.seqs()[-1] == 10
+    bench.say(bench.host.seal(HostBeat(0, 0, 0)))
+    bench.happen()
+    assert bench.host.seqs()[-1] == 11
+
+
+def test_an_acknowledgement_that_cannot_be_is_ignored(bench: Bench) -> None:
+    epoch = bench.device.ring.epoch
+    bench.connect()
+    bench.say(bench.host.seal(ack(epoch, 1)))
+    assert bench.device.records.room.acked == 0
+    assert bench.resume() is Verdict.OK
+    bench.ack(1)
+    bench.happen(12)
+    for what in (ack(epoch ^ 1, 5, 0), ack(epoch, 10, 0), ack(epoch, 0xFFFFFFFF, 0)):
+        bench.say(bench.host.seal(what))
+        assert bench.device.records.room.acked == 1
+    bench.ack(5)  # the window is still 8
+    assert bench.host.seqs()[-1] == 13
+
+
+def test_an_older_acknowledgement_takes_nothing_back(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(5)
+    bench.ack(4)
+    bench.ack(2, window=1)
+    assert bench.device.records.room.acked == 4
+    bench.run(150)
+    assert bench.host.seqs(bench.now) == [5]  # 6 lies beyond the window of 1
+
+
+# --- sending again --------------------------------------------------------------------------
+
+
+def test_records_come_again_at_exactly_these_moments(bench: Bench) -> None:
+    start = flowing(bench)
+    bench.happen(2)
+    bench.run(5_000)
+    moments = [0, 150, 450, 1050, 2050, 3050, 4050]
+    assert sent(bench, start) == [(moment, seq) for moment in moments for seq in (2, 3)]
+    plain = {record for _, record in bench.host.timed(EventRecord, start)}
+    assert len(plain) == 2  # the same plaintexts under new counters
+    counters = [one.counter for one in bench.host.came if isinstance(one.what, EventRecord)]
+    assert len(set(counters)) == len(counters)
+
+
+def test_the_wait_begins_anew_when_the_position_moves_on(bench: Bench) -> None:
+    start = flowing(bench)
+    bench.happen(3)
+    bench.run(1_100)  # sent at 0, 150, 450, 1050
+    bench.ack(2)
+    bench.run(1_000)
+    assert sent(bench, start + 1_100 * MS) == [
+        (moment, seq) for moment in (100, 400, 1000) for seq in (3, 4)
+    ]
+
+
+def test_the_wait_counts_from_the_last_sending_of_the_oldest(bench: Bench) -> None:
+    start = flowing(bench)
+    bench.happen()
+    bench.run(100)
+    bench.happen()
+    bench.run(50)
+    assert sent(bench, start) == [(0, 2), (100, 3), (150, 2), (150, 3)]
+    bench.run(50)
+    bench.ack(2)
+    bench.run(150)
+    assert sent(bench, start)[4:] == [(300, 3)]
+
+
+def test_an_acknowledgement_that_does_not_move_on_changes_no_wait(bench: Bench) -> None:
+    start = flowing(bench)
+    bench.happen()
+    for _ in range(12):
+        bench.run(100)
+        bench.ack(1)
+    assert sent(bench, start) == [(0, 2), (150, 2), (450, 2), (1050, 2)]
+
+
+def test_nak_brings_them_again_at_once(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(6)
+    bench.now += 10 * MS
+    start = bench.now
+    nak(bench, 4)
+    assert sent(bench, start) == [(0, 4), (0, 5), (0, 6), (0, 7)]
+    ring = bench.device.ring
+    for first, epoch in ((1, ring.epoch), (8, ring.epoch), (0xFFFFFFFF, ring.epoch), (4, 77)):
+        nak(bench, first, epoch)
+    assert len(sent(bench, start)) == 4
+    # The wait of the oldest begins anew, and has not become longer.
+    bench.run(160)
+    assert sent(bench, start)[4:] == [(150, seq) for seq in range(2, 8)]
+    bench.run(200)
+    nak(bench, 7)
+    bench.run(310)
+    assert sent(bench, start)[10:] == [(360, 7), *((660, seq) for seq in range(2, 8))]
+
+
+def test_when_the_window_opens_what_is_overdue_goes_out_at_once(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(3)
+    bench.ack(2, window=0)
+    bench.run(3_000)
+    bench.ack(2, window=1)
+    assert bench.host.seqs(bench.now) == []
+    bench.run(0)
+    assert bench.host.seqs(bench.now) == [3]
+
+
+def test_nak_beyond_the_window_brings_nothing(bench: Bench) -> None:
+    bench.flowing()
+    bench.happen(20)
+    start = bench.now
+    count = len(bench.host.seqs())
+    nak(bench, 15)
+    assert len(bench.host.seqs()) == count
+    nak(bench, 9)
+    assert sent(bench, start)[-1] == (0, 9)
+
+
+def test_a_killed_host_gets_the_record_in_the_next_session_unchanged(bench: Bench) -> None:
+    bench.flowing()
+    bench.lost = True
+    bench.happen(3)
+    bench.run(1_500, beats=False)
+    bench.lost = False
+    bench.connect()
+    assert not [seq for seq in bench.host.seqs() if seq > 1]
+    assert bench.resume(2) is Verdict.OK
+    assert bench.host.seqs()[-3:] == [2, 3, 4]
+    ring = bench.device.ring
+    assert [one.encode() for one in bench.host.records()[-3:]] == [
+        ring.record(seq) for seq in (2, 3, 4)
+    ]
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10_000), loss=st.sampled_from([0.1, 0.3, 0.6]))
+def test_over_a_line_that_loses_every_record_comes_once_and_in_order(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, loss: float
+) -> None:
+    bench = Bench(tmp_path_factory.mktemp("device"))
+    chance = random.Random(seed)
+    bench.flowing()
+    kept = [bench.host.records()[0]]
+    epoch = bench.device.ring.epoch
+    for _ in range(60):
+        bench.device.record(Door(True), bench.now)
+    looked_at = len(bench.host.came)
+    for _ in range(4_000):
+        bench.lost = chance.random() < loss
+        bench.run(chance.choice([5, 40, 160]))
+        bench.alive()
+        for came in bench.host.came[looked_at:]:
+            if isinstance(came.what, EventRecord) and came.what.seq == kept[-1].seq + 1:
+                assert came.what.follows(kept[-1].chain)
+                kept.append(came.what)
+        looked_at = len(bench.host.came)
+        if len(kept) == 61:
+            break
+        if chance.random() > loss:
+            bench.lost = chance.random() < loss
+            if chance.random() < 0.5:
+                bench.say(bench.host.seal(ack(epoch, kept[-1].seq)))
+            else:
+                nak(bench, kept[-1].seq + 1)
+    assert [record.seq for record in kept] == list(range(1, 62))

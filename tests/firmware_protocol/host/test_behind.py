@@ -1,0 +1,310 @@
+"""What heartbeats tell of a ring: a record that does not come is asked for, and then given up; a
+ring that is not the one of the record ends the session, and is held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from firmware_protocol.enums import FrameKind, NakWhy, ResumeMode, Verdict
+from firmware_protocol.limits import WINDOW
+from firmware_protocol.link_cursor import NO_CURSOR, Cursor
+from firmware_protocol.link_events import (
+    Arrived,
+    Beat,
+    Ending,
+    Held,
+    Resumed,
+    SessionBegan,
+    SessionEnded,
+    StuckBehind,
+)
+from firmware_protocol.link_session import BEHIND_ASK, BEHIND_END
+from firmware_protocol.messages_all import Resume, ResumeReply
+from firmware_protocol.messages_control import EvtNak
+from tests.long.fuzz.scripted import EPOCH, Scripted, records
+from tests.long.fuzz.wired import MS, Wired
+
+ASK_MS, END_MS = BEHIND_ASK // MS, BEHIND_END // MS
+BEAT_MS = 250
+"""Nothing is looked at but when the device's heart beats."""
+
+
+def endings(wired: Wired) -> list[Ending]:
+    return [one.why for one in wired.of(SessionEnded)]
+
+
+def asked(wired: Wired) -> list[EvtNak]:
+    naks: list[EvtNak] = wired.device.heard(EvtNak)
+    return naks
+
+
+def test_what_does_not_come_is_asked_for_and_then_the_session_ends() -> None:
+    wired = Wired.running(3)
+    wired.forget()
+    wired.pass_ms(ASK_MS)
+    assert asked(wired) == []
+    wired.pass_ms(BEAT_MS)
+    assert asked(wired) == [EvtNak(EPOCH, 1, NakWhy.GAP)]
+    wired.pass_ms(1000)
+    assert asked(wired) == [EvtNak(EPOCH, 1, NakWhy.GAP)] * 2
+    assert wired.link.running
+    assert not wired.of(StuckBehind)
+    wired.pass_ms(END_MS - ASK_MS - 1000)
+    assert wired.of(StuckBehind) == [StuckBehind(1, 3)]
+    assert endings(wired) == [Ending.BEHIND]
+    # The last way to get it is to say once more from where on it is wanted.
+    assert [one.next for one in wired.device.heard(Resume)] == [1]
+    assert wired.of(Resumed)
+    wired.send(1, 2, 3)
+    assert [one.seq for one in wired.arrived] == [1, 2, 3]
+    wired.pass_ms(3 * END_MS)
+    assert endings(wired) == [Ending.BEHIND]
+
+
+def test_what_comes_when_it_is_asked_for_ends_nothing() -> None:
+    wired = Wired.running(3)
+    wired.forget()
+    for seq in (1, 2, 3):
+        while not asked(wired):
+            wired.pass_ms(BEAT_MS)
+        wired.send(seq)
+        wired.forget()
+    wired.pass_ms(4 * END_MS)
+    assert (asked(wired), endings(wired)) == ([], [])
+    assert wired.link.running
+
+
+def test_what_comes_at_the_last_moment_counts() -> None:
+    """Heartbeat and record come in one piece, the heartbeat first."""
+    wired = Wired.running(1)
+    wired.pass_ms(END_MS)
+    wired.cut = True
+    wired.pass_ms(BEAT_MS)
+    wired.cut = False
+    wired.device.beat()
+    wired.send(1)
+    assert [one.seq for one in wired.arrived] == [1]
+    assert (wired.of(StuckBehind), endings(wired)) == ([], [])
+    assert wired.link.running
+
+
+def test_each_record_that_comes_gives_the_next_one_its_time() -> None:
+    wired = Wired.running(8)
+    for seq in range(1, 9):
+        wired.pass_ms(END_MS - 2 * BEAT_MS)
+        wired.send(seq)
+    assert [one.seq for one in wired.arrived] == list(range(1, 9))
+    assert endings(wired) == []
+
+
+def waits_for_the_host(wired: Wired) -> None:
+    """All that the window lets come has come, and is not kept yet."""
+    wired.send(*range(1, WINDOW + 1))
+
+
+def is_paused(wired: Wired) -> None:
+    wired.link.pause(wired.now)
+
+
+def is_held(wired: Wired) -> None:
+    """Its chain does not go with what was kept."""
+    wired.say(replace(wired.device.records[0], chain=b"another!"))
+    assert not wired.link.resumed
+
+
+RIGHT: list[Callable[[Wired], None]] = [waits_for_the_host, is_paused, is_held]
+
+
+@pytest.mark.parametrize("how", RIGHT, ids=lambda one: one.__name__)
+def test_where_nothing_can_come_nothing_is_missed(how: Callable[[Wired], None]) -> None:
+    wired = Wired.running(WINDOW + 4)
+    how(wired)
+    wired.forget()
+    wired.pass_ms(3 * END_MS)
+    assert (asked(wired), endings(wired)) == ([], [])
+    assert wired.link.running
+
+
+def test_a_pause_gives_all_their_time_again() -> None:
+    wired = Wired.running(2)
+    for _ in range(4):
+        wired.pass_ms(END_MS - 2 * BEAT_MS)
+        wired.link.pause(wired.now)
+        wired.pass_ms(2 * BEAT_MS)
+        wired.link.go_on(wired.now)
+    assert endings(wired) == []
+
+
+def test_what_the_host_lets_go_of_and_does_not_get_again_is_missed() -> None:
+    """again() is lost on the line, and so is all that it would bring."""
+    wired = Wired.running(2)
+    wired.send(1, 2)
+    wired.pass_ms(2 * END_MS)
+    assert endings(wired) == []
+    wired.link.again(wired.now)
+    wired.forget()
+    wired.pass_ms(END_MS + 2 * BEAT_MS)
+    assert len(asked(wired)) > 2
+    assert endings(wired) == [Ending.BEHIND]
+    assert not wired.of(Arrived)
+
+
+# --- another ring than the one that was resumed ---------------------------------------------
+
+
+def was_replaced(device: Scripted) -> None:
+    device.epoch, device.records = EPOCH + 1, records(9, epoch=EPOCH + 1)
+
+
+def was_emptied(device: Scripted) -> None:
+    device.epoch, device.records = EPOCH + 1, []
+
+
+def was_rolled_back(device: Scripted) -> None:
+    """Before what is kept."""
+    del device.records[1:]
+
+
+def was_rolled_back_a_little(device: Scripted) -> None:
+    """Before what has come, and not before what is kept."""
+    del device.records[2:]
+
+
+CHANGED: dict[Callable[[Scripted], None], Verdict] = {
+    was_replaced: Verdict.NEW_EPOCH,
+    was_emptied: Verdict.NEW_EPOCH,
+    was_rolled_back: Verdict.FORK,
+    was_rolled_back_a_little: Verdict.FORK,
+}
+
+
+@pytest.mark.parametrize("change", CHANGED, ids=lambda one: one.__name__)
+def test_a_ring_that_changes_under_a_session_is_held_though_nothing_of_it_comes(
+    change: Callable[[Scripted], None],
+) -> None:
+    wired = Wired.running(3)
+    wired.send(1, 2, 3)
+    wired.kept(2)
+    wired.pass_ms(4 * BEAT_MS)
+    wired.forget()
+    change(wired.device)
+    wired.pass_ms(2 * BEAT_MS)
+    assert endings(wired) == [Ending.OTHER_RING]
+    (held,) = wired.of(Held)
+    assert (held.verdict, held.epoch) == (CHANGED[change], wired.device.epoch)
+    assert held.head == len(wired.device.records)
+    assert (wired.of(Resumed), wired.link.resumed) == ([], False)
+    wired.pass_ms(3 * END_MS)
+    assert endings(wired) == [Ending.OTHER_RING]
+    assert wired.link.running
+    wired.link.again(wired.now)
+    wired.link.adopt(wired.now)
+    wired.settle()
+    wired.pass_ms(3 * BEAT_MS)
+    assert wired.link.resumed
+    assert endings(wired) == [Ending.OTHER_RING]
+
+
+def test_nothing_is_taken_after_a_heartbeat_of_another_ring() -> None:
+    """Heartbeat and record come in one piece."""
+    wired = Wired.running(2)
+    wired.send(1)
+    wired.forget()
+    wired.device.epoch = EPOCH + 1
+    wired.device.beat()
+    wired.device.beat()
+    told = wired.send(2)
+    assert [type(one) for one in told[:3]] == [Beat, Beat, SessionEnded]
+    assert (wired.arrived, endings(wired)) == ([], [Ending.OTHER_RING])
+
+
+def test_a_device_whose_heartbeats_and_answers_differ_is_held_once() -> None:
+    """RESUME is answered as if nothing were: it would be ready and away again, over and over."""
+    wired = Wired.running(3)
+    wired.send(1, 2, 3)
+    wired.kept(3)
+    chain = wired.device.records[-1].chain
+    wired.device.replies[Resume] = lambda _: ResumeReply(EPOCH, 1, 3, chain, Verdict.OK)
+    wired.device.epoch = EPOCH + 1
+    wired.forget()
+    wired.pass_ms(3 * END_MS)
+    assert endings(wired) == [Ending.OTHER_RING]
+    assert wired.of(Held) == [Held(Verdict.FORK, EPOCH, 1, 3, chain)]
+    assert wired.link.running
+    wired.link.adopt(wired.now, skip=True)
+    wired.settle()
+    assert wired.link.resumed
+    wired.pass_ms(3 * END_MS)
+    assert endings(wired) == [Ending.OTHER_RING] * 2
+    assert len(wired.of(Held)) == 2
+
+
+# --- and what an honest device may say ------------------------------------------------------
+
+
+def test_before_resume_is_answered_heartbeats_may_tell_of_any_ring() -> None:
+    device = Scripted(2)
+    wired = Wired(device, cursor=Cursor(EPOCH + 1, 7, bytes(8)))
+    device.mute = {Resume}
+    wired.open()
+    wired.pass_ms(4 * BEAT_MS)
+    assert wired.of(Beat)
+    device.mute = set()
+    wired.pass_ms(4 * BEAT_MS)
+    assert [one.verdict for one in wired.of(Held)] == [Verdict.NEW_EPOCH]
+    wired.pass_ms(4 * BEAT_MS)  # nothing is taken while it is held
+    assert endings(wired) == []
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_an_adopted_ring_is_the_one_of_the_record_from_then_on(count: int, skip: bool) -> None:
+    """Also a fresh one in which nothing stands yet."""
+    wired = Wired(Scripted(count), cursor=NO_CURSOR)
+    wired.open()
+    wired.pass_ms(2 * BEAT_MS)
+    wired.link.adopt(wired.now, skip=skip)
+    wired.device.beat()
+    wired.settle()
+    assert [one.mode for one in wired.device.heard(Resume)][-1] is ResumeMode.ADOPT
+    assert wired.link.resumed
+    wired.pass_ms(2 * BEAT_MS)
+    wired.device.records = records(count + 1)
+    wired.send(*range(count + 1 if skip else 1, count + 2))
+    wired.pass_ms(2 * BEAT_MS)
+    assert wired.arrived[-1].seq == count + 1
+    assert endings(wired) == []
+
+
+def test_new_keys_and_records_on_their_way_end_nothing() -> None:
+    """Heartbeats of both sessions tell of the ring as it is when they are made."""
+    wired = Wired.running(rekey_frames=30)
+    for seq in range(1, 60):
+        wired.device.records = records(seq)
+        wired.device.beat()  # of a record that is still on its way
+        wired.send(seq)
+        wired.device.beat()
+        if seq % 4 == 0:
+            wired.kept(seq)
+        wired.pass_ms(BEAT_MS)
+    assert len([one for one in wired.of(SessionBegan) if one.rekeyed]) > 2
+    assert [one.seq for one in wired.arrived] == list(range(1, 60))
+    assert endings(wired) == []
+
+
+def test_a_device_that_starts_anew_goes_on_with_its_ring() -> None:
+    wired = Wired.running(3)
+    wired.send(1, 2, 3)
+    wired.kept(3)
+    wired.device.mute = {FrameKind.HELLO}
+    wired.pass_ms(5 * BEAT_MS, beats=False)
+    wired.device.mute = set()
+    wired.device.records = records(4)  # POWER
+    wired.pass_ms(8 * BEAT_MS)
+    wired.send(4)
+    wired.pass_ms(4 * BEAT_MS)
+    assert [one.seq for one in wired.arrived] == [1, 2, 3, 4]
+    assert endings(wired) == [Ending.SILENT]

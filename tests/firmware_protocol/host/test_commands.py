@@ -1,0 +1,341 @@
+"""Commands: one at a time, repeated only where that is harmless, answered or given up."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+from firmware_protocol import errors
+from firmware_protocol.codec import Command, Spec
+from firmware_protocol.enums import (
+    DeviceClass,
+    FaultCode,
+    FrameLimit,
+    LockState,
+    Refusal,
+    ResumeMode,
+    Verdict,
+)
+from firmware_protocol.link import Cursor, LinkBusy
+from firmware_protocol.link_calls import MOST_CALLS
+from firmware_protocol.link_events import Defective, Held, Replied, SessionBegan, Unanswered
+from firmware_protocol.messages_all import (
+    Info,
+    InfoReply,
+    Refused,
+    Resume,
+    Selftest,
+    SelftestReply,
+)
+from firmware_protocol.messages_shoe import Lock, LockReply, Reread, RereadReply
+from firmware_protocol.messages_shuffler import Start, StartReply
+from firmware_protocol.plaintext import NO_CHAIN, CommandCall, CommandReply
+from tests.long.fuzz.scripted import BOOT, EPOCH, Scripted, lock
+from tests.long.fuzz.wired import Wired
+
+LOCKED = LockState.LOCKED
+
+
+def ids(wired: Wired, kind: type[Command]) -> list[int]:
+    return [
+        what.command_id
+        for what in wired.device.said
+        if isinstance(what, CommandCall) and isinstance(what.command, kind)
+    ]
+
+
+def shuffler(**more: Any) -> Wired:
+    device = Scripted()
+    device.answer = {"device_class": DeviceClass.SHUFFLER}
+    device.device_class = DeviceClass.SHUFFLER
+    wired = Wired(
+        device,
+        cursor=Cursor(EPOCH, 0, NO_CHAIN),
+        device_class=DeviceClass.SHUFFLER,
+        **more,
+    )
+    wired.open()
+    assert wired.link.resumed
+    return wired
+
+
+def test_a_command_is_answered() -> None:
+    wired = Wired.running()
+    ident = wired.call(lock(LOCKED))
+    assert wired.of(Replied) == [Replied(ident, lock(LOCKED), LockReply(LOCKED))]
+    assert ident == 3  # after INFO and RESUME
+
+
+def test_a_refusal_is_an_answer() -> None:
+    wired = Wired.running()
+    refused = Refused(Lock.ID, Refusal.NOT_NOW, 4)
+    wired.device.replies[Lock] = lambda _: refused
+    wired.call(lock())
+    assert [one.reply for one in wired.of(Replied)] == [refused]
+
+
+def test_one_waits_for_the_other() -> None:
+    wired = Wired.running()
+    wired.device.mute = {Lock}
+    first, second = wired.call(lock()), wired.call(lock(LOCKED))
+    wired.pass_ms(190)
+    assert ids(wired, Lock) == [first]
+    wired.device.mute = set()
+    wired.pass_ms(10)
+    assert ids(wired, Lock) == [first, first, second]
+    assert [one.command_id for one in wired.of(Replied)] == [first, second]
+
+
+def test_an_idempotent_one_is_repeated_until_its_deadline() -> None:
+    wired = Wired.running()
+    wired.device.mute = {Lock}
+    ident = wired.call(lock())
+    wired.pass_ms(499)
+    assert ids(wired, Lock) == [ident] * 3
+    assert not wired.of(Unanswered)
+    wired.pass_ms(1)
+    assert wired.of(Unanswered) == [Unanswered(ident, lock(), sent=True)]
+    wired.pass_ms(1000)
+    assert ids(wired, Lock) == [ident] * 3
+
+
+def test_one_that_is_not_is_never_repeated() -> None:
+    wired = shuffler()
+    ident = wired.call(Start(6, 0))
+    wired.pass_ms(600)
+    assert ids(wired, Start) == [ident]
+    assert wired.of(Unanswered) == [Unanswered(ident, Start(6, 0), sent=True)]
+    wired.say(CommandReply(ident, BOOT, StartReply(1)))  # too late: nobody waits for it any more
+    assert not wired.of(Replied)
+
+
+def test_a_second_reply_to_a_repeated_command_means_nothing() -> None:
+    wired = Wired.running()
+    ident = wired.call(lock())
+    wired.forget()
+    assert wired.say(CommandReply(ident, BOOT, LockReply(LockState.OPEN))) == []
+
+
+def test_a_reply_to_another_host_boot_means_nothing() -> None:
+    wired = Wired.running()
+    wired.device.mute = {Lock}
+    ident = wired.call(lock())
+    assert wired.say(CommandReply(ident, BOOT + 1, LockReply(LockState.OPEN))) == []
+    assert wired.say(CommandReply(ident, BOOT, LockReply(LockState.OPEN)))
+
+
+def test_a_reply_of_another_kind_is_a_defect_and_no_answer() -> None:
+    wired = Wired.running()
+    wired.device.mute = {Lock}
+    ident = wired.call(lock())
+    for wrong in (SelftestReply(FaultCode.NONE, 0), Refused(Info.ID, Refusal.BUSY, 0)):
+        (defect,) = wired.say(CommandReply(ident, BOOT, wrong))
+        assert isinstance(defect, Defective)
+        assert type(defect.error) is errors.UnknownMessage
+        # Nothing that could be written down leads to what was said.
+        assert defect.error.__traceback__ is None
+        assert defect.error.__context__ is None
+    assert isinstance(wired.say(CommandReply(ident, BOOT, LockReply(LOCKED)))[0], Replied)
+
+
+def test_a_selftest_goes_on_beside_the_others() -> None:
+    wired = Wired.running()
+    test = wired.call(Selftest())
+    ident = wired.call(lock())
+    assert [one.command_id for one in wired.of(Replied)] == [ident]
+    wired.pass_ms(9000)
+    assert ids(wired, Selftest) == [test]
+    with pytest.raises(LinkBusy, match="SELFTEST"):
+        wired.call(Selftest())
+    wired.say(CommandReply(test, BOOT, SelftestReply(FaultCode.NONE, 0)))
+    assert wired.of(Replied)[-1].command_id == test
+    wired.call(Selftest())
+    wired.pass_ms(10_000)
+    assert isinstance(wired.of(Unanswered)[-1].command, Selftest)
+
+
+def test_only_so_many_wait() -> None:
+    wired = Wired.running()
+    wired.device.mute = {Lock}
+    for _ in range(MOST_CALLS):
+        wired.call(lock())
+    with pytest.raises(LinkBusy, match="32 commands"):
+        wired.call(lock())
+    wired.pass_ms(500)
+    wired.call(lock())
+    wired.device.mute = set()
+    wired.pass_ms(1000)
+    assert len(wired.of(Replied)) == MOST_CALLS
+
+
+# --- without a session, and across sessions -------------------------------------------------
+
+
+def test_what_cannot_be_sent_in_time_is_given_up() -> None:
+    wired = Wired.running()
+    wired.link.lost(wired.now)
+    ident = wired.call(lock())
+    wired.pass_ms(499)
+    assert not wired.of(Unanswered)
+    wired.pass_ms(1)
+    assert wired.of(Unanswered) == [Unanswered(ident, lock(), sent=False)]
+    wired.device.said.clear()
+    wired.open()
+    assert not wired.device.heard(Lock)
+
+
+def test_what_waits_is_sent_as_soon_as_it_may() -> None:
+    wired = Wired.running()
+    wired.link.lost(wired.now)
+    ident = wired.call(lock())
+    wired.pass_ms(400)
+    wired.open()
+    assert wired.of(Replied) == [Replied(ident, lock(), LockReply(LockState.OPEN))]
+
+
+def test_an_idempotent_one_goes_on_in_the_next_session() -> None:
+    wired = Wired.running()
+    wired.device.mute = {Lock}
+    ident = wired.call(lock())
+    wired.link.lost(wired.now)
+    wired.device.mute = set()
+    wired.device.said.clear()
+    wired.open()
+    assert ids(wired, Lock) == [ident]
+    assert [one.command_id for one in wired.of(Replied)] == [ident]
+
+
+def test_one_that_is_not_is_given_up_when_its_session_dies() -> None:
+    wired = shuffler()
+    ident = wired.call(Start(6, 0))
+    wired.take(wired.link.lost(wired.now))
+    assert wired.of(Unanswered) == [Unanswered(ident, Start(6, 0), sent=True)]
+    wired.device.said.clear()
+    wired.open()
+    assert not wired.device.heard(Start)
+
+
+def test_one_that_is_not_is_answered_across_new_keys() -> None:
+    wired = Wired.running(rekey_frames=12)
+    ident = wired.call(Selftest())
+    while len(wired.of(SessionBegan)) < 2:
+        wired.pass_ms(50)
+    assert not wired.of(Unanswered)
+    wired.say(CommandReply(ident, BOOT, SelftestReply(FaultCode.NONE, 0)))
+    assert wired.of(Replied)[-1].command_id == ident
+
+
+def test_none_that_is_not_begins_while_keys_change() -> None:
+    wired = shuffler(rekey_frames=12)
+    wired.device.mute = {Info}
+    while len(wired.device.sealers) == 1:
+        wired.pass_ms(10, beats=False)
+        old = wired.device.sealers[0]
+        wired.device.out += old.seal(bytes(56)).encode()
+        wired.settle()
+    wired.device.replies[Start] = lambda _: StartReply(1)
+    ident = wired.call(Start(6, 0))
+    assert not wired.device.heard(Start)
+    wired.device.mute = set()
+    wired.pass_ms(200)
+    assert wired.of(Replied)[-1].command_id == ident
+    sent_in = [
+        frame.session for frame in wired.device.frames if frame.session == wired.device.session
+    ]
+    assert sent_in
+
+
+def test_while_held_only_reads_go() -> None:
+    device = Scripted(3)
+    device.oldest = 3
+    wired = Wired(device, cursor=Cursor(EPOCH, 1, device.records[0].chain))
+    wired.open()
+    assert wired.of(Held)
+    device.replies[Reread] = lambda ask: RereadReply(device.records[ask.seq - 1].encode())
+    wired.link.call(lock(), wired.now)
+    reread = wired.call(Reread(EPOCH, 3))
+    info = wired.call(Info())
+    wired.pass_ms(500)
+    assert [one.command_id for one in wired.of(Replied)] == [reread, info]
+    assert not device.heard(Lock)
+    assert [one.sent for one in wired.of(Unanswered)] == [False]
+
+
+def test_a_host_that_holds_alone_may_still_lock_the_shoe() -> None:
+    device = Scripted(3)
+    device.verdict = Verdict.OK
+    wired = Wired(device, cursor=Cursor(EPOCH, 3, b"another!"))
+    wired.open()
+    assert wired.of(Held)
+    ident = wired.call(lock(LOCKED))
+    assert wired.of(Replied)[-1].command_id == ident
+
+
+def test_resume_waits_for_a_command_that_waits_for_its_reply() -> None:
+    device = Scripted(3)
+    wired = Wired(device)
+    wired.open()
+    device.mute = {Reread}
+    device.said.clear()
+    wired.call(Reread(EPOCH, 1))
+    wired.link.adopt(wired.now)
+    wired.settle()
+    assert not device.heard(Resume)
+    wired.pass_ms(500)
+    assert [one.mode for one in device.heard(Resume)] == [ResumeMode.ADOPT]
+    assert wired.link.resumed
+
+
+def test_a_refused_info_is_told_and_asked_anew() -> None:
+    device = Scripted()
+    device.replies[Info] = lambda _: Refused(Info.ID, Refusal.BUSY, 0)
+    wired = Wired(device, cursor=Cursor(EPOCH, 0, NO_CHAIN))
+    wired.open()
+    wired.pass_ms(1100)
+    assert [type(one.command) for one in wired.of(Replied)] == [Info] * 3
+    assert not wired.of(Unanswered)
+    device.replies[Info] = device._info
+    wired.pass_ms(500)
+    assert wired.link.resumed
+
+
+# --- what may be asked for ------------------------------------------------------------------
+
+
+class Long(Command, frozen=True, gc=False):
+    """A command that this version does not have: its frame is too long for some."""
+
+    ID: ClassVar = 0x42
+    NAME: ClassVar = "LONG"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "host"
+    SINCE: ClassVar = 1
+    SIZE: ClassVar = 226
+    IDEMPOTENT: ClassVar = True
+    DEADLINE_MS: ClassVar = 500
+    REPLY: ClassVar = InfoReply
+    SPEC: ClassVar = Spec("LONG", "<")
+
+
+def test_a_frame_longer_than_the_device_takes_is_not_sent() -> None:
+    device = Scripted()
+    device.answer = {"largest": FrameLimit.MEDIUM}
+    wired = Wired(device, cursor=Cursor(EPOCH, 0, NO_CHAIN))
+    wired.open()
+    device.frames.clear()
+    wired.call(Long())
+    wired.pass_ms(500)
+    assert max(len(frame.payload) for frame in device.frames) == 72
+    assert [one.sent for one in wired.of(Unanswered)] == [False]
+
+
+def test_misuse_is_refused() -> None:
+    wired = Wired.running()
+    with pytest.raises(ValueError, match="RESUME is the link's own"):
+        wired.call(Resume(0, 0, NO_CHAIN, ResumeMode.CHECK))
+    with pytest.raises(ValueError, match="START is no command of a shoe"):
+        wired.call(Start(6, 0))
+    with pytest.raises(errors.OutOfRange):
+        wired.call(Reread(0, 1))
+    assert wired.call(lock()) == 3  # no number was lost on them

@@ -1,0 +1,262 @@
+"""Every way in which a session ends, and how new keys take over."""
+
+from __future__ import annotations
+
+import pytest
+
+from firmware_protocol import errors
+from firmware_protocol.enums import FrameKind, LockState
+from firmware_protocol.framing import Frame
+from firmware_protocol.limits import MAX_FRAMES, REKEY_FRAMES
+from firmware_protocol.link_events import (
+    Damaged,
+    Defective,
+    Ending,
+    Resumed,
+    SessionBegan,
+    SessionEnded,
+    Suspicious,
+    TurnedAway,
+    Unanswered,
+)
+from firmware_protocol.messages_all import Info
+from tests.long.fuzz.scripted import lock
+from tests.long.fuzz.wired import MS, Wired
+
+# --- how a session ends ---------------------------------------------------------------------
+
+
+def test_a_second_of_silence_ends_the_session_and_hello_follows_at_once() -> None:
+    wired = Wired.running()
+    wired.cut = True
+    wired.pass_ms(999)
+    assert wired.link.running
+    wired.cut = False
+    wired.device.mute = {FrameKind.HELLO}
+    wired.forget()
+    wired.pass_ms(1, beats=False)
+    assert wired.events == [SessionEnded(Ending.SILENT)]
+    assert wired.device.frames[-1].kind is FrameKind.HELLO
+    assert wired.link.session is None
+
+
+def test_any_valid_data_is_a_sign_of_life() -> None:
+    wired = Wired.running()
+    for _ in range(5):
+        wired.pass_ms(900, beats=False)
+        assert wired.say(bytes(56))  # malformed, and yet authentic
+    assert wired.link.running
+    assert len(wired.of(Defective)) == 5
+
+
+def test_nothing_is_said_in_a_session_that_is_over() -> None:
+    wired = Wired.running()
+    wired.now += 1000 * MS
+    wired.link.call(lock(), wired.now)
+    wired.link.pause(wired.now)
+    assert wired.link.take() == b""
+
+
+def test_a_port_that_goes_ends_the_session_and_wipes_its_keys() -> None:
+    wired = Wired.running()
+    old = wired.device.session
+    assert wired.link.lost(wired.now) == [SessionEnded(Ending.CLOSED)]
+    assert wired.link.session is None
+    assert wired.link.take() == b""
+    assert wired.link.due() is None
+    wired.device.beat()
+    assert wired.link.receive(wired.device.take(), wired.now) == []
+    wired.pass_ms(3000)
+    wired.forget()
+    wired.open()
+    assert wired.link.running
+    assert wired.link.session != old
+
+
+@pytest.mark.parametrize("end", ["lost", "close", "open", "silent", "taken over"])
+def test_keys_are_wiped_at_every_end(end: str) -> None:
+    wired = Wired.running(rekey_frames=12 if end == "taken over" else MAX_FRAMES)
+    session = wired.link._sessions.running
+    assert session is not None
+    if end == "silent":
+        wired.pass_ms(1000, beats=False)
+    elif end == "taken over":
+        wired.pass_ms(3000)
+    else:
+        getattr(wired.link, end)(wired.now)
+    for wiped in (lambda: session.sealer.seal(bytes(56)), session.opener._cipher._live):
+        with pytest.raises(errors.KeysWiped):
+            wiped()
+
+
+def test_the_keys_of_a_session_that_never_spoke_are_wiped() -> None:
+    wired = Wired()
+    wired.device.mute = {Info}
+    wired.open()
+    pending = wired.link._sessions.pending
+    assert pending is not None
+    wired.pass_ms(1000, beats=False)
+    assert wired.of(TurnedAway)
+    with pytest.raises(errors.KeysWiped):
+        pending.sealer.seal(bytes(56))
+
+
+def test_opened_anew_without_a_word_the_old_session_is_over() -> None:
+    wired = Wired.running()
+    wired.device.out += b"\x05half"
+    wired.settle()
+    wired.open()
+    assert wired.of(SessionEnded) == [SessionEnded(Ending.CLOSED)]
+    assert not wired.of(Damaged)
+    assert wired.link.running
+
+
+def test_after_close_nothing_goes_on() -> None:
+    wired = Wired.running()
+    wired.device.replies.clear()
+    ident = wired.call(lock())
+    waiting = wired.call(lock(LockState.LOCKED))
+    told = wired.link.close(wired.now)
+    assert told == [
+        SessionEnded(Ending.CLOSED),
+        Unanswered(ident, lock(), sent=True),
+        Unanswered(waiting, lock(LockState.LOCKED), sent=False),
+    ]
+    assert wired.link.due() is None
+    for again in (
+        lambda: wired.link.open(wired.now),
+        lambda: wired.link.call(lock(), wired.now),
+    ):
+        with pytest.raises(ValueError, match="was closed"):
+            again()
+
+
+def test_a_session_whose_counters_are_used_up_is_spent() -> None:
+    wired = Wired.running()
+    running = wired.link._sessions.running
+    assert running is not None
+    running.sealer.counter = MAX_FRAMES - 1
+    wired.link.pause(wired.now)
+    wired.link.go_on(wired.now)
+    assert (wired.link.due() or 0) <= wired.now
+    wired.take(wired.link.wake(wired.now))
+    assert wired.of(SessionEnded) == [SessionEnded(Ending.SPENT)]
+    wired.settle()
+    assert wired.link.running  # a new one
+
+
+# --- new keys -------------------------------------------------------------------------------
+
+
+def test_after_so_many_frames_a_new_session_takes_over_with_its_first_data() -> None:
+    wired = Wired.running(rekey_frames=12)
+    first = wired.link.session
+    wired.forget()
+    wired.pass_ms(3000)
+    began = wired.of(SessionBegan)
+    assert began
+    assert all(one.rekeyed for one in began)
+    assert wired.link.session != first
+    assert not wired.of(SessionEnded)
+    assert not wired.of(TurnedAway)
+    assert len(wired.of(Resumed)) == len(began)
+
+
+def test_the_device_does_not_choose_how_often_new_keys_are_made() -> None:
+    """It picks its counters: one that begins at the last of them makes every session old."""
+    wired = Wired.running()
+
+    def leap() -> None:
+        sealer = wired.device.sealers[-1]
+        sealer.counter = max(sealer.counter, REKEY_FRAMES)
+        wired.device.beat()
+
+    hs1 = wired.device._hs1
+
+    def leaping(frame: Frame) -> None:
+        hs1(frame)
+        leap()
+
+    wired.forget()
+    wired.device._hs1 = leaping  # type: ignore[method-assign]
+    leap()
+    wired.settle()
+    for _ in range(300):
+        wired.pass_ms(10)
+    began = wired.of(SessionBegan)
+    assert 2 <= len(began) <= 3 * 2  # in three seconds
+    assert wired.link.running
+    # Whoever leaps like that says what no device can say between two signs of life.
+    odd = [str(one.error) for one in wired.of(Defective)]
+    assert len(odd) == len(began) + 1
+    assert "DATA: counter" in odd[0]
+
+
+def test_frames_that_were_lost_are_no_leap() -> None:
+    wired = Wired.running()
+    wired.forget()
+    wired.device.sealers[-1].counter += 100_000
+    wired.device.beat()
+    wired.settle()
+    assert not wired.of(Defective)
+
+
+def test_a_session_that_is_too_old_is_replaced() -> None:
+    wired = Wired.running(session_life_us=20_000_000)
+    wired.pass_ms(19_900)
+    assert len(wired.of(SessionBegan)) == 1
+    wired.pass_ms(200)
+    assert len(wired.of(SessionBegan)) == 2
+
+
+def test_the_old_session_stays_in_use_until_the_new_one_has_spoken() -> None:
+    wired = Wired.running(1, rekey_frames=14)
+    old = wired.device.sealers[-1]
+    wired.device.mute = {Info}
+    for _ in range(80):
+        wired.pass_ms(10, beats=False)
+        wired.device.out += old.seal(bytes(56)).encode()  # a sign of life, if a malformed one
+        wired.settle()
+        if len(wired.device.sealers) > 1:
+            break
+    assert len(wired.device.sealers) == 2
+    assert wired.link.session == old.session
+    wired.device.out += old.seal(wired.device.records[0].encode()).encode()
+    wired.settle()
+    assert [record.seq for record in wired.arrived] == [1]
+    wired.forget()
+    for _ in range(5):  # beats go out in both
+        wired.pass_ms(100, beats=False)
+        wired.device.out += old.seal(bytes(56)).encode()
+        wired.settle()
+    sessions = {frame.session for frame in wired.device.frames if frame.kind is FrameKind.DATA}
+    assert sessions == {old.session, wired.device.session}
+    wired.device.beat()
+    wired.settle()
+    assert wired.link.session == wired.device.session
+    (began,) = wired.of(SessionBegan)
+    assert began.rekeyed
+    # Late frames of the former session mean nothing for a while, and later they are reported.
+    wired.forget()
+    wired.device.out += old.seal(bytes(56)).encode()
+    wired.settle()
+    assert not wired.of(Suspicious)
+    wired.pass_ms(1000)
+    wired.device.out += old.seal(bytes(56)).encode()
+    wired.settle()
+    (odd,) = wired.of(Suspicious)
+    assert type(odd.error) is errors.WrongSession
+
+
+def test_new_keys_that_do_not_come_about_leave_the_old_session_alone() -> None:
+    wired = Wired.running(rekey_frames=12)
+    first = wired.link.session
+    old = wired.device.sealers[-1]
+    wired.device.mute = {FrameKind.HELLO}
+    for _ in range(40):
+        wired.pass_ms(200, beats=False)
+        wired.device.out += old.seal(bytes(56)).encode()
+        wired.settle()
+    assert wired.link.session == first
+    assert wired.of(TurnedAway)
+    assert not wired.of(SessionEnded)

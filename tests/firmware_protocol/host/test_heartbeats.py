@@ -1,0 +1,100 @@
+"""Heartbeats on their schedule, and the device's clock."""
+
+from __future__ import annotations
+
+import itertools
+
+from firmware_protocol import errors
+from firmware_protocol.link import NO_CURSOR
+from firmware_protocol.link_events import (
+    ClockRead,
+    Defective,
+)
+from firmware_protocol.messages_all import Resume
+from firmware_protocol.messages_control import HostBeat, TimeAnswer, TimeAsk
+from tests.long.fuzz.scripted import Scripted, lock
+from tests.long.fuzz.wired import MS, START, Wired
+
+
+def test_beats_come_at_each_multiple_of_the_heartbeat_whatever_else_is_sent() -> None:
+    wired = Wired.running()
+    times = []
+    for _ in range(300):
+        before = len(wired.device.heard(HostBeat))
+        wired.call(lock())
+        wired.pass_ms(7)
+        if len(wired.device.heard(HostBeat)) > before:
+            times.append((wired.now - START) // MS)
+    assert [time // 250 for time in times] == list(range(1, len(times) + 1))
+    assert all(time % 250 < 7 for time in times)
+
+
+def test_the_beat_goes_before_what_is_due_at_once() -> None:
+    wired = Wired.running()
+    wired.pass_ms(100)
+    wired.device.said.clear()
+    wired.now = START + 250 * MS
+    wired.call(lock())
+    assert [type(one).__name__ for one in wired.device.said] == ["HostBeat", "CommandCall"]
+
+
+def test_beats_that_were_missed_are_not_made_up_for() -> None:
+    wired = Wired.running()
+    wired.device.said.clear()
+    wired.now = START + 630 * MS
+    wired.take(wired.link.wake(wired.now))
+    wired.settle()
+    assert len(wired.device.heard(HostBeat)) == 1
+    assert wired.link.due() == START + 750 * MS
+
+
+def test_a_beat_acknowledges_nothing_before_resume() -> None:
+    wired = Wired(Scripted(3))
+    wired.device.mute = {Resume}
+    wired.open()
+    wired.pass_ms(600)
+    assert set(wired.device.heard(HostBeat)) == {HostBeat(0, 0, 0)}
+
+
+def test_the_clock_is_read_after_resume_and_each_ten_seconds() -> None:
+    wired = Wired.running()
+    (first,) = wired.of(ClockRead)
+    assert (first.offset_us, first.uncertainty_us) == (1_000_005, 5)
+    wired.pass_ms(60_000)
+    asked = [one.t1 for one in wired.device.heard(TimeAsk)]
+    assert len(asked) == 7
+    assert all(b - a == 10_000_000 for a, b in itertools.pairwise(asked))
+
+
+def test_a_lost_answer_is_asked_for_again_soon() -> None:
+    wired = Wired(Scripted(), cursor=NO_CURSOR)
+    wired.device.mute = {TimeAsk}
+    wired.open()
+    wired.pass_ms(2500)
+    assert len(wired.device.heard(TimeAsk)) == 3
+    assert not wired.of(ClockRead)
+
+
+def test_the_clock_by_the_formula() -> None:
+    wired = Wired.running()
+    wired.device.mute = {TimeAsk}
+    wired.pass_ms(10_000)
+    ask = wired.device.heard(TimeAsk)[-1]
+    asked_at = ask.t1
+    wired.now = asked_at + 800
+    told = wired.say(TimeAnswer(asked_at, 777_000, 777_100))
+    (read,) = [one for one in told if isinstance(one, ClockRead)]
+    t1, t2, t3, t4 = asked_at, 777_000, 777_100, asked_at + 800
+    assert read.offset_us == ((t2 - t1) + (t3 - t4)) // 2
+    assert read.uncertainty_us == ((t4 - t1) - (t3 - t2)) // 2 == 350
+    assert not [one for one in wired.say(TimeAnswer(t1, 1, 2)) if isinstance(one, ClockRead)]
+
+
+def test_a_clock_that_cannot_be_is_a_defect() -> None:
+    wired = Wired.running()
+    wired.device.mute = {TimeAsk}
+    wired.pass_ms(10_000)
+    ask = wired.device.heard(TimeAsk)[-1]
+    (defect,) = wired.say(TimeAnswer(ask.t1, 100, 99))
+    assert isinstance(defect, Defective)
+    assert type(defect.error) is errors.OutOfRange

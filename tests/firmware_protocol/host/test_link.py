@@ -1,0 +1,232 @@
+"""How a session comes about: HELLO, the check of its answer, the handshake, INFO, RESUME."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from firmware_protocol import errors
+from firmware_protocol.enums import DeviceClass, FrameKind
+from firmware_protocol.framing import Frame
+from firmware_protocol.link import Link
+from firmware_protocol.link_events import (
+    ClockRead,
+    Greeted,
+    Informed,
+    Resumed,
+    SessionBegan,
+    TurnedAway,
+    Unanswered,
+)
+from firmware_protocol.messages_all import Info, Resume
+from firmware_protocol.messages_control import HostBeat
+from firmware_protocol.plaintext import CommandCall
+from tests.long.fuzz.scripted import BOOT, DEVICE, DEVICE_KEY, OWN, Scripted
+from tests.long.fuzz.wired import START, Wired
+
+
+def test_a_session_begins_with_info_and_resume() -> None:
+    wired = Wired.running()
+    kinds = [type(event) for event in wired.events]
+    assert kinds == [Greeted, SessionBegan, Informed, Resumed, ClockRead]
+    assert [type(what.command) for what in wired.device.said if isinstance(what, CommandCall)] == [
+        Info,
+        Resume,
+    ]
+    first = wired.device.said[0]
+    assert isinstance(first, CommandCall)
+    assert (first.command_id, first.host_boot) == (1, BOOT)
+    assert wired.link.running
+    assert wired.link.session == wired.device.session
+    (began,) = wired.of(SessionBegan)
+    assert (began.session, began.version, began.rekeyed) == (wired.device.session, 1, False)
+
+
+def test_the_first_bytes_are_a_zero_and_hello() -> None:
+    wired = Wired()
+    wired.link.open(START)
+    data = wired.link.take()
+    assert data[0] == 0
+    wired.device.receive(data)
+    (frame,) = wired.device.frames
+    assert frame.kind is FrameKind.HELLO
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ({"serial": "SN-2"}, errors.WrongDevice),
+        ({"device_class": DeviceClass.STATION}, errors.WrongDevice),
+        ({"fingerprint": bytes(16)}, errors.WrongDevice),
+        ({"schema": bytes(8)}, errors.SchemaDiffers),
+        ({"version_min": 2, "version_max": 3}, errors.NoCommonVersion),
+    ],
+)
+def test_a_wrong_answer_to_hello_is_turned_away_before_any_key(
+    answer: dict[str, object], error: type[errors.ProtocolError]
+) -> None:
+    wired = Wired()
+    wired.device.answer = answer
+    wired.open()
+    (away,) = wired.of(TurnedAway)
+    assert type(away.error) is error
+    assert [frame.kind for frame in wired.device.frames] == [FrameKind.HELLO]
+    assert not wired.link.running
+    wired.device.answer = {}
+    wired.pass_ms(500)
+    assert wired.link.running
+
+
+def test_a_device_that_copies_serial_and_fingerprint_fails_the_handshake() -> None:
+    wired = Wired()
+    honest = wired.device.hello_rsp()
+    wired.device.key = X25519PrivateKey.generate()
+    wired.device.answer = {"fingerprint": honest.fingerprint}
+    # It cannot open HS1, so it makes up an HS2.
+    wired.device.mute = {FrameKind.HS1}
+    wired.open()
+    hs1 = wired.device.frames[-1]
+    assert hs1.kind is FrameKind.HS1
+    forged = Frame(FrameKind.HS2, hs1.session, 0, bytes(range(48)))
+    wired.device.out += forged.encode()
+    wired.settle()
+    (away,) = wired.of(TurnedAway)
+    assert type(away.error) is errors.HandshakeNotAuthentic
+    assert not wired.of(SessionBegan)
+
+
+def test_another_class_is_taken_where_any_will_do() -> None:
+    wired = Wired(device_class=DeviceClass.ANY, serial=None)
+    wired.device.answer = {"device_class": DeviceClass.STATION, "serial": "OTHER"}
+    wired.open()
+    assert wired.link.running
+
+
+def test_a_key_of_low_order_is_an_error_and_no_crash() -> None:
+    device = Scripted()
+    wired = Wired(device, key=bytes(32))
+    from firmware_protocol.keys import fingerprint
+
+    device.answer = {"fingerprint": fingerprint(bytes(32))}
+    wired.open()
+    (away,) = wired.of(TurnedAway)
+    assert type(away.error) is errors.WeakKey
+
+
+def test_without_an_answer_hello_comes_again_under_another_id() -> None:
+    wired = Wired()
+    wired.device.mute = {FrameKind.HELLO}
+    wired.open()
+    wired.pass_ms(2100)
+    ids = [frame.session for frame in wired.device.frames]
+    assert len(ids) == 5
+    assert all(one != other for one, other in itertools.pairwise(ids))
+    assert [away.error.name for away in wired.of(TurnedAway)] == ["handshake-error"] * 4
+
+
+def test_an_id_is_never_zero_that_of_the_session_or_that_of_the_attempt_before() -> None:
+    drawn = iter((5, 6, 6, 5, 0, 7))
+
+    def draw(size: int) -> bytes:
+        return next(drawn).to_bytes(2, "little") if size == 2 else bytes(range(size))
+
+    wired = Wired.running(random=draw, session_life_us=2_000_000)
+    wired.device.mute = {FrameKind.HELLO}
+    wired.forget()
+    wired.pass_ms(2600)
+    ids = [frame.session for frame in wired.device.frames if frame.kind is FrameKind.HELLO]
+    assert ids == [6, 7]
+
+
+def test_a_malformed_answer_is_ignored_and_told_when_no_better_one_comes() -> None:
+    wired = Wired()
+    wired.device.mute = {FrameKind.HELLO}
+    wired.open()
+    payload = bytearray(wired.device.hello_rsp().encode())
+    payload[95] = 1
+    session = wired.device.frames[-1].session
+    wired.device.out += Frame(FrameKind.HELLO_RSP, session, 0, bytes(payload)).encode()
+    wired.settle()
+    assert not wired.events
+    wired.pass_ms(500)
+    (away,) = wired.of(TurnedAway)
+    assert type(away.error) is errors.BadPadding
+
+
+def test_what_belongs_to_another_attempt_is_ignored() -> None:
+    wired = Wired()
+    wired.device.mute = {FrameKind.HELLO}
+    wired.open()
+    session = wired.device.frames[-1].session
+    answer = wired.device.hello_rsp().encode()
+    for other in (Frame(FrameKind.HELLO_RSP, session ^ 1 or 2, 0, answer),):
+        wired.device.out += other.encode()
+    wired.device.out += Frame(FrameKind.HS2, session, 0, bytes(48)).encode()
+    wired.settle()
+    assert not wired.events
+
+
+def test_attempts_that_fail_come_ever_more_slowly_and_fast_again_after_a_session() -> None:
+    wired = Wired()
+    wired.device.mute = {FrameKind.HS1}
+    wired.open()
+    times = []
+    for _ in range(7):
+        wired.device.frames.clear()
+        while not wired.device.frames:
+            wired.pass_ms(50)
+        times.append(wired.now)
+    gaps = [round((b - a) / 1_000_000, 1) for a, b in itertools.pairwise(times)]
+    assert gaps == [4.0, 5.0, 7.0, 11.0, 11.0, 11.0]  # HANDSHAKE_WAIT and 1, 2, 4, 8, 8, 8 s
+    wired.device.mute = set()
+    wired.pass_ms(12_000)
+    assert wired.link.running
+    wired.device.mute = {FrameKind.HS1}
+    wired.forget()
+    wired.pass_ms(1100, beats=False)  # silent: HELLO at once
+    wired.pass_ms(3500, beats=False)  # no HS2: 500 ms later again
+    hellos = [frame for frame in wired.device.frames if frame.kind is FrameKind.HELLO]
+    assert len(hellos) == 2
+
+
+def test_no_data_under_the_new_keys_is_an_error() -> None:
+    wired = Wired()
+    wired.device.mute = {Info}
+    wired.open()
+    wired.pass_ms(1000, beats=False)
+    (away,) = wired.of(TurnedAway)
+    assert str(away.error) == "no DATA came under the new keys"
+    # INFO is sent again each 200 ms, and the beat goes on its schedule all the same.
+    assert len(wired.device.heard(Info)) == 6
+    assert len(wired.device.heard(HostBeat)) == 3
+    assert not wired.of(SessionBegan)
+    assert not wired.of(Unanswered)
+
+
+def test_an_unanswered_info_is_told_and_asked_anew() -> None:
+    wired = Wired()
+    wired.device.mute = {Info}
+    wired.open()
+    wired.device.beat()
+    wired.settle()
+    wired.pass_ms(1300)
+    told = wired.of(Unanswered)
+    assert [type(one.command) for one in told] == [Info, Info]
+    assert len({one.command_id for one in told}) == 2
+    wired.device.mute = set()
+    wired.pass_ms(250)
+    assert wired.of(Informed)
+
+
+# --- misuse ---------------------------------------------------------------------------------
+
+
+def test_misuse_is_refused() -> None:
+    for boot in (0, 1 << 64, -1):
+        with pytest.raises(ValueError, match="host_boot"):
+            Link(OWN, DEVICE_KEY, device_class=DeviceClass.SHOE, serial=None, host_boot=boot)
+    with pytest.raises(errors.BadKey):
+        Link(OWN, b"short", device_class=DeviceClass.SHOE, serial=None, host_boot=1)
+    assert DEVICE.public_key().public_bytes_raw() == DEVICE_KEY

@@ -1,0 +1,337 @@
+"""Pairing from the host's side: what is kept, what is turned away, and by which name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from firmware_protocol import errors, noise
+from firmware_protocol.enums import (
+    AlertCode,
+    DeviceClass,
+    DeviceState,
+    FrameKind,
+)
+from firmware_protocol.framing import Deframer, Frame
+from firmware_protocol.keys import fingerprint, label_psk
+from firmware_protocol.limits import HELLO_WAIT_MS, PAIR_WAIT_MS
+from firmware_protocol.messages import DeviceBeat, PairDone
+from firmware_protocol.messages_frames import Alert, Hello
+from firmware_protocol.pairing import (
+    HELLO_TRIES,
+    Hinted,
+    Ignored,
+    Introduced,
+    Introduction,
+    Noise,
+    Pairing,
+    PairingDone,
+    PairingEvent,
+    PairingFailed,
+    Why,
+)
+from tests.support.firmware_protocol.pairing_device import CODE, Device
+from tests.support.paths import ROOT
+
+VECTOR = ROOT / "firmware_protocol/vectors/v1/handshake_xxpsk3.json"
+OWN = X25519PrivateKey.from_private_bytes(bytes(range(32)))
+OWN_PRINT = fingerprint(OWN.public_key().public_bytes_raw())
+WAIT = PAIR_WAIT_MS * 1000
+
+
+def pairing(**options: Any) -> Pairing:
+    return Pairing(OWN, label_psk(CODE), **options)
+
+
+def carry(host: Introduction, device: Device, now: int = 0) -> list[PairingEvent]:
+    """Carry bytes to and fro until both are silent."""
+    events = host.open(now)
+    while data := host.take():
+        events += host.receive(device.receive(data), now)
+    return events
+
+
+def failed(events: list[PairingEvent]) -> PairingFailed:
+    assert isinstance(events[-1], PairingFailed)
+    assert not [event for event in events if isinstance(event, PairingDone)]
+    return events[-1]
+
+
+def spoiled(kind: FrameKind, at: int) -> Callable[[Frame], Frame]:
+    """Flip a bit of the payload of one kind of frame."""
+
+    def spoil(frame: Frame) -> Frame:
+        if frame.kind is not kind:
+            return frame
+        payload = bytearray(frame.payload)
+        payload[at] ^= 1
+        return Frame(frame.kind, frame.session, frame.counter, bytes(payload), frame.version)
+
+    return spoil
+
+
+def test_pairing_hands_out_the_key_after_pair_done() -> None:
+    host, device = pairing(device_class=DeviceClass.SHOE, serial="EW-1"), Device()
+    introduced, done = carry(host, device)
+    assert isinstance(introduced, Introduced)
+    assert introduced.answer.serial == "EW-1"
+    assert isinstance(done, PairingDone)
+    assert done.device_key == device.key.public_key().public_bytes_raw()
+    assert done.done == PairDone(OWN_PRINT, 1)
+    assert done.device_key.hex() not in repr(done)
+    assert str(done.device_key) not in repr(done)
+    assert [frame.kind.name for frame in device.heard] == ["HELLO", "PAIR1", "PAIR3"]
+    assert len({frame.session for frame in device.heard}) == 1
+    assert host.over
+    assert host.due() is None
+    assert host.wake(1 << 60) == host.receive(b"\0xyz\0", 0) == host.lost() == host.close() == []
+
+
+def test_the_bytes_of_the_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    vector = json.loads(VECTOR.read_text())
+    ephemeral = X25519PrivateKey.from_private_bytes(
+        bytes.fromhex(vector["host_ephemeral"]["private"])
+    )
+    monkeypatch.setattr(noise, "X25519PrivateKey", SimpleNamespace(generate=lambda: ephemeral))
+    own = X25519PrivateKey.from_private_bytes(bytes.fromhex(vector["host"]["private"]))
+    host = Pairing(
+        own,
+        bytes.fromhex(vector["psk"]),
+        device_class=DeviceClass.SHOE,
+        pick=lambda taken: vector["session"],
+    )
+
+    def frame(kind: FrameKind) -> bytes:
+        return Frame(kind, vector["session"], 0, bytes.fromhex(vector[kind.name])).encode()
+
+    host.open(0)
+    assert host.take() == b"\0" + frame(FrameKind.HELLO)
+    host.receive(frame(FrameKind.HELLO_RSP), 0)
+    assert host.take() == frame(FrameKind.PAIR1)
+    host.receive(frame(FrameKind.PAIR2), 0)
+    assert host.take() == frame(FrameKind.PAIR3)
+    (done,) = host.receive(bytes.fromhex(vector["PAIR_DONE"]["wire"]), 0)
+    assert isinstance(done, PairingDone)
+    assert done.device_key.hex() == vector["device"]["public"]
+
+
+def test_byte_by_byte_is_the_same() -> None:
+    host, device = pairing(), Device()
+    events = host.open(0)
+    while data := host.take():
+        for byte in device.receive(data):
+            events += host.receive(bytes((byte,)), 0)
+    assert isinstance(events[-1], PairingDone)
+
+
+def test_an_introduction_ends_with_the_answer() -> None:
+    host, device = Introduction(OWN_PRINT), Device(serial="X.9")
+    (event,) = carry(host, device)
+    assert isinstance(event, Introduced)
+    assert event.answer.serial == "X.9"
+    assert host.over
+    assert [frame.kind for frame in device.heard] == [FrameKind.HELLO]
+    assert Hello.decode(device.heard[0].payload).fingerprint == OWN_PRINT
+
+
+def test_silence_is_asked_again_under_new_session_ids_and_ends() -> None:
+    picked: list[tuple[int, ...]] = []
+
+    def pick(taken: tuple[int, ...]) -> int:
+        picked.append(taken)
+        return 100 + len(picked)
+
+    host = pairing(pick=pick)
+    host.open(0)
+    asked, now = [host.take()], 0
+    for _ in range(HELLO_TRIES - 1):
+        assert host.wake(now + 1) == []
+        assert host.take() == b""
+        due = host.due()
+        assert due is not None
+        assert due - now == HELLO_WAIT_MS * 1000
+        now = due
+        assert host.wake(now) == []
+        asked.append(host.take())
+    sessions = [frame.session for frame in Deframer().feed(b"".join(asked))]  # type: ignore[union-attr]
+    assert len(sessions) == HELLO_TRIES
+    assert all(one != other for one, other in pairwise(sessions))
+    assert picked == [(), *[(session,) for session in sessions[:-1]]]
+    due = host.due()
+    assert due is not None
+    assert failed(host.wake(due)) == PairingFailed(Why.NO_ANSWER)
+
+
+def test_a_late_answer_to_the_hello_before_is_ignored() -> None:
+    host, device = pairing(), Device()
+    host.open(0)
+    late = device.receive(host.take())
+    host.wake(HELLO_WAIT_MS * 1000)
+    (event,) = host.receive(late, HELLO_WAIT_MS * 1000)
+    assert isinstance(event, Ignored)
+    assert isinstance(event.error, errors.WrongAnswer)
+    assert isinstance(carry(host, device)[-1], PairingDone)
+
+
+@pytest.mark.parametrize(
+    ("answer", "options", "error"),
+    [
+        ({"version_min": 2, "version_max": 3}, {}, errors.NoCommonVersion),
+        ({"schema": bytes(8)}, {}, errors.SchemaDiffers),
+        ({}, {"device_class": DeviceClass.STATION}, errors.WrongDevice),
+        ({}, {"serial": "EW-2"}, errors.WrongDevice),
+        ({}, {"fingerprint": bytes(16)}, errors.WrongDevice),
+    ],
+)
+def test_a_device_that_is_not_meant_hears_nothing(
+    answer: dict[str, Any], options: dict[str, Any], error: type[errors.ProtocolError]
+) -> None:
+    host, device = pairing(**options), Device(**answer)
+    end = failed(carry(host, device))
+    assert end.why is Why.TURNED_AWAY
+    assert type(end.error) is error
+    assert [frame.kind for frame in device.heard] == [FrameKind.HELLO]
+
+
+def test_a_malformed_answer_is_turned_away() -> None:
+    host, device = pairing(), Device()
+    device.spoil = spoiled(FrameKind.HELLO_RSP, 95)  # a reserved byte
+    end = failed(carry(host, device))
+    assert end.why is Why.TURNED_AWAY
+    assert isinstance(end.error, errors.BadPadding)
+
+
+def test_the_service_switch_is_off() -> None:
+    host, device = pairing(), Device()
+    device.mute = {FrameKind.PAIR2}
+    events = carry(host, device, now=7)
+    alert = Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.PAIRING_OFF, 0).encode())
+    assert host.receive(alert.encode(), 8) == [Hinted(Alert(AlertCode.PAIRING_OFF, 0))]
+    assert not host.over  # a hint is shown and never acted on
+    assert len(events) == 1
+    assert host.due() == 7 + WAIT
+    assert host.wake(6 + WAIT) == []
+    assert failed(host.wake(7 + WAIT)) == PairingFailed(Why.NO_PAIR2)
+
+
+def test_a_wrong_label_code() -> None:
+    host, device = pairing(), Device(code=bytes(16))
+    events = carry(host, device)
+    assert events[-1] == Hinted(Alert(AlertCode.PAIRING_REFUSED, 0))
+    assert failed(host.wake(WAIT)) == PairingFailed(Why.NO_DONE)
+
+
+def test_a_lost_pair_done_is_no_pairing() -> None:
+    host, device = pairing(), Device()
+    device.mute = {FrameKind.DATA}
+    carry(host, device)
+    assert failed(host.wake(WAIT)) == PairingFailed(Why.NO_DONE)
+
+
+@pytest.mark.parametrize("at", [4, 24, 32, 40, 60, 75, 92])
+def test_a_changed_hello_rsp_gets_no_pair2(at: int) -> None:
+    host, device = pairing(), Device()
+    device.spoil = spoiled(FrameKind.HELLO_RSP, at)
+    carry(host, device)
+    assert failed(host.wake(WAIT)) == PairingFailed(Why.NO_PAIR2)
+
+
+@pytest.mark.parametrize("at", [0, 32, 79, 80, 95])
+def test_a_changed_pair2_ends_it(at: int) -> None:
+    host, device = pairing(), Device()
+    device.spoil = spoiled(FrameKind.PAIR2, at)
+    end = failed(carry(host, device))
+    assert end.why is Why.BAD_PAIR2
+    assert isinstance(end.error, errors.HandshakeNotAuthentic)
+    assert FrameKind.PAIR3 not in [frame.kind for frame in device.heard]
+
+
+def test_a_key_of_low_order_ends_it() -> None:
+    host, device = pairing(), Device()
+
+    def spoil(frame: Frame) -> Frame:
+        if frame.kind is not FrameKind.PAIR2:
+            return frame
+        return Frame(frame.kind, frame.session, 0, bytes(32) + frame.payload[32:])
+
+    device.spoil = spoil
+    end = failed(carry(host, device))
+    assert end.why is Why.BAD_PAIR2
+    assert isinstance(end.error, errors.WeakKey)
+
+
+def test_a_key_that_hello_rsp_did_not_name_ends_it() -> None:
+    host, device = pairing(), Device()
+    device.names_other_key = True
+    end = failed(carry(host, device))
+    assert end.why is Why.BAD_PAIR2
+    assert isinstance(end.error, errors.WrongDevice)
+    assert FrameKind.PAIR3 not in [frame.kind for frame in device.heard]
+
+
+def test_a_forged_pair_done_is_ignored_and_the_true_one_counts() -> None:
+    host, device = pairing(), Device()
+    host.open(0)
+    for _ in range(2):
+        host.receive(device.receive(host.take()), 0)
+    true = device.receive(host.take())
+    (frame,) = Deframer().feed(true)
+    assert isinstance(frame, Frame)
+    forged = spoiled(FrameKind.DATA, 3)(frame)
+    stray = Frame(FrameKind.DATA, frame.session ^ 1 or 2, 0, frame.payload)
+    ignored = host.receive(forged.encode() + stray.encode() + b"noise\0", 0)
+    assert [type(event) for event in ignored] == [Ignored, Ignored, Noise]
+    assert isinstance(ignored[0], Ignored)
+    assert isinstance(ignored[0].error, errors.NotAuthentic)
+    assert isinstance(ignored[1], Ignored)
+    assert isinstance(ignored[1].error, errors.WrongSession)
+    (done,) = host.receive(true, 0)
+    assert isinstance(done, PairingDone)
+
+
+@pytest.mark.parametrize(
+    ("done", "counter", "error"),
+    [
+        (PairDone(bytes(16), 1), 0, errors.WrongDevice),
+        (PairDone(OWN_PRINT, 1), 1, errors.WrongAnswer),
+        (DeviceBeat(1, 0, 1, 0, 0, DeviceState(0), 0, 0), 0, errors.UnknownMessage),
+    ],
+)
+def test_what_is_no_pair_done_keeps_nothing(
+    done: Any, counter: int, error: type[errors.ProtocolError]
+) -> None:
+    host, device = pairing(), Device()
+    device.done, device.done_counter = done, counter
+    end = failed(carry(host, device))
+    assert end.why is Why.BAD_DONE
+    assert type(end.error) is error
+
+
+def test_frames_out_of_turn_are_ignored() -> None:
+    host, device = pairing(), Device()
+    host.open(0)
+    answer = device.receive(host.take())
+    host.receive(answer, 0)
+    kinds = [FrameKind.HELLO_RSP, FrameKind.PAIR2]
+    again = host.receive(answer + Frame(FrameKind.PAIR2, 1, 0, bytes(96)).encode(), 0)
+    assert [type(event) for event in again] == [Ignored] * len(kinds)
+    events: list[PairingEvent] = []
+    while data := host.take():
+        events += host.receive(device.receive(data), 0)
+    assert isinstance(events[-1], PairingDone)
+
+
+def test_the_port_goes_and_people_go() -> None:
+    for end, why in ((Pairing.lost, Why.LOST), (Pairing.close, Why.CLOSED)):
+        host, device = pairing(), Device()
+        device.mute = {FrameKind.DATA}
+        carry(host, device)
+        assert end(host) == [PairingFailed(why)]
+        assert host.over
+        assert end(host) == []

@@ -1,0 +1,265 @@
+"""Records: exactly once and in order, acknowledged only when kept."""
+
+from __future__ import annotations
+
+import re
+import traceback
+
+import pytest
+from msgspec.structs import replace
+from rich.pretty import pretty_repr
+
+from firmware_protocol.enums import CardFlags, NakWhy, ResumeMode, Verdict
+from firmware_protocol.limits import WINDOW
+from firmware_protocol.link import Cursor
+from firmware_protocol.link_cursor import RECENT, Place, Records
+from firmware_protocol.link_events import (
+    Arrived,
+    Defective,
+    Held,
+    Replied,
+    Resumed,
+    SessionEnded,
+)
+from firmware_protocol.messages_all import Resume
+from firmware_protocol.messages_control import EvtAck, EvtNak, HostBeat
+from firmware_protocol.messages_shoe import CardRead, Reread, RereadReply
+from firmware_protocol.plaintext import NO_CHAIN, CommandReply
+from tests.long.fuzz.scripted import EPOCH, Scripted, records
+from tests.long.fuzz.wired import Wired
+
+
+def numbers(wired: Wired) -> list[int]:
+    return [record.seq for record in wired.arrived]
+
+
+# --- the table of PROTOCOL.md, row by row ---------------------------------------------------
+
+
+def test_what_fits_arrives_once_and_is_acknowledged_when_it_is_kept() -> None:
+    wired = Wired.running(3)
+    wired.forget()
+    wired.send(1, 2)
+    assert numbers(wired) == [1, 2]
+    assert not wired.device.heard(EvtAck)
+    wired.pass_ms(250)
+    assert wired.device.heard(HostBeat) == [HostBeat(EPOCH, 0, 8)]
+    wired.kept(2)
+    assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 2, 8)]
+    assert wired.link.cursor == Cursor(EPOCH, 2, wired.device.records[1].chain)
+    wired.pass_ms(250)
+    assert wired.device.heard(HostBeat)[-1] == HostBeat(EPOCH, 2, 8)
+
+
+def test_what_does_not_fit_is_a_fork_and_nothing_more_is_taken() -> None:
+    wired = Wired.running(3)
+    wired.send(1)
+    wired.kept(1)
+    wired.forget()
+    wrong = replace(wired.device.records[1], chain=b"another!")
+    (held,) = wired.say(wrong)
+    assert held == Held(Verdict.FORK, EPOCH, 1, 2, b"another!")
+    wired.send(2, 3)
+    assert not wired.arrived
+    assert not wired.device.heard(EvtAck)
+    assert not wired.link.resumed
+    wired.pass_ms(250)
+    assert wired.device.heard(HostBeat) == [HostBeat(0, 0, 0)]
+
+
+def test_what_is_kept_is_dropped_and_acknowledged_again() -> None:
+    wired = Wired.running(3)
+    wired.send(1, 2)
+    wired.kept(2)
+    wired.forget()
+    assert wired.send(1, 2) == []
+    assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 2, 8)]  # one for both
+
+
+def test_another_record_under_a_kept_seq_is_a_fork() -> None:
+    wired = Wired.running(3)
+    wired.send(1, 2)
+    wired.kept(2)
+    wired.forget()
+    (held,) = wired.say(replace(wired.device.records[0], chain=b"another!"))
+    assert isinstance(held, Held)
+    assert held.verdict is Verdict.FORK
+    assert not wired.device.heard(EvtAck)
+
+
+def test_another_record_under_a_seq_that_has_come_is_a_fork_too() -> None:
+    wired = Wired.running(3)
+    wired.send(1, 2)
+    (held,) = wired.say(replace(wired.device.records[1], chain=b"another!"))
+    assert isinstance(held, Held)
+
+
+def test_a_gap_is_asked_for_but_not_more_often_than_each_100_ms() -> None:
+    wired = Wired.running(8)
+    wired.forget()
+    wired.send(3, 4)
+    assert not wired.arrived
+    wanted = EvtNak(EPOCH, 1, NakWhy.GAP)
+    assert wired.device.heard(EvtNak) == [wanted]
+    wired.pass_ms(99)
+    wired.send(3)
+    assert wired.device.heard(EvtNak) == [wanted]
+    wired.pass_ms(1)
+    wired.send(3)
+    assert wired.device.heard(EvtNak) == [wanted, wanted]
+    wired.send(1, 3)  # another gap is told at once
+    assert wired.device.heard(EvtNak)[2:] == [EvtNak(EPOCH, 2, NakWhy.GAP)]
+    wired.send(2, 3)
+    assert numbers(wired) == [1, 2, 3]
+
+
+def test_a_record_of_another_ring_is_a_new_epoch() -> None:
+    wired = Wired.running(2)
+    strange = records(1, epoch=77)[0]
+    (held,) = wired.say(strange)
+    assert held == Held(Verdict.NEW_EPOCH, 77, 1, 1, strange.chain)
+
+
+def test_a_record_before_resume_is_dropped() -> None:
+    device = Scripted(2)
+    device.mute = {Resume}
+    wired = Wired(device, cursor=Cursor(EPOCH, 0, NO_CHAIN))
+    wired.open()
+    wired.send(1, 2)
+    assert not wired.arrived
+    device.mute = set()
+    wired.pass_ms(200)  # RESUME is sent again
+    assert wired.of(Resumed)
+    wired.send(1, 2)
+    assert numbers(wired) == [1, 2]
+
+
+def test_no_more_than_a_window_waits() -> None:
+    wired = Wired.running(20)
+    wired.forget()
+    wired.send(*range(1, 21))
+    assert numbers(wired) == list(range(1, WINDOW + 1))
+    assert not wired.device.heard(EvtNak)
+    wired.kept(3)
+    wired.send(*range(9, 21))
+    assert numbers(wired) == list(range(1, WINDOW + 4))
+
+
+def test_what_waits_is_not_delivered_again_in_the_next_session() -> None:
+    wired = Wired.running(4)
+    wired.send(1, 2)
+    wired.pass_ms(1100, beats=False)
+    assert wired.of(SessionEnded)
+    assert wired.link.resumed
+    assert wired.device.heard(Resume)[-1].next == 1  # nothing is kept yet
+    wired.send(1, 2, 3)
+    assert numbers(wired) == [1, 2, 3]
+    wired.device.said.clear()
+    wired.kept(3)
+    assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 3, 8)]
+
+
+def test_what_was_kept_while_no_session_ran_is_told_by_resume() -> None:
+    wired = Wired.running(4)
+    wired.send(1, 2)
+    wired.link.lost(wired.now)
+    wired.link.kept(2, wired.now)
+    assert wired.link.take() == b""
+    wired.forget()
+    wired.open()
+    (resume,) = wired.device.heard(Resume)
+    assert resume == Resume(EPOCH, 3, wired.device.records[1].chain, ResumeMode.CHECK)
+
+
+def test_kept_takes_only_what_has_come() -> None:
+    wired = Wired.running(4)
+    wired.send(1, 2)
+    wired.kept(1)
+    wired.forget()
+    wired.kept(1)
+    wired.kept(0)
+    assert not wired.device.heard(EvtAck)
+    for seq in (3, -1):
+        with pytest.raises(ValueError, match="have come up to 2"):
+            wired.link.kept(seq, wired.now)
+
+
+def test_what_could_not_be_kept_comes_once_more() -> None:
+    wired = Wired.running(4)
+    wired.send(1, 2, 3)
+    wired.kept(1)
+    wired.forget()
+    wired.link.again(wired.now)
+    wired.settle()
+    assert wired.device.heard(EvtNak) == [EvtNak(EPOCH, 2, NakWhy.AGAIN)]
+    wired.send(2, 3)
+    assert numbers(wired) == [2, 3]
+
+
+# --- windows --------------------------------------------------------------------------------
+
+
+def test_pause_and_go_on_set_the_window() -> None:
+    wired = Wired.running(4)
+    wired.forget()
+    wired.link.pause(wired.now)
+    wired.settle()
+    wired.pass_ms(250)
+    wired.link.go_on(wired.now)
+    wired.settle()
+    assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 0, 0), EvtAck(EPOCH, 0, 8)]
+    assert wired.device.heard(HostBeat) == [HostBeat(EPOCH, 0, 0)]
+
+
+def test_a_pause_outlives_its_session() -> None:
+    wired = Wired.running(4)
+    wired.link.pause(wired.now)
+    wired.settle()
+    wired.forget()
+    wired.pass_ms(1100, beats=False)
+    assert wired.of(Resumed)
+    assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 0, 0)]
+
+
+# --- bounds, and what is shown --------------------------------------------------------------
+
+
+def test_only_so_many_chains_are_remembered() -> None:
+    ring = records(RECENT + 40)
+    chains = {record.seq: record.chain for record in ring}
+    kept = Records(Cursor(EPOCH, 100, chains[100]), chains)
+    assert len(kept._recent) == RECENT
+    assert kept.place(ring[99]) is Place.KEPT
+    assert kept.place(replace(ring[99], chain=b"another!")) is Place.FORK
+    assert kept.place(replace(ring[10], chain=b"another!")) is Place.KEPT  # too long ago to know
+    for record in ring[100:]:
+        assert kept.place(record) is Place.NEXT
+        kept.kept(record.seq)
+    assert len(kept._recent) == RECENT
+
+
+def test_no_card_is_shown() -> None:
+    """Whatever the card and its salt: only the chain, which the salt hides them in, differs."""
+    shown = set()
+    for card in range(52):
+        read = CardRead(1, 1, card, 99, 0xFE, CardFlags(0), 40, 1, bytes((card,)) * 11)
+        record = replace(records(1, event=read)[0], chain=NO_CHAIN)
+        again = RereadReply(record.encode())
+        told = (Arrived(record), Replied(1, Reread(EPOCH, 1), again), CommandReply(1, 1, again))
+        shown.add(f"{told} {told!r} {pretty_repr(told)} {[str(one) for one in told]}")
+    assert len(shown) == 1
+
+
+def test_a_card_in_a_malformed_record_is_not_shown_either() -> None:
+    """What a record is refused for may stand beside a card that is one."""
+    wired = Wired.running(0)
+    read = CardRead(1, 1, 37, 99, 0xFE, CardFlags(0), 40, 1, b"saltysalty!")
+    raw = bytearray(records(1, event=read)[0].encode())
+    raw[24 + 7] = 201  # its confidence
+    wired.say(bytes(raw))
+    (told,) = wired.of(Defective)
+    trace = re.sub("line [0-9]+", "", "".join(traceback.format_exception(told.error)))
+    for text in (repr(told), str(told.error), trace):
+        assert "CARD_READ.confidence" in text
+        assert not any(sign in text for sign in ("37", "201", "salty"))
+    assert told.error.__context__ is None

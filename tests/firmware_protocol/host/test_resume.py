@@ -1,0 +1,302 @@
+"""RESUME: whose verdict counts, what is held, and what two people may adopt."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from firmware_protocol.enums import ResumeMode, Verdict
+from firmware_protocol.link import NO_CURSOR, Cursor
+from firmware_protocol.link_events import Held, Resumed, Unanswered
+from firmware_protocol.messages_all import Resume, ResumeReply
+from firmware_protocol.plaintext import NO_CHAIN
+from tests.long.fuzz.scripted import EPOCH, Scripted, records
+from tests.long.fuzz.wired import Wired
+
+
+def numbers(wired: Wired) -> list[int]:
+    return [record.seq for record in wired.arrived]
+
+
+# --- RESUME ---------------------------------------------------------------------------------
+
+
+def resumed(device: Scripted, cursor: Cursor, recent: dict[int, bytes] | None = None) -> Wired:
+    wired = Wired(device, cursor=cursor, recent=recent or {})
+    wired.open()
+    return wired
+
+
+def test_a_device_never_seen_is_held_until_two_people_adopt_it() -> None:
+    wired = resumed(Scripted(5), NO_CURSOR)
+    (held,) = wired.of(Held)
+    chain = wired.device.records[-1].chain
+    assert held == Held(Verdict.NEW_EPOCH, EPOCH, 1, 5, chain)
+    assert wired.device.heard(Resume) == [Resume(0, 0, NO_CHAIN, ResumeMode.CHECK)]
+    wired.send(1)
+    assert not wired.arrived
+    wired.link.adopt(wired.now)
+    wired.settle()
+    assert wired.of(Resumed) == [Resumed(EPOCH, 1, 5)]
+    wired.send(1, 2, 3)
+    assert numbers(wired) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("worse", ["device", "host"])
+def test_the_worse_verdict_counts(worse: str) -> None:
+    device = Scripted(5)
+    good = Cursor(EPOCH, 5, device.records[-1].chain)
+    if worse == "device":
+        device.verdict = Verdict.GAP
+        wired = resumed(device, good)
+        wanted = Verdict.GAP
+    else:
+        device.verdict = Verdict.OK
+        wired = resumed(device, Cursor(EPOCH, 5, b"another!"))
+        wanted = Verdict.FORK
+    (held,) = wired.of(Held)
+    assert held.verdict is wanted
+    assert not wired.of(Resumed)
+
+
+@pytest.mark.parametrize(
+    ("cursor", "oldest", "verdict"),
+    [
+        (Cursor(99, 5, bytes(8)), 1, Verdict.NEW_EPOCH),
+        (Cursor(EPOCH, 6, bytes(8)), 1, Verdict.FORK),  # rolled back
+        (Cursor(EPOCH, 2, bytes(8)), 4, Verdict.GAP),
+    ],
+)
+def test_the_host_sees_for_itself_what_a_device_keeps_quiet(
+    cursor: Cursor, oldest: int, verdict: Verdict
+) -> None:
+    device = Scripted(5)
+    device.oldest = oldest
+    device.verdict = Verdict.OK
+    (held,) = resumed(device, cursor).of(Held)
+    assert (held.verdict, held.oldest, held.head) == (verdict, oldest, 5)
+
+
+def test_a_ring_that_ends_before_what_has_come_is_a_fork() -> None:
+    wired = Wired.running(5)
+    wired.send(1, 2, 3)
+    wired.kept(1)
+    del wired.device.records[2:]  # rolled back, but not beyond the cursor
+    wired.pass_ms(1100, beats=False)
+    (held,) = wired.of(Held)
+    assert held.verdict is Verdict.FORK
+
+
+def test_a_ring_that_ends_in_another_record_than_was_kept_is_a_fork() -> None:
+    wired = Wired.running(5)
+    wired.send(1, 2, 3)
+    wired.kept(1)
+    wired.device.records = records(3)
+    wired.device.records[2] = replace(wired.device.records[2], chain=b"another!")
+    wired.pass_ms(1100, beats=False)
+    (held,) = wired.of(Held)
+    assert held.verdict is Verdict.FORK
+
+
+def test_recent_chains_tell_a_repeat_from_a_fork_after_a_restart() -> None:
+    device = Scripted(5)
+    chains = {record.seq: record.chain for record in device.records[:3]}
+    wired = resumed(device, Cursor(EPOCH, 3, chains[3]), chains)
+    assert wired.send(2) == []
+    (held,) = wired.say(replace(device.records[1], chain=b"another!"))
+    assert isinstance(held, Held)
+    blind = resumed(Scripted(5), Cursor(EPOCH, 3, chains[3]))
+    assert blind.say(replace(device.records[1], chain=b"another!")) == []
+
+
+def test_an_unanswered_resume_is_told_and_asked_anew() -> None:
+    device = Scripted(2)
+    device.mute = {Resume}
+    wired = resumed(device, Cursor(EPOCH, 0, NO_CHAIN))
+    wired.pass_ms(1100)
+    assert [type(one.command) for one in wired.of(Unanswered)] == [Resume, Resume]
+    assert len(device.heard(Resume)) == 7  # three each 500 ms, and one of the third round
+    assert wired.link.running
+
+
+def test_a_doubt_outlives_its_session() -> None:
+    wired = Wired.running(3)
+    wired.say(replace(wired.device.records[0], chain=b"another!"))
+    wired.forget()
+    wired.pass_ms(1100, beats=False)
+    (held,) = wired.of(Held)
+    assert held.verdict is Verdict.FORK
+    assert held.head == 3
+    assert not wired.of(Resumed)
+
+
+# --- adopting -------------------------------------------------------------------------------
+
+
+def test_after_a_gap_what_is_left_is_adopted_from_the_oldest() -> None:
+    device = Scripted(9)
+    device.oldest = 5
+    wired = resumed(device, Cursor(EPOCH, 2, device.records[1].chain))
+    wired.forget()
+    wired.link.adopt(wired.now)
+    wired.settle()
+    assert device.heard(Resume) == [Resume(EPOCH, 5, NO_CHAIN, ResumeMode.ADOPT)]
+    assert wired.link.cursor == Cursor(EPOCH, 4, NO_CHAIN)
+    wired.send(5, 6)
+    assert numbers(wired) == [5, 6]
+    wired.kept(5)
+    assert wired.link.cursor == Cursor(EPOCH, 5, device.records[4].chain)
+    (held,) = wired.say(replace(device.records[6], chain=b"another!"))
+    assert isinstance(held, Held)
+
+
+def test_what_is_adopted_and_not_kept_is_adopted_again_in_the_next_session() -> None:
+    device = Scripted(9)
+    device.oldest = 5
+    wired = resumed(device, Cursor(EPOCH, 2, device.records[1].chain))
+    wired.link.adopt(wired.now)
+    wired.settle()
+    wired.send(5)
+    wired.forget()
+    wired.pass_ms(1100, beats=False)
+    assert device.heard(Resume) == [Resume(EPOCH, 5, NO_CHAIN, ResumeMode.ADOPT)]
+    assert wired.link.resumed
+    wired.send(5, 6)
+    wired.kept(6)
+    wired.forget()
+    wired.pass_ms(1100, beats=False)
+    assert device.heard(Resume)[0].mode is ResumeMode.CHECK
+
+
+def test_a_ring_that_moved_on_meanwhile_is_adopted_all_the_same() -> None:
+    device = Scripted(9)
+    device.oldest = 5
+    wired = resumed(device, Cursor(EPOCH, 2, device.records[1].chain))
+    device.oldest = 7  # what was acknowledged long ago was overwritten
+    wired.forget()
+    wired.link.adopt(wired.now)
+    wired.settle()
+    assert [one.next for one in device.heard(Resume)] == [5, 7]
+    assert wired.of(Resumed) == [Resumed(EPOCH, 7, 9)]
+
+
+def test_another_ring_than_the_one_accepted_is_held_anew() -> None:
+    device = Scripted(2)
+    wired = resumed(device, NO_CURSOR)
+    device.epoch, device.records = 55, records(3, epoch=55)
+    wired.forget()
+    wired.link.adopt(wired.now)
+    wired.settle()
+    (held,) = wired.of(Held)
+    assert (held.verdict, held.epoch) == (Verdict.NEW_EPOCH, 55)
+    wired.link.adopt(wired.now)
+    wired.settle()
+    assert wired.of(Resumed) == [Resumed(55, 1, 3)]
+
+
+@pytest.mark.parametrize("how", ["rolled back", "another"])
+def test_a_ring_that_is_not_the_one_they_saw_is_held_anew(how: str) -> None:
+    wired = resumed(Scripted(6), NO_CURSOR)
+    wired.link.lost(wired.now)
+    wired.link.adopt(wired.now)
+    wired.forget()
+    ring = wired.device.records
+    if how == "rolled back":
+        del ring[4:]
+    else:
+        ring[5] = replace(ring[5], chain=b"another!")
+    wired.open()
+    (held,) = wired.of(Held)
+    assert held.verdict is Verdict.FORK
+    wired.link.adopt(wired.now)
+    wired.settle()
+    assert wired.link.resumed
+
+
+def test_a_fork_may_be_adopted_and_skipped() -> None:
+    device = Scripted(4)
+    wired = resumed(device, Cursor(EPOCH, 4, b"another!"))
+    wired.link.adopt(wired.now, skip=True)
+    wired.settle()
+    assert wired.of(Resumed)
+    assert wired.link.cursor == Cursor(EPOCH, 4, device.records[-1].chain)
+    device.records = records(6)
+    wired.send(5, 6)
+    assert numbers(wired) == [5, 6]
+
+
+def test_adopting_clears_the_doubt_of_a_record() -> None:
+    wired = Wired.running(3)
+    wired.say(replace(wired.device.records[0], chain=b"another!"))
+    wired.forget()
+    wired.link.adopt(wired.now)
+    wired.settle()
+    assert wired.of(Resumed)
+    wired.send(1, 2, 3)
+    assert numbers(wired) == [1, 2, 3]
+
+
+def test_adopted_while_away_it_is_adopted_when_the_device_comes_back() -> None:
+    wired = resumed(Scripted(2), NO_CURSOR)
+    wired.link.lost(wired.now)
+    wired.link.adopt(wired.now)
+    wired.forget()
+    wired.open()
+    assert [one.mode for one in wired.device.heard(Resume)] == [ResumeMode.ADOPT]
+    assert wired.of(Resumed)
+
+
+def test_adopted_while_a_resume_is_on_its_way_it_is_asked_once_more() -> None:
+    device = Scripted(2)
+    wired = resumed(device, NO_CURSOR)
+    wired.link.lost(wired.now)
+    device.mute = {Resume}
+    wired.open()
+    wired.link.adopt(wired.now)
+    device.mute = set()
+    wired.forget()
+    wired.pass_ms(200)
+    assert [one.mode for one in device.heard(Resume)] == [ResumeMode.CHECK, ResumeMode.ADOPT]
+    assert wired.of(Resumed)
+    assert not wired.of(Held)
+
+
+def test_what_has_arrived_is_kept_or_given_up_before_anything_is_adopted() -> None:
+    wired = Wired.running(3)
+    wired.send(1)
+    wired.say(replace(wired.device.records[1], chain=b"another!"))
+    with pytest.raises(ValueError, match="1 records have arrived"):
+        wired.link.adopt(wired.now)
+    wired.link.again(wired.now)
+    wired.link.adopt(wired.now)
+    wired.settle()
+    assert wired.link.resumed
+
+
+def test_a_device_that_claims_the_last_seq_of_all_is_borne() -> None:
+    last = 0xFFFFFFFF
+    device = Scripted()
+    record = replace(records(1)[0], seq=last)
+
+    def claims(resume: Resume) -> ResumeReply:
+        verdict = Verdict.OK if resume.mode is ResumeMode.ADOPT else Verdict.GAP
+        return ResumeReply(EPOCH, last, last, record.chain, verdict)
+
+    device.replies[Resume] = claims
+    for skip in (False, True):
+        wired = Wired(device, cursor=Cursor(EPOCH, 3, bytes(8)))
+        wired.open()
+        wired.link.adopt(wired.now, skip=skip)
+        wired.settle()
+        assert wired.link.resumed
+        wired.say(record)
+        assert numbers(wired) == [last]
+        wired.kept(last)
+        wired.pass_ms(3000, beats=False)
+        assert wired.link.running
+
+
+def test_nothing_is_adopted_that_is_not_held() -> None:
+    wired = Wired.running(1)
+    with pytest.raises(ValueError, match="nothing is held"):
+        wired.link.adopt(wired.now)

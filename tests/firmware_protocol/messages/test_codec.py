@@ -1,0 +1,260 @@
+"""Every message and payload: there and back, and nothing but named errors for anything else."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.pretty import pretty_repr
+
+from firmware_protocol import enums, errors, messages, plaintext
+from firmware_protocol.codec import Payload, Side
+from firmware_protocol.enums import DeviceClass, PlaintextType
+from firmware_protocol.errors import ProtocolError
+from firmware_protocol.messages import (
+    Arm,
+    Button,
+    CardRead,
+    EvtAck,
+    Hello,
+    HelloRsp,
+    Lamps,
+    Lock,
+    LogPressure,
+    Power,
+    RereadReply,
+    Tamper,
+)
+from firmware_protocol.plaintext import CommandCall, CommandReply, EventRecord, chained
+from tests.support.firmware_protocol.strategies import any_payload, any_plaintext
+
+CARD = CardRead(1, 2, 50, 99, 0xFE, enums.CardFlags.DUPLICATE, 120, 3, b"saltysalty!")
+ANSWER = HelloRsp(
+    1,
+    1,
+    DeviceClass.SHOE,
+    enums.FrameLimit.LARGE,
+    enums.Capabilities.GATE,
+    bytes(8),
+    bytes(16),
+    bytes(8),
+    "Maker & Sons",
+    "Shoe",
+    "SN-1",
+    enums.DeviceState.PAIRED,
+)
+
+
+def wrong(value: Any) -> Any:
+    """A value that its field's type does not allow."""
+    return value
+
+
+@given(any_payload())
+def test_a_payload_survives_the_wire(one: Payload) -> None:
+    body = one.encode()
+    assert len(body) == one.SPEC.size
+    again = type(one).decode(body)
+    assert again == one
+    for name in one.SPEC.fields:
+        assert type(getattr(again, name)) is type(getattr(one, name))
+
+
+def test_a_message_has_the_fields_of_its_form_in_its_order() -> None:
+    kinds: list[type[Payload]] = [*messages.MESSAGES.values(), Hello, HelloRsp, messages.Alert]
+    for kind in kinds:
+        assert kind.__struct_fields__ == kind.SPEC.fields
+
+
+@given(any_plaintext())
+def test_a_plaintext_survives_the_wire(one: plaintext.Plaintext) -> None:
+    data = plaintext.encode(one)
+    assert len(data) in plaintext.SIZES
+    sender: Side = "host" if isinstance(one, CommandCall) else "device"
+    if not isinstance(one, EventRecord | CommandCall | CommandReply):
+        sender = one.FROM
+    assert plaintext.decode(data, sender=sender) == one
+
+
+@given(any_payload(), st.data())
+def test_a_changed_payload_is_decoded_as_it_is_or_refused(one: Payload, data: Any) -> None:
+    body = bytearray(one.encode())
+    if body:
+        at = data.draw(st.integers(0, len(body) - 1))
+        body[at] = data.draw(st.integers(0, 255))
+    try:
+        again = type(one).decode(bytes(body))
+    except ProtocolError:
+        return
+    assert again.encode() == bytes(body)
+
+
+@given(
+    st.sampled_from(plaintext.SIZES).flatmap(lambda size: st.binary(min_size=size, max_size=size))
+    | st.binary(max_size=300),
+    st.sampled_from(["host", "device"]),
+    st.integers(0, 5),
+    st.integers(0, 255),
+)
+def test_any_bytes_are_a_plaintext_or_a_named_error(
+    data: bytes, sender: Any, kind: int, ident: int
+) -> None:
+    if len(data) > 2:
+        data = bytes([kind]) + data[1:]
+        at = 22 if kind == PlaintextType.EVENT else 2
+        data = data[:at] + bytes([ident]) + data[at + 1 :]
+    try:
+        what = plaintext.decode(data, sender=sender)
+    except ProtocolError:
+        return
+    assert plaintext.encode(what) == data
+
+
+@given(any_plaintext(), st.data())
+def test_a_changed_plaintext_never_passes_for_another_one_silently(
+    one: plaintext.Plaintext, data: Any
+) -> None:
+    raw = bytearray(plaintext.encode(one))
+    raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
+    for sender in ("host", "device"):
+        try:
+            what = plaintext.decode(bytes(raw), sender=sender)
+        except ProtocolError:
+            continue
+        assert plaintext.encode(what) == bytes(raw)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: LogPressure(101), errors.OutOfRange, "LOG_PRESSURE.used: 101 is not 0 to 100"),
+        (lambda: LogPressure(-1), errors.OutOfRange, "LOG_PRESSURE.used"),
+        (lambda: Power(wrong(9)), errors.OutOfRange, "POWER.cause: 9 is no PowerCause"),
+        (lambda: Tamper(enums.TamperSource.CASE, wrong(2)), errors.OutOfRange, "neither 0 nor 1"),
+        (lambda: messages.Fault(enums.FaultCode.NONE, 0), errors.OutOfRange, "FAULT.code"),
+        (lambda: messages.Fault(enums.FaultCode.RING, 1 << 32), errors.OutOfRange, "not fit"),
+        (lambda: Arm(0, enums.ButtonMask(0), 0, 0), errors.OutOfRange, "ARM.seat"),
+        (lambda: Arm(1, wrong(1 << 9), 0, 0), errors.OutOfRange, "ARM.mask: 0x200 has bits"),
+        (
+            lambda: Lamps(1, b"rg", enums.LampPattern.OFF, 0, 0),
+            errors.WrongSize,
+            "LAMPS.rgb: has 2 bytes, not 3",
+        ),
+        (lambda: EvtAck(0, 1, 8), errors.OutOfRange, "EVT_ACK.epoch"),
+        (lambda: EvtAck(1, 1, 9), errors.OutOfRange, "EVT_ACK.window"),
+        (lambda: RereadReply(bytes(55)), errors.WrongSize, "REREAD_REPLY.record"),
+    ],
+)
+def test_what_cannot_be_said_is_not_encoded(
+    make: Any, error: type[ProtocolError], words: str
+) -> None:
+    with pytest.raises(error) as caught:
+        make().encode()
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", " x", "x ", "a\0b", "ä", "x" * 17, "\x7f", "tab\t"])
+def test_a_text_that_is_none_is_refused_both_ways(text: str) -> None:
+    fields = {name: getattr(ANSWER, name) for name in HelloRsp.SPEC.fields}
+    with pytest.raises(errors.BadText):
+        HelloRsp(**{**fields, "maker": text}).encode()
+    raw = bytearray(ANSWER.encode())
+    raw[40:56] = text.encode("latin1")[:16].ljust(16, b"\0")
+    if len(text) <= 16:
+        with pytest.raises(errors.BadText):
+            HelloRsp.decode(bytes(raw))
+
+
+def test_a_serial_number_is_one_word() -> None:
+    fields = {name: getattr(ANSWER, name) for name in HelloRsp.SPEC.fields}
+    for serial in ("two words", "a/b", "x" * 21):
+        with pytest.raises(errors.BadText):
+            HelloRsp(**{**fields, "serial": serial}).encode()
+
+
+def test_bytes_that_mean_nothing_are_zero() -> None:
+    schema = bytes(8)
+    raw = bytearray(
+        Hello(1, 1, DeviceClass.ANY, enums.FrameLimit.LARGE, schema, bytes(16)).encode()
+    )
+    Hello.decode(bytes(raw))
+    raw[5] = 1
+    with pytest.raises(errors.BadPadding, match="HELLO: bytes 4 to 7 are not zero"):
+        Hello.decode(bytes(raw))
+
+
+OPEN = CommandCall(1, 2, Lock(enums.LockState.OPEN))
+RECORD = chained(bytes(8), epoch=1, seq=1, boot=1, t_us=0, event=CARD)
+PRESSURE = chained(bytes(8), epoch=1, seq=1, boot=1, t_us=0, event=LogPressure(75))
+
+
+@pytest.mark.parametrize(
+    ("what", "at", "byte", "sender", "error"),
+    [
+        (OPEN, 0, 9, "host", errors.UnknownType),
+        (OPEN, 1, 1, "host", errors.BadPadding),
+        (OPEN, 2, 0x7E, "host", errors.UnknownMessage),
+        (OPEN, 2, 0x10, "host", errors.UnknownMessage),  # an event's id
+        (OPEN, 2, 0x48, "host", errors.ReservedMessage),
+        (OPEN, 3, 2, "host", errors.WrongSize),
+        (OPEN, 4, 0, "host", errors.OutOfRange),
+        (OPEN, 8, 0, "host", errors.OutOfRange),
+        (OPEN, 16, 2, "host", errors.OutOfRange),
+        (OPEN, 17, 1, "host", errors.BadPadding),
+        (OPEN, 55, 1, "host", errors.BadPadding),
+        (OPEN, 55, 0, "device", errors.WrongDirection),
+        (PRESSURE, 1, 1, "device", errors.BadPadding),
+        (PRESSURE, 2, 0, "device", errors.OutOfRange),
+        (PRESSURE, 47, 1, "device", errors.BadPadding),
+        (PRESSURE, 55, 0, "host", errors.WrongDirection),
+    ],
+)
+def test_a_plaintext_is_refused_by_the_right_name(
+    what: Any, at: int, byte: int, sender: Any, error: type[ProtocolError]
+) -> None:
+    raw = bytearray(plaintext.encode(what))
+    raw[at] = byte
+    with pytest.raises(error):
+        plaintext.decode(bytes(raw), sender=sender)
+
+
+def test_size_and_class_are_the_messages_own() -> None:
+    reread = plaintext.encode(CommandReply(1, 2, RereadReply(RECORD.encode())))
+    assert len(reread) == 120
+    with pytest.raises(errors.WrongSize):
+        plaintext.decode(reread[:56], sender="device")
+    with pytest.raises(errors.WrongSize):
+        plaintext.decode(plaintext.encode(OPEN).ljust(120, b"\0"), sender="host")
+    with pytest.raises(errors.WrongClass, match="LOCK: belongs to a shoe"):
+        plaintext.decode(plaintext.encode(OPEN), sender="host", device_class=DeviceClass.STATION)
+    found = plaintext.decode(plaintext.encode(OPEN), sender="host", device_class=DeviceClass.SHOE)
+    assert found == OPEN
+
+
+def test_a_record_is_chained_to_the_one_before() -> None:
+    second = chained(RECORD.chain, epoch=1, seq=2, boot=1, t_us=5, event=CARD)
+    assert RECORD.follows(plaintext.NO_CHAIN)
+    assert second.follows(RECORD.chain)
+    assert not second.follows(plaintext.NO_CHAIN)
+    with pytest.raises(errors.OutOfRange):
+        chained(bytes(8), epoch=1, seq=0, boot=1, t_us=0, event=CARD)
+    with pytest.raises(errors.WrongSize):
+        EventRecord(1, 1, 1, 0, CARD, b"short").encode()
+
+
+def test_nothing_shows_a_card() -> None:
+    """The repr, the pretty print and the errors of a card tell nothing of it."""
+    for one in (CARD, RECORD, RereadReply(RECORD.encode()), CommandReply(1, 2, RereadReply(b""))):
+        for shown in (repr(one), str(one), f"{one}", pretty_repr(one)):
+            assert "50" not in shown
+            assert "salty" not in shown
+    wrong = CardRead(1, 2, 77, 99, 0xFE, enums.CardFlags(0), 120, 3, b"saltysalty!")
+    for attempt in (wrong.encode, lambda: CardRead.decode(CARD.encode()[:6] + b"\x4d" * 18)):
+        with pytest.raises(errors.OutOfRange) as caught:
+            attempt()
+        assert "77" not in str(caught.value)
+        assert caught.value.__suppress_context__
+        assert caught.value.__context__ is None
+    button = Button(1, enums.WhichButton.HIT, enums.Edge.DOWN, 0, 1, 7)
+    assert "HIT" in repr(button)
+    assert "HIT" in pretty_repr(button)

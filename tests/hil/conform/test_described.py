@@ -1,0 +1,112 @@
+"""A simulator that can and tells less than ours: items are skipped in plain words."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.rules.problem import UsageProblem
+from firmware_protocol.conformance import Profile
+from hil.conform.controlled import Controlled
+from hil.conform.findings import Lacking
+from hil.conform.operators import ALL_NEEDS
+from hil.device import hands
+from hil.device.hands import Hand
+from hil.device.parts import Answer, CannotDo
+from hil.front.control import Control
+from tests.support.hil.conform.conform_rig import Rig
+
+
+class Terse:
+    """Hands that do all, and see what they are told to see."""
+
+    can = ALL_NEEDS
+    exact = True
+
+    def __init__(self, sees: Any = None) -> None:
+        self.sees = sees
+        self.hand: Callable[[Hand], Answer]
+
+    async def do(self, hand: Hand) -> Answer:
+        answer = self.hand(hand)
+        return {"mechanism": self.sees} if isinstance(hand, hands.Describe) else answer
+
+    async def label(self) -> str:
+        raise Lacking("a label")
+
+    async def confirm(self, question: str) -> bool:
+        raise Lacking("eyes")
+
+
+@pytest.mark.parametrize("sees", [None, [], {}, {"out": 3, "buzzes": "two", "seats": {"1": 7}}])
+@pytest.mark.parametrize(
+    ("profile", "item", "result", "words"),
+    [
+        ("shoe", "SH-5", "SKIP", "needs a device whose 'describe' tells mechanism.out"),
+        ("station", "ST-5", "SKIP", "a device whose 'describe' tells mechanism.seats.1.lamps.lit"),
+        ("station", "CO-1", "PASS", "sounds were not counted: needs a device whose 'describe'"),
+    ],
+)
+def test_what_describe_does_not_tell_is_skipped(
+    tmp_path: Path, profile: Profile, item: str, result: str, words: str, sees: Any
+) -> None:
+    operator = Terse(sees)
+    rig = Rig(tmp_path, profile, operator=operator)
+    operator.hand = rig.hand
+    outcome = rig.attempt(item)
+    assert outcome.result == result
+    assert words in outcome.remark
+
+
+# --- over the socket ------------------------------------------------------------------------
+
+
+def said(path: Path, line: bytes, do: Callable[[Controlled], Any]) -> Any:
+    """What comes of it when a control socket answers so."""
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    server.listen()
+
+    async def scene() -> Any:
+        with Control(path) as control, server.accept()[0] as peer:
+            peer.sendall(line + b"\n")
+            return await do(Controlled(control))
+
+    try:
+        return asyncio.run(scene())
+    finally:
+        server.close()
+
+
+NO = b'{"ok": false, "error": "no", "where": "%s", "allowed": ""}'
+
+
+@pytest.mark.parametrize(
+    ("where", "words"), [(b"do", "knows 'draw'$"), (b"double", "knows 'draw' with double$")]
+)
+def test_a_verb_that_it_does_not_know_is_lacking(tmp_path: Path, where: bytes, words: str) -> None:
+    with pytest.raises(Lacking, match=words):
+        said(tmp_path / "s", NO % where, lambda one: one.do(hands.Draw(double=True)))
+
+
+@pytest.mark.parametrize("line", [NO % b"draw", b'{"ok": false}'])
+def test_what_cannot_be_done_now_is_refused(tmp_path: Path, line: bytes) -> None:
+    with pytest.raises(CannotDo, match=r"no|refused"):
+        said(tmp_path / "s", line, lambda one: one.do(hands.Draw()))
+
+
+@pytest.mark.parametrize("line", [b"yes", b"[]", b"{}", b'{"ok": 1}', b"\xff"])
+def test_an_answer_that_is_none_is_a_wrong_argument(tmp_path: Path, line: bytes) -> None:
+    with pytest.raises(UsageProblem, match="--control"):
+        said(tmp_path / "s", line, lambda one: one.do(hands.Draw()))
+
+
+@pytest.mark.parametrize("line", [b'{"ok": true}', b'{"ok": true, "answer": {"label": 7}}'])
+def test_a_label_that_is_not_told_is_lacking(tmp_path: Path, line: bytes) -> None:
+    with pytest.raises(Lacking, match="label"):
+        said(tmp_path / "s", line, lambda one: one.label())

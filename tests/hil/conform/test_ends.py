@@ -1,0 +1,305 @@
+"""How a run begins and ends: whose hands, who is paired, a cable that is pulled, Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from controller.rules.problem import UsageProblem
+from firmware_protocol.conformance import Profile
+from firmware_protocol.framing import Deframer, Frame
+from hil.conform import cli, report
+from hil.conform.operators import Direct, Nobody
+from hil.conform.runner import Course, course
+from hil.conform.trials import WITHOUT_SESSION
+from hil.conform.wire import Piece, SimulatedWire, WireLost
+from hil.device import hands
+from hil.device.hands import Hand
+from hil.device.parts import Answer, Peer
+from hil.front.running import Running, running
+from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of
+
+
+def run(sim: Running, *arguments: str | Path, profile: str = "shoe") -> int:
+    parser = argparse.ArgumentParser()
+    cli.register(parser.add_subparsers())
+    given = ["conform", "--profile", profile, "--port", str(sim.port), *map(str, arguments)]
+    parsed = parser.parse_args(given)
+    code: int = parsed.func(parsed)
+    return code
+
+
+@pytest.fixture
+def shoe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    monkeypatch.setenv("HOLECARD_KEYS", str(tmp_path / "no-keys"))
+    with running("shoe", tmp_path / "shoe") as sim:
+        yield sim
+
+
+# --- who is at the port, and whose hands they are ---------------------------------------------
+
+
+def test_a_device_of_another_class_is_the_wrong_profile(shoe: Running, tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem, match="SH-0001 says that it is a shoe") as problem:
+        run(shoe, "--control", tmp_path / "shoe" / "control", profile="station")
+    assert problem.value.where == "--profile"
+    assert shoe.control.do(hands.Describe())["boot"] == shoe.told["boot"]
+
+
+@pytest.mark.parametrize("options", [("--serial", "SH-0002"), ()], ids=["another", "same number"])
+def test_the_hands_of_another_device_are_not_used(
+    shoe: Running, tmp_path: Path, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two simulated shoes have the same serial number, if nobody gave them others."""
+    with running("shoe", tmp_path / "other", *options) as other:
+        with pytest.raises(UsageProblem) as problem:
+            run(shoe, "--control", tmp_path / "other" / "control")
+        for sim in (shoe, other):
+            now = sim.control.do(hands.Describe())
+            assert (now["boot"], now["head"], now["host"]) == (1, sim.told["head"], None)
+    assert problem.value.where == "--control"
+    assert "it is the socket of a device with " in str(problem.value)
+    assert capsys.readouterr().out == ""
+
+
+def test_the_hands_of_a_device_that_hangs_are_not_those_of_one_that_answers(
+    shoe: Running, tmp_path: Path
+) -> None:
+    with running("shoe", tmp_path / "other") as other:
+        other.control.do(hands.Power(off_ms=3_600_000))
+        with pytest.raises(UsageProblem, match="of a device that does not run"):
+            run(shoe, "--control", tmp_path / "other" / "control")
+
+
+@contextmanager
+def answering(path: Path, answer: Callable[[bytes], dict[str, Any]]) -> Iterator[None]:
+    """A control socket of somebody else's, for one client."""
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    server.listen()
+
+    def serve() -> None:
+        with server.accept()[0] as client, client.makefile("rb") as lines:
+            for line in lines:
+                client.sendall(json.dumps(answer(line.strip())).encode() + b"\n")
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+        server.close()
+
+
+def test_a_socket_that_does_not_tell_whose_it_is_is_taken_for_the_devices(
+    shoe: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A maker's own simulator need not tell more than hil/CONTROL.md says that conform reads."""
+
+    def answer(line: bytes) -> dict[str, Any]:
+        verb = json.loads(line)["do"]
+        if verb not in ("describe", "service", "load", "draw"):
+            return {"ok": False, "error": f"no verb {verb}", "where": "do", "allowed": "others"}
+        told = shoe.control.ask(line)
+        return {"ok": True, "answer": {"label": told["label"]} if verb == "describe" else told}
+
+    with answering(tmp_path / "terse", answer):
+        code = run(shoe, "--control", tmp_path / "terse", "--only", "FR-1", "HS-1", "EV-2")
+    said = capsys.readouterr()
+    assert code == 0, said.out
+    assert "does not tell whose it is: taken for SH-0001's" in said.err
+
+
+# --- not paired -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_what_needs_no_session_is_tried_before_pairing(
+    profile: Profile, by_hand: bool, tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path, profile, operator=None if by_hand else Nobody())
+    rig.bench.device_key, rig.bench.unpaired = bytes(32), "not paired"
+    done = asyncio.run(course(rig.bench, of(profile)))
+    passed = {one.item.id for one in done.outcomes if one.result == "PASS"}
+    assert passed == WITHOUT_SESSION - {"HE-3"}
+    assert {one.result for one in done.outcomes} == {"PASS", "UNTRIED"}
+    assert report.exit_code(done) == 3
+
+
+class _Choosy:
+    """Answers no HELLO of versions that it does not speak."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self._deframer = Deframer()
+        self.wake, self.due, self.take = peer.wake, peer.due, peer.take
+
+    def receive(self, data: bytes, now: int) -> None:
+        for frame in self._deframer.feed(data):
+            assert isinstance(frame, Frame)
+            if frame.payload[0] <= 1:
+                self._peer.receive(frame.encode(), now)
+
+
+@pytest.mark.parametrize(
+    ("behind", "result"), [(lambda peer: peer, "UNTRIED"), (_Choosy, "FAIL")], ids=["well", "wrong"]
+)
+def test_he_3_is_tried_up_to_where_it_would_need_keys(
+    behind: Callable[[Peer], Peer], result: str, tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path, "shoe", behind=behind)
+    rig.bench.unpaired = "not paired"
+    assert rig.attempt("HE-3").result == result
+
+
+def test_a_device_that_cannot_be_paired_is_tried_as_far_as_that_goes(
+    shoe: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Hands are there, and pairing does not work yet."""
+
+    def answer(line: bytes) -> dict[str, Any]:
+        broken = json.loads(line)["do"] == "service"
+        return {"ok": True, "answer": {} if broken else shoe.control.ask(line)}
+
+    with answering(tmp_path / "stiff", answer):
+        code = run(shoe, "--control", tmp_path / "stiff", "--only", "FR-1", "HE-1", "HS-1")
+    said = capsys.readouterr()
+    assert code == 3
+    assert "HE-1   PASS" in said.out
+    assert "HS-1   UNTRIED  not paired, and it cannot be paired here" in said.out
+    assert "PAIR2 within 5000 ms" in said.err
+
+
+# --- broken off -------------------------------------------------------------------------------
+
+
+class Ended(NamedTuple):
+    code: int
+    lines: list[str]
+    complaints: str
+    report: Element
+
+
+def after_the_first_item(folder: Path, sim: Running, do: Callable[[Popen[str]], object]) -> Ended:
+    """A run in a process of its own, and what is done to it during the second item, which takes
+    13 s."""
+    junit = folder / "report.xml"
+    command = [sys.executable, "-m", "hil.conform", "--profile", "shoe", "--port", str(sim.port)]
+    command += ["--control", str(folder / "shoe" / "control"), "--junit", str(junit)]
+    command += ["--only", "FR-1", "HS-7", "EV-2", "CO-3"]
+    with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "FR-1   PASS\n"
+        do(process)
+        rest, complaints = process.communicate(timeout=60)
+    suite = ElementTree.fromstring(junit.read_bytes()).find("testsuite")
+    assert suite is not None
+    return Ended(process.returncode, rest.splitlines(), complaints, suite)
+
+
+def test_a_cable_that_is_pulled_ends_the_run(shoe: Running, tmp_path: Path) -> None:
+    ended = after_the_first_item(
+        tmp_path, shoe, lambda _: shoe.control.do(hands.Plug(connected=False))
+    )
+    why = "the port has ended: it was unplugged or hung up"
+    assert ended.code == 3
+    assert ended.lines[:3] == [
+        f"HS-7   UNTRIED  broken off in the middle: {why}",
+        f"EV-2   UNTRIED  {why}",
+        f"CO-3   UNTRIED  {why}",
+    ]
+    assert ended.complaints == f"holecard: the run was broken off: {why}\n"
+    counted = ("tests", "failures", "errors")
+    assert [ended.report.attrib[name] for name in counted] == ["4", "0", "3"]
+
+
+def test_ctrl_c_tells_what_was_found_by_then(shoe: Running, tmp_path: Path) -> None:
+    ended = after_the_first_item(tmp_path, shoe, lambda one: one.send_signal(signal.SIGINT))
+    assert ended.code == 130
+    assert ended.lines[:3] == [
+        "HS-7   UNTRIED  broken off in the middle: interrupted",
+        "EV-2   UNTRIED  interrupted",
+        "CO-3   UNTRIED  interrupted",
+    ]
+    assert ended.complaints == "holecard: the run was broken off: interrupted\n"
+    assert ended.report.attrib["errors"] == "3"
+
+
+class _Leaves(SimulatedWire):
+    """A wire that ends once, and is there again or not."""
+
+    def __init__(self, rig: Rig, *, back: bool) -> None:
+        super().__init__(rig.peer, rig.wire.now())
+        self._ends = self.now() + 500_000
+        self._back = back
+        self.opened = 0
+
+    async def hear(self, until: int) -> Piece | None:
+        if self.now() >= self._ends:
+            raise WireLost("the port has ended: it was unplugged")
+        return await super().hear(min(until, self._ends))
+
+    async def reopen(self, until: int) -> None:
+        if not self._back:
+            raise WireLost("the port did not come back: there is no such port")
+        self.opened += 1
+        self._ends = 1 << 62
+
+
+def left(folder: Path, *, back: bool) -> Course:
+    rig = Rig(folder, "shoe")
+    rig.bench.wire = rig.wire = _Leaves(rig, back=back)
+    return asyncio.run(course(rig.bench, [ITEMS[name] for name in ("FR-1", "HS-7", "HS-1")]))
+
+
+def test_a_device_that_leaves_its_port_by_itself_fails_that_item(tmp_path: Path) -> None:
+    done = left(tmp_path, back=True)
+    assert [one.result for one in done.outcomes] == ["PASS", "FAIL", "PASS"]
+    assert done.outcomes[1].expected == "that the device stays at its port"
+    assert done.broken_off == ""
+
+
+def test_a_port_that_is_gone_fails_nothing(tmp_path: Path) -> None:
+    done = left(tmp_path, back=False)
+    assert [one.result for one in done.outcomes] == ["PASS", "UNTRIED", "UNTRIED"]
+    assert done.broken_off == "the port has ended: it was unplugged"
+
+
+def test_whoever_stands_at_the_device_may_go(tmp_path: Path) -> None:
+    class Goes(Direct):
+        async def do(self, hand: Hand) -> Answer:
+            raise UsageProblem("--control", "the simulated device has gone", "one that runs")
+
+    rig = Rig(tmp_path, "shoe")
+    rig.bench.operator = Goes(rig.hand)
+    done = asyncio.run(course(rig.bench, [ITEMS[name] for name in ("FR-1", "EV-2", "HS-1")]))
+    assert [one.result for one in done.outcomes] == ["PASS", "UNTRIED", "UNTRIED"]
+    assert "--control: the simulated device has gone" in done.broken_off
+
+
+# --- the tap at a real port -------------------------------------------------------------------
+
+
+def test_tap_1_says_that_a_port_shows_lengths_and_not_timing(tmp_path: Path) -> None:
+    """A leak of 3 ms, which simulated time shows, goes through at a port: it must be said."""
+    rig = Rig(tmp_path, "shoe", breaks={"pictures-slow"})
+    rig.wire.simulated = False
+    outcome = rig.attempt("TAP-1")
+    assert outcome.result == "PASS"
+    assert report.lines(outcome)[0].startswith("TAP-1  PASS  lengths only, not timing: ")

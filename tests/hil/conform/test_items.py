@@ -1,0 +1,180 @@
+"""The conformance run: every item is tried, and a device that keeps the page passes them all."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from firmware_protocol.conformance import Profile
+from firmware_protocol.enums import Capabilities
+from hil.conform import bench
+from hil.conform.operators import Nobody, Person, in_words
+from hil.conform.runner import Outcome
+from hil.conform.trials import TRIALS
+from hil.device.hands import Describe, Hand
+from hil.device.parts import Answer, Mechanism, Peer
+from hil.device.shoe import Shoe
+from hil.device.shuffler import Shuffler
+from hil.device.station import Station
+from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Paced, Rig, of
+
+
+def failed(outcomes: list[Outcome]) -> list[tuple[str, str, str, str]]:
+    return [
+        (one.item.id, one.sent, one.expected, one.came) for one in outcomes if one.result == "FAIL"
+    ]
+
+
+def skipped(outcomes: list[Outcome]) -> dict[str, str]:
+    return {one.item.id: one.remark for one in outcomes if one.result == "SKIP"}
+
+
+def test_every_item_has_its_function_and_says_its_rule() -> None:
+    assert set(TRIALS) == set(ITEMS)
+    for name, trial in TRIALS.items():
+        assert " ".join((inspect.getdoc(trial) or "").split()) == ITEMS[name].text
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_each_item_passes_by_itself(profile: Profile, tmp_path: Path) -> None:
+    outcomes = [Rig(tmp_path / item.id, profile).attempt(item.id) for item in of(profile)]
+    assert not failed(outcomes)
+    assert not skipped(outcomes)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("seed", [1])
+def test_all_items_pass_on_one_device_in_any_order(
+    profile: Profile, seed: int, tmp_path: Path
+) -> None:
+    names = [item.id for item in of(profile)]
+    Random(seed).shuffle(names)
+    outcomes = Rig(tmp_path, profile, seed=seed).run(names)
+    assert not failed(outcomes), names
+    assert not skipped(outcomes)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_cable_alone(profile: Profile, tmp_path: Path) -> None:
+    """What needs a hand is skipped and says so; the rest passes."""
+    rig = Rig(tmp_path, profile, operator=Nobody())
+    outcomes = rig.run([item.id for item in of(profile)])
+    assert not failed(outcomes)
+    for one in outcomes:
+        if one.item.needs:
+            assert one.result == "SKIP"
+    by_hand = skipped(outcomes)
+    assert by_hand["EV-2"] == "needs activity: --control or --ask"
+    assert by_hand["EV-8"] == "needs activity: --control or --ask; power: --control or --ask"
+    assert by_hand["EV-10"] == "needs ring: --control"
+    assert all("--control" in remark for remark in by_hand.values())
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_slow_line_is_no_fault(profile: Profile, tmp_path: Path) -> None:
+    """115200 baud, and ports that hold bytes back: judged as on a real port."""
+
+    def behind(peer: Peer) -> Peer:
+        return Paced(peer, jitter_us=30_000)
+
+    rig = Rig(tmp_path, profile, behind=behind)
+    rig.wire.simulated = False
+    rig.bench.late_ms = 150
+    assert not failed(rig.run([item.id for item in of(profile)]))
+
+
+class _Someone(Person):
+    """A person, who does what is asked at once: no more than a person can, and not exactly."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.rig: Rig | None = None
+
+    async def do(self, hand: Hand) -> Answer:
+        assert self.rig is not None
+        in_words(hand)
+        self.rig.hand(hand)
+        return {}
+
+    async def label(self) -> str:
+        assert self.rig is not None
+        return str(self.rig.hand(Describe())["label"])
+
+    async def confirm(self, question: str) -> bool:
+        assert self.rig is not None
+        lamps = self.rig.hand(Describe())["mechanism"]["seats"]["1"]["lamps"]
+        return bool(lamps["lit"])
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_person_at_the_device(profile: Profile, tmp_path: Path) -> None:
+    someone = _Someone()
+    someone.rig = Rig(tmp_path, profile, operator=someone)
+    outcomes = someone.rig.run([item.id for item in of(profile)])
+    assert not failed(outcomes)
+    too_exact = {
+        "EV-10": "needs ring: --control",
+        "EV-11": "needs ring: --control",
+        "SH-5": "needs to count the cards that are out: --control",
+        "TAP-1": "needs two known orders of cards, drawn with the same timing: --control",
+    }
+    assert skipped(outcomes) == {
+        name: why for name, why in too_exact.items() if ITEMS[name].concerns(profile)
+    }
+
+
+class _Mute(Peer):
+    """A device that sends no ALERT."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self.receive, self.wake, self.due = peer.receive, peer.wake, peer.due  # type: ignore[method-assign]
+
+    def take(self) -> bytes:
+        frames = self._peer.take().split(b"\0")
+        return b"".join(frame + b"\0" for frame in frames if len(frame) > 30)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_device_need_not_send_alerts(profile: Profile, tmp_path: Path) -> None:
+    rig = Rig(tmp_path, profile, behind=_Mute)
+    assert not failed(rig.run([item.id for item in of(profile)]))
+
+
+def _plain_shoe() -> Mechanism:
+    return Shoe(gate=False, lock=False, backs=False, orientation=False)
+
+
+def _plain_shuffler() -> Mechanism:
+    return Shuffler(deck_check=False, eject=False)
+
+
+def _plain_station() -> Mechanism:
+    return Station(seats=(3, 7), colour=False, buzzer=False, lamp_check=False)
+
+
+@pytest.mark.parametrize(
+    ("profile", "mechanism"),
+    [("shoe", _plain_shoe), ("shuffler", _plain_shuffler), ("station", _plain_station)],
+)
+def test_a_simple_model_passes(profile: Profile, mechanism: Mechanism, tmp_path: Path) -> None:
+    """Without any of the capabilities that a model may have."""
+    rig = Rig(tmp_path, profile, mechanism=mechanism)  # type: ignore[arg-type]
+    outcomes = rig.run([item.id for item in of(profile)])
+    assert rig.bench.says is not None
+    assert rig.bench.says.capabilities == Capabilities(0)
+    assert not failed(outcomes)
+    expected = {"SH-5": "needs GATE, which this shoe does not have"} if profile == "shoe" else {}
+    assert skipped(outcomes) == expected
+
+
+def test_the_tester_is_no_user_of_the_hosts_link() -> None:
+    """It is written from the page a second time: a mistake of one is not hidden by the other."""
+    for file in Path(bench.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert not str(node.module).startswith("firmware_protocol.link"), file

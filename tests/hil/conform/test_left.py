@@ -1,0 +1,270 @@
+"""A run that was broken off, and the next one on the same device: it finds nothing wrong."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drivers.address import parse
+from firmware_protocol.conformance import Profile
+from hil.conform import rest
+from hil.conform.bench import Bench
+from hil.conform.findings import Lacking
+from hil.conform.keys import Keyring
+from hil.conform.operators import Direct, Nobody
+from hil.conform.run import Plan, tried
+from hil.conform.runner import Outcome, course
+from hil.conform.wire import Piece, SimulatedWire
+from hil.device import hands
+from hil.device.hands import Hand
+from hil.device.parts import Answer, Peer
+from tests.support.hil.conform.conform_rig import ITEMS, OWN, PROFILES, Rig, of
+
+AFTER: dict[Profile, tuple[str, ...]] = {
+    "shoe": ("PA-1", "PA-3", "EV-2", "EV-8", "EV-11", "CO-1", "CO-6", "SH-1", "SH-2"),
+    "shuffler": ("PA-1", "PA-3", "EV-2", "EV-8", "EV-11", "CO-1", "CO-6", "SF-1", "SF-4"),
+    "station": ("PA-1", "PA-3", "EV-2", "EV-8", "EV-11", "CO-1", "CO-6", "ST-2", "ST-4"),
+}
+"""What needs hands, a device that is well, or the switch as it should be."""
+
+
+class _Killed(Exception):
+    """The tester's process is no more."""
+
+
+class _Mortal(SimulatedWire):
+    """The wire of a tester that is killed at this time: from then on it does nothing at all."""
+
+    def __init__(self, peer: Peer, now: int, end: int) -> None:
+        super().__init__(peer, now)
+        self._end = end
+
+    def alive(self) -> None:
+        if self.now() >= self._end:
+            raise _Killed
+
+    def send(self, data: bytes) -> None:
+        self.alive()
+        super().send(data)
+
+    async def hear(self, until: int) -> Piece | None:
+        self.alive()
+        return await super().hear(min(until, self._end))
+
+
+@cache
+def lasts(profile: Profile, name: str, *, by_hand: bool) -> int:
+    """How long the item takes, in microseconds."""
+    with TemporaryDirectory() as folder:
+        rig = Rig(Path(folder), profile, operator=None if by_hand else Nobody())
+        return int(rig.attempt(name).wire_seconds * 1e6)
+
+
+def broken_off(rig: Rig, name: str, share: float, *, by_hand: bool = True) -> None:
+    """Try the item, and be killed when it is done to this share."""
+    after = int(lasts(rig.bench.profile, name, by_hand=by_hand) * share)
+    wire = _Mortal(rig.peer, rig.wire.now(), rig.wire.now() + after)
+
+    def hand(one: Hand) -> Answer:
+        wire.alive()
+        now = wire.now()
+        try:
+            return rig.stand.hand(one, now)
+        finally:
+            rig.peer.wake(now)
+
+    rig.bench.wire = rig.wire = wire
+    rig.bench.operator = Direct(hand) if by_hand else Nobody()
+    with suppress(_Killed):
+        rig.attempt(name)
+
+
+def next_run(rig: Rig, folder: Path, *names: str, by_hand: bool = True) -> list[Outcome]:
+    """All of a run but the port, by a tester that knows the device's key and nothing else."""
+    rig.wire = SimulatedWire(rig.peer, rig.wire.now())
+    bench = Bench(
+        rig.wire,
+        rig.bench.profile,
+        Direct(rig.hand) if by_hand else Nobody(),
+        own=OWN,
+        device_key=rig.bench.device_key,
+        seed=2,
+    )
+    file = folder / "host"
+    file.write_text(OWN.private_bytes_raw().hex())
+    file.chmod(0o600)
+    keys = argparse.Namespace(
+        keys=None, control=None, host_key=file, device_key=rig.bench.device_key.hex()
+    )
+    items = tuple(ITEMS[name] for name in names)
+    plan = Plan(bench.profile, "memory", parse("/dev/memory"), Keyring(keys), items, 2)
+    return list(asyncio.run(tried(bench, plan, [], None)).outcomes)
+
+
+def unlike_a_pass(outcomes: list[Outcome]) -> list[tuple[str, str, str]]:
+    return [
+        (one.item.id, one.result, one.remark or f"{one.expected} / {one.came}")
+        for one in outcomes
+        if one.result != "PASS"
+    ]
+
+
+# --- by hand ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("profile", "name", "share", "after"),
+    [
+        ("shoe", "EV-2", 0.2, "SH-2"),  # cards are still being drawn
+        ("shoe", "EV-8", 0.97, "EV-2"),  # power goes at the next such moment
+        ("shoe", "SH-5", 0.7, "EV-2"),
+        ("shoe", "CO-1", 0.3, "SH-1"),  # the reader is broken
+        ("shoe", "EV-11", 0.5, "SH-2"),  # the ring is full, and records wait
+        ("shuffler", "SF-1", 0.3, "EV-2"),  # a shuffle runs, and bars the door
+        ("shuffler", "EV-8", 0.1, "EV-2"),
+        ("shuffler", "CO-2", 0.2, "CO-1"),  # a self-test is under way
+        ("station", "ST-4", 0.5, "ST-2"),  # a button is held
+        ("station", "EV-8", 0.97, "CO-1"),
+    ],
+)
+def test_what_a_run_has_left_is_no_fault(
+    profile: Profile, name: str, share: float, after: str, tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path, profile)
+    broken_off(rig, name, share)
+    assert not unlike_a_pass(next_run(rig, tmp_path, after))
+
+
+@pytest.mark.parametrize("share", [0.35, 0.5, 0.65, 0.8])
+@pytest.mark.parametrize("name", ["PA-2", "PA-3"])
+def test_a_device_that_was_left_in_the_middle_of_pairing_is_paired_again(
+    name: str, share: float, tmp_path: Path
+) -> None:
+    """Its switch is on, five wrong codes have locked it, or it is another host's."""
+    rig = Rig(tmp_path, "station")
+    broken_off(rig, name, share)
+    rig.bench.device_key = bytes(range(1, 33))  # nor does the next tester know its key
+    assert not unlike_a_pass(next_run(rig, tmp_path, "HS-1", "PA-1", "PA-2", "PA-3"))
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_broken_off_anywhere(data: st.DataObject) -> None:
+    profile = data.draw(st.sampled_from(PROFILES))
+    name = data.draw(st.sampled_from([item.id for item in of(profile)]))
+    share = data.draw(st.floats(0, 1))
+    after = data.draw(st.lists(st.sampled_from(AFTER[profile]), min_size=1, max_size=2))
+    with TemporaryDirectory() as folder:
+        rig = Rig(Path(folder), profile)
+        broken_off(rig, name, share)
+        assert not unlike_a_pass(next_run(rig, Path(folder), *after))
+
+
+# --- the cable alone --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("profile", "name", "share", "after"),
+    [
+        ("shoe", "CO-2", 0.2, "CO-6"),  # a self-test is under way
+        ("station", "CO-7", 0.5, "CO-6"),
+        ("shuffler", "SF-1", 0.05, "EV-9"),  # a shuffle runs
+        ("shuffler", "SF-1", 0.3, "CO-1"),
+    ],
+)
+def test_the_cable_alone_waits_too(
+    profile: Profile, name: str, share: float, after: str, tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path, profile, operator=Nobody())
+    broken_off(rig, name, share, by_hand=False)
+    assert not unlike_a_pass(next_run(rig, tmp_path, after, by_hand=False))
+
+
+# --- what cannot be undone --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("profile", "hand", "name", "why"),
+    [
+        ("shoe", hands.JamHand(code="stuck"), "EV-2", "could not 'load': cards are stuck"),
+        ("shuffler", hands.JamHand(code="stuck"), "SF-1", "could not 'put': cards are stuck"),
+    ],
+)
+def test_what_stands_in_the_way_is_named_and_is_no_fault(
+    profile: Profile, hand: Hand, name: str, why: str, tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path, profile)
+    rig.hand(hand)
+    began = rig.wire.now()
+    outcomes = next_run(rig, tmp_path, "FR-1", name, "HE-1")
+    assert [one.result for one in outcomes] == ["PASS", "UNTRIED", "PASS"]
+    assert why in outcomes[1].remark
+    assert rig.wire.now() - began < 3 * rest.DRAIN_MS * 1000
+
+
+class _Unpowered(Direct):
+    """Hands of a maker's own simulator, which cannot cut the power."""
+
+    async def do(self, hand: Hand) -> Answer:
+        if isinstance(hand, hands.Power):
+            raise Lacking("a device that knows 'power'")
+        return await super().do(hand)
+
+
+def test_cards_that_are_being_drawn_are_waited_for(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, "shoe")
+    rig.hand(hands.Load(decks=6))
+    rig.hand(hands.Draw(count=100, force=True))
+    rig.bench.operator = _Unpowered(rig.hand)
+    began = rig.wire.now()
+    asyncio.run(rest.to_rest(rig.bench))
+    assert 10_000_000 < rig.wire.now() - began < rest.DRAIN_MS * 1000
+    assert rig.attempt("SH-1").result == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("profile", "hand", "name"),
+    [
+        ("station", hands.Press(seat=1, button="hit", held_ms=None), "ST-2"),
+        ("shoe", hands.CoverHand(open=True), "EV-2"),
+        ("shoe", hands.Defect(code="reader"), "SH-1"),
+        ("shuffler", hands.DoorHand(open=True), "SF-4"),
+        ("shuffler", hands.Service(on=True), "HE-1"),
+    ],
+)
+def test_hands_take_back_what_hands_did(
+    profile: Profile, hand: Hand, name: str, tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path, profile)
+    rig.hand(hand)
+    assert _differs(rig)
+    rig.bench.operator = _Unpowered(rig.hand)
+    asyncio.run(rest.to_rest(rig.bench))
+    assert not _differs(rig)
+    assert rig.attempt(name).result == "PASS"
+
+
+def _differs(rig: Rig) -> list[object]:
+    """What is not as at a device that nobody has touched."""
+    asyncio.run(rig.bench.pause(50))  # contacts settle
+    seen = rig.hand(hands.Describe())
+    inside = seen["mechanism"]
+    down = inside["seats"]["1"]["down"] if "seats" in inside else []
+    opened = [name for name in ("cover", "door") if inside.get(name) == "open"]
+    switch = [name for name in seen["state"] if name == "SERVICE"]
+    return [*down, *opened, *switch, *seen["defects"]]
+
+
+def test_what_an_item_that_fails_leaves_is_no_fault_of_the_next_one(tmp_path: Path) -> None:
+    """CO-1 breaks the reader, finds a fault, and does not come to mend it."""
+    rig = Rig(tmp_path, "shoe", breaks={"busy-with-itself"})
+    done = asyncio.run(course(rig.bench, [ITEMS["CO-1"], ITEMS["SH-1"]]))
+    assert [one.result for one in done.outcomes] == ["FAIL", "PASS"]

@@ -1,0 +1,217 @@
+"""What `holecard conform` says: lines, JSON, JUnit XML; and what a person is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from controller.rules.problem import UsageProblem
+from firmware_protocol.limits import SCHEMA_HASHES
+from hil.conform import report
+from hil.conform.findings import Lacking
+from hil.conform.operators import Nobody, Person
+from hil.conform.report import Setting
+from hil.conform.runner import INTERRUPTED, Course, Outcome, Result, untried
+from hil.device import hands
+from hil.device.hands import Hand
+from tests.support.hil.conform.conform_rig import ITEMS, Rig, of
+
+SETTING = Setting(
+    profile="shoe",
+    port="/dev/ttyUSB0",
+    operator="nobody",
+    seed=7,
+    simulated_time=False,
+    began="2026-07-01T12:00:00+00:00",
+    device={"serial": "SH-1", "model": 'a "model" <1>'},
+)
+OUTCOMES = [
+    Outcome(ITEMS["FR-1"], "PASS", 0.1, 0.2),
+    Outcome(
+        ITEMS["FR-2"],
+        "FAIL",
+        0.5,
+        0.5,
+        sent="HELLO <&> \x00\x1b",
+        expected="nothing",
+        came="HELLO_RSP, session 0x0001",
+    ),
+    Outcome(ITEMS["EV-2"], "SKIP", 0.0, 0.0, remark="needs activity: --control or --ask"),
+    Outcome(ITEMS["TAP-1"], "PASS", 3.0, 9.0, remark="lengths only"),
+    untried(ITEMS["HS-1"], "not paired"),
+]
+COURSE = Course(OUTCOMES)
+
+
+def test_a_line_for_each_item_and_the_way_to_the_page() -> None:
+    lines = [report.lines(one) for one in OUTCOMES]
+    assert lines[0] == ["FR-1   PASS"]
+    assert lines[2] == ["EV-2   SKIP  needs activity: --control or --ask"]
+    assert lines[3] == ["TAP-1  PASS  lengths only"]
+    failed = "\n".join(lines[1])
+    assert failed.startswith("FR-2   FAIL\n")
+    for words in ("HELLO <&>", "nothing", "HELLO_RSP, session 0x0001", ITEMS["FR-2"].text):
+        assert words in failed
+    assert lines[1][-1].endswith("firmware_protocol/PROTOCOL.md#frame")
+    assert lines[4] == ["HS-1   UNTRIED  not paired"]
+    assert report.summary(COURSE) == "2 passed, 1 failed, 1 skipped, 1 not tried in 3.6 s"
+    green = Course([OUTCOMES[0], OUTCOMES[4]])
+    assert report.summary(green).endswith("1 not tried in 0.1 s: the run is incomplete")
+
+
+@pytest.mark.parametrize(
+    ("results", "code"),
+    [
+        (["PASS", "PASS"], 0),
+        (["PASS", "FAIL"], 1),
+        (["FAIL", "SKIP", "UNTRIED"], 1),
+        (["PASS", "SKIP"], 3),
+        (["PASS", "UNTRIED"], 3),
+        (["SKIP", "SKIP"], 3),
+        (["UNTRIED"], 3),
+        ([], 3),
+    ],
+)
+def test_what_was_not_tried_has_not_passed(results: list[Result], code: int) -> None:
+    outcomes = [Outcome(ITEMS["FR-1"], one, 0.0, 0.0) for one in results]
+    assert report.exit_code(Course(outcomes)) == code
+    assert report.as_json(SETTING, Course(outcomes))["exit_code"] == code
+    assert report.exit_code(Course(outcomes, INTERRUPTED)) == 130
+
+
+def test_what_the_model_does_not_have_leaves_nothing_open() -> None:
+    pointless = Outcome(ITEMS["SH-5"], "SKIP", 0.0, 0.0, pointless=True)
+    assert report.exit_code(Course([OUTCOMES[0], pointless])) == 0
+    assert report.exit_code(Course([pointless])) == 3
+
+
+def test_json_has_configuration_versions_and_seed() -> None:
+    found = report.as_json(SETTING, COURSE, ["not paired: why"])
+    counted = ("passed", "failed", "skipped", "not_tried")
+    assert [found[name] for name in counted] == [2, 1, 1, 1]
+    assert found["notices"] == ["not paired: why"]
+    assert found["broken_off"] == ""
+    assert found["seed"] == 7
+    assert found["versions"]["schema"] == SCHEMA_HASHES[1].hex()
+    assert [one["id"] for one in found["items"]] == ["FR-1", "FR-2", "EV-2", "TAP-1", "HS-1"]
+    assert found["items"][1]["came"] == "HELLO_RSP, session 0x0001"
+    assert "came" not in found["items"][0]
+
+
+def test_junit_is_well_formed() -> None:
+    root = ElementTree.fromstring(report.as_junit(SETTING, COURSE))
+    suite = root.find("testsuite")
+    assert suite is not None
+    assert suite.attrib["tests"] == "5"
+    assert suite.attrib["errors"] == "1"
+    assert suite.attrib["failures"] == "1"
+    assert suite.attrib["skipped"] == "1"
+    facts = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
+    assert facts["seed"] == "7"
+    assert facts["device.model"] == 'a "model" <1>'
+    assert facts["version.protocol"] == "TableLink/1"
+    cases = {one.attrib["name"]: one for one in suite.iter("testcase")}
+    assert list(cases) == ["FR-1", "FR-2", "EV-2", "TAP-1", "HS-1"]
+    failure = cases["FR-2"].find("failure")
+    assert failure is not None
+    assert ITEMS["FR-2"].link in str(failure.text)
+    skipped = cases["EV-2"].find("skipped")
+    assert skipped is not None
+    assert skipped.attrib["message"] == "needs activity: --control or --ask"
+    error = cases["HS-1"].find("error")
+    assert error is not None
+    assert error.attrib["message"] == "not tried: not paired"
+
+
+def test_a_whole_run_in_memory_as_junit(tmp_path: Path) -> None:
+    outcomes = Rig(tmp_path, "station").run([item.id for item in of("station")])
+    root = ElementTree.fromstring(report.as_junit(SETTING, Course(outcomes)))
+    assert len(list(root.iter("testcase"))) == len(of("station"))
+    assert not list(root.iter("failure"))
+
+
+# --- who stands at the device -----------------------------------------------------------------
+
+
+def answer(text: bytes, hand: Hand | None = None) -> tuple[object, Person]:
+    """What a person's line gives."""
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, text)
+        os.close(writing)
+        person = Person(reading)
+        if hand is None:
+            return asyncio.run(person.label()), person
+        return asyncio.run(person.do(hand)), person
+    finally:
+        os.close(reading)
+
+
+def test_a_person_is_told_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    for hand, words in (
+        (hands.Draw(), "Draw one card, then press Enter: "),
+        (hands.Draw(count=3), "Draw 3 cards, one after the other"),
+        (hands.Draw(read="no_index"), "face covered"),
+        (hands.Load(decks=6), "put 6 decks in"),
+        (hands.Press(seat=2, button="hit"), "Press HIT at seat 2 and let it go"),
+        (hands.Press(seat=2, button="hit", held_ms=None), "keep it down"),
+        (hands.LetGo(seat=2, button="hit"), "Let HIT at seat 2 go"),
+        (hands.Service(on=True), "Turn the service switch on"),
+        (hands.DoorHand(open=False), "Close the door"),
+        (hands.Put(decks=4), "Put 4 decks into the shuffler"),
+        (hands.Power(), "Cut the device's power"),
+    ):
+        given, _ = answer(b"\n", hand)
+        assert given == {}
+        assert words in capsys.readouterr().err
+
+
+def test_a_person_types_in_the_label_once(capsys: pytest.CaptureFixture[str]) -> None:
+    label, person = answer(b"9C0F-5A11\n")
+    assert label == "9C0F-5A11"
+    assert asyncio.run(person.label()) == "9C0F-5A11"
+    assert capsys.readouterr().err.count("Code on") == 1
+
+
+@pytest.mark.parametrize(
+    "hand",
+    [
+        hands.Draw(read="low"),
+        hands.Load(cards=("As",)),
+        hands.Press(seat=1, button="hit", bounces=3),
+        hands.Put(decks=6, sorted=True),
+        hands.Ring(what="fill"),
+        hands.Tamper(source="case"),
+        hands.Describe(),
+    ],
+)
+def test_what_no_person_can_do_is_lacking(hand: Hand) -> None:
+    with pytest.raises(Lacking, match="--control"):
+        answer(b"\n", hand)
+
+
+def test_a_terminal_that_has_ended_is_a_mistake_of_the_user() -> None:
+    with pytest.raises(UsageProblem, match="--ask: stdin has ended"):
+        answer(b"", hands.Draw())
+
+
+def test_stdin_from_a_file_is_a_mistake_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("\n\n\n")
+    with (tmp_path / "lines").open() as file:
+        person = Person(file.fileno())
+        with pytest.raises(UsageProblem, match="--ask: stdin is a file"):
+            asyncio.run(person.do(hands.Draw()))
+
+
+def test_nobody_can_do_nothing() -> None:
+    for question in (
+        Nobody().do(hands.Draw()),
+        Nobody().label(),
+        Nobody().confirm("Look: is it lit?"),
+    ):
+        with pytest.raises(Lacking, match="--control or --ask"):
+            asyncio.run(question)

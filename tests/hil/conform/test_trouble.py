@@ -1,0 +1,161 @@
+"""Ports that go, floods, and a label that nobody shall read over a shoulder."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import pty
+import threading
+import tty
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.rules.problem import UsageProblem
+from drivers.address import parse
+from firmware_protocol.enums import AlertCode, FrameKind
+from firmware_protocol.framing import Deframer, Frame
+from firmware_protocol.messages_frames import Alert
+from hil.conform import bench, cli, wire
+from hil.conform.operators import Person
+from hil.conform.wire import PortWire, WireLost
+from hil.device.parts import Peer
+from tests.support.hil.conform.conform_rig import Rig
+
+
+class Goes:
+    """A serial port that is hung up when the host has sent so many frames."""
+
+    def __init__(self, after: int) -> None:
+        self.master, slave = pty.openpty()
+        tty.setraw(slave)
+        self.path = os.ttyname(slave)
+        self._slave = slave
+        self._after = after
+        self._thread = threading.Thread(target=self._run, name="a port that goes")
+        self._thread.start()
+
+    def _run(self) -> None:
+        frames, deframer = 0, Deframer()
+        while frames < self._after:
+            frames += len(deframer.feed(os.read(self.master, 4096)))
+        os.close(self._slave)
+        os.close(self.master)
+
+    def over(self) -> None:
+        self._thread.join()
+
+
+@pytest.mark.parametrize("after", [1, 2])
+def test_a_port_that_goes_before_the_first_item_is_told_in_words(
+    tmp_path: Path, after: int
+) -> None:
+    (tmp_path / "host").write_text(bytes(range(32)).hex())
+    (tmp_path / "host").chmod(0o600)
+    port = Goes(after)
+    parser = argparse.ArgumentParser()
+    cli.register(parser.add_subparsers())
+    parsed = parser.parse_args(
+        [
+            *("conform", "--profile", "shoe", "--port", port.path),
+            *("--host-key", str(tmp_path / "host"), "--device-key", bytes(range(32)).hex()),
+        ]
+    )
+    with pytest.raises(UsageProblem, match="the port has ended: it was unplugged") as caught:
+        parsed.func(parsed)
+    assert caught.value.where == "--port"
+    port.over()
+
+
+# --- floods ---------------------------------------------------------------------------------------
+
+
+def test_what_waits_to_be_looked_at_is_bounded() -> None:
+    async def run() -> None:
+        port = PortWire(parse("/dev/none"))
+        port._lost = None
+        data = bytes(64 * 1024)
+        for _ in range(1000):
+            port.heard(data)
+        assert sum(len(one.data) for one in port._pieces) <= wire.MOST_WAITING
+        while port._pieces:
+            assert await port.hear(port.now()) is not None
+        with pytest.raises(WireLost, match="more bytes than"):
+            await port.hear(port.now())
+
+    asyncio.run(run())
+
+
+class _Flood:
+    """Says nothing but hints and damage, without end."""
+
+    def __init__(self, _: Peer, data: bytes) -> None:
+        self._data = data
+        self._now = 0
+
+    def receive(self, data: bytes, now: int) -> None:
+        pass
+
+    def wake(self, now: int) -> None:
+        self._now = now
+
+    def due(self) -> int | None:
+        return self._now + 1000
+
+    def take(self) -> bytes:
+        return self._data if self._now % 2000 == 0 else b""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.DEFECT, 0).encode()).encode(), b"\x01\0"],
+    ids=["hints", "damage"],
+)
+def test_a_flood_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr(bench, "MOST_HEARD", 1000)
+    rig = Rig(tmp_path, "shoe", behind=lambda peer: _Flood(peer, 10 * data))
+    outcome = rig.attempt("HS-7")
+    assert outcome.result == "FAIL"
+    assert "1000" in outcome.expected
+    assert len(rig.bench.log) + len(rig.bench.damage) <= 1001
+
+
+# --- the label ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    master, slave = pty.openpty()
+    yield master, slave
+    os.close(master)
+    os.close(slave)
+
+
+def test_the_code_of_the_label_is_not_shown(
+    terminal: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    master, slave = terminal
+    person = Person(slave)
+    os.set_blocking(master, False)
+
+    async def typed(text: bytes) -> bytes:
+        """What the terminal shows of it."""
+        await asyncio.sleep(0)  # now the question is asked
+        os.write(master, text)
+        await asyncio.sleep(0.05)
+        try:
+            return os.read(master, 1000)
+        except BlockingIOError:
+            return b""
+
+    async def run() -> None:
+        label, shown = await asyncio.gather(person.label(), typed(b"9C0F-5A11\n"))
+        assert label == "9C0F-5A11"
+        assert b"9C0F" not in shown
+        _, shown = await asyncio.gather(person.confirm("Is it lit?"), typed(b"y\n"))
+        assert b"y" in shown  # and afterwards the terminal is as it was
+
+    asyncio.run(run())
+    assert "not shown" in capsys.readouterr().err

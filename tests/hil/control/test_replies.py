@@ -1,0 +1,141 @@
+"""What a hand is answered is what hil/CONTROL.md says, field by field."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from firmware_protocol.conformance import Profile
+from hil.device import hands
+from hil.device.answers import (
+    ANSWERS,
+    CARDS,
+    FLAG,
+    KINDS,
+    LAMPS,
+    MECHANISM,
+    NUMBER,
+    NUMBERS,
+    OBJECT,
+    OR_NULL,
+    READ_BY_CONFORM,
+    SEAT,
+    TEXT,
+    TEXTS,
+    Told,
+)
+from hil.device.hands import Hand
+from hil.front.hand_words import ALL
+from tests.support.hil.conform.conform_rig import PROFILES, Rig
+
+OUTLETS: Final = {"port", "usb_address"}
+"""What a stand knows only once it is plugged in somewhere."""
+
+
+def texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+IS: Final[dict[str, Callable[[Any], bool]]] = {
+    FLAG: lambda value: isinstance(value, bool),
+    NUMBER: number,
+    TEXT: lambda value: isinstance(value, str),
+    TEXTS: texts,
+    NUMBERS: lambda value: isinstance(value, list) and all(map(number, value)),
+    CARDS: texts,
+    OBJECT: lambda value: isinstance(value, dict),
+}
+EVERYWHERE: Final[tuple[Hand, ...]] = (
+    hands.Service(on=True),
+    hands.Service(on=False),
+    hands.Break("nak-ignored"),
+    hands.Break("nak-ignored", on=False),
+    hands.Tamper("case"),
+    hands.Defect("clock", arg=7),
+    hands.Defect("clock", on=False),
+    hands.Line(flip=0.1),
+    hands.Line(),
+    hands.Plug(connected=False),
+    hands.Plug(connected=True, other_port=True),
+    hands.Freeze(on=True),
+    hands.Freeze(on=False),
+    hands.Ring("save"),
+    hands.Ring("restore"),
+    hands.Ring("replace"),
+    hands.Firmware("2.0"),
+)
+LAST: Final[tuple[Hand, ...]] = (hands.Power(at="in_commit"), hands.Ring("fill"), hands.Power())
+OWN: Final[dict[Profile, tuple[Hand, ...]]] = {
+    "shoe": (
+        hands.Load(cards=("Ac", "2c", "cut"), decks=1),
+        hands.Draw(force=True),
+        hands.Retract(),
+        hands.CoverHand(open=True),
+        hands.CoverHand(open=True),
+        hands.CoverHand(open=False),
+        hands.JamHand("stuck"),
+        hands.JamHand(None),
+    ),
+    "shuffler": (
+        hands.Put(decks=1),
+        hands.DoorHand(open=True),
+        hands.DoorHand(open=False),
+        hands.Pace(shuffle_ms=10),
+        hands.JamHand("motor"),
+        hands.JamHand(None),
+    ),
+    "station": (
+        hands.Press(1, "hit", held_ms=None),
+        hands.LetGo(1, "hit"),
+        hands.Chord(1, ("yes", "no")),
+        hands.LampHand(1),
+    ),
+}
+
+
+def check(answer: dict[str, Any], told: tuple[Told, ...]) -> None:
+    kinds = {one.name: one.kind for one in told}
+    assert set(kinds) - set(answer) <= OUTLETS
+    for name, value in answer.items():
+        kind = kinds[name]
+        may_be_null = kind.endswith(OR_NULL)
+        assert IS[kind.removesuffix(OR_NULL)](value) or (value is None and may_be_null), name
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_each_verb_answers_what_the_page_says(profile: Profile, tmp_path: Path) -> None:
+    rig = Rig(tmp_path, profile)
+    done = set()
+    for hand in (*EVERYWHERE, *OWN[profile], *LAST):
+        answer = rig.hand(hand)
+        if type(hand) is hands.Ring and hand.what == "fill":  # it ran into the cut before it
+            assert answer == {"power": "cut", "at": "in_commit"}
+        else:
+            check(answer, ANSWERS[type(hand)])
+        asyncio.run(rig.wire.sleep(rig.wire.now() + 1_000_000))
+        looked = rig.hand(hands.Describe())
+        check(looked, ANSWERS[hands.Describe])
+        check(looked["mechanism"], MECHANISM[profile])
+        for seat in looked["mechanism"].get("seats", {}).values():
+            check(seat, SEAT)
+            check(seat["lamps"], LAMPS)
+        done.add(type(hand))
+    assert {type(hand) for hand in OWN[profile]} <= done
+
+
+def test_every_verb_has_its_answer() -> None:
+    tried = {type(hand) for many in (EVERYWHERE, LAST, *OWN.values()) for hand in many}
+    assert set(ANSWERS) == set(ALL.values()) == tried | {hands.Describe}
+    told = [one for many in (*ANSWERS.values(), *MECHANISM.values(), SEAT, LAMPS) for one in many]
+    assert {one.kind.removesuffix(OR_NULL) for one in told} == set(KINDS) == set(IS)
+    names = {one.name for one in told}
+    for path in READ_BY_CONFORM:
+        assert set(path.split(".")) - {"N"} <= names

@@ -1,0 +1,376 @@
+"""The simulated shoe without a wire: loading, drawing, lock, cover, jams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firmware_protocol.enums import (
+    CardFlags,
+    DeviceState,
+    JamCode,
+    LockState,
+    Refusal,
+)
+from firmware_protocol.limits import CARD_UNREAD
+from firmware_protocol.messages_shoe import (
+    CardRead,
+    CardRetracted,
+    Cover,
+    Loaded,
+    ShoeJam,
+)
+from firmware_protocol.messages_shuffler import Eject
+from hil.device import cards, hands
+from hil.device.hands import CoverHand, Defect, Draw, JamHand, Load, Pace, Retract
+from hil.device.shoe import GAP_MS, RECOGNISE_MS, Shoe
+from tests.support.hil.devices.desk import Scene
+from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, SHUT, cannot, draw, names, table
+
+# --- loading --------------------------------------------------------------------------------
+
+
+def test_loading_opens_the_cover_and_closes_it() -> None:
+    scene = Scene(Shoe)
+    assert scene.do(Load(decks=6, seed=3, shuffle=77)) == {"shoe": 1, "count": 312}
+    assert scene.events == [Cover(True), Cover(False), Loaded(1, 6, 312, 77)]
+    scene.do(CoverHand(open=True))
+    scene.do(Load(decks=0))
+    assert scene.events[3:] == [Cover(True), Cover(False), Loaded(2, 0, 0, 0)]
+
+
+def test_a_box_is_in_order_and_a_seed_gives_one_order() -> None:
+    scene = Scene(Shoe)
+    scene.do(Load(decks=2))
+    assert scene.look()["cards"] == list(cards.NAMES) * 2
+    scene.do(Load(decks=1, seed=5))
+    order = scene.look()["cards"]
+    assert order != list(cards.NAMES)
+    assert sorted(order) == sorted(cards.NAMES)
+    scene.do(Load(decks=1, seed=5))
+    assert scene.look()["cards"] == order
+    scene.do(Load(decks=1, seed=6))
+    assert scene.look()["cards"] != order
+
+
+@pytest.mark.parametrize(
+    ("load", "count", "order"),
+    [
+        (Load(cards=("Ac", "Kd")), 2, ["Ac", "Kd"]),
+        (Load(cards=("Ac", "cut", "Kd")), 2, ["Ac", "cut", "Kd"]),
+        (Load(cards=("Ac", "Kd"), cut_at=2), 2, ["Ac", "Kd", "cut"]),
+        (Load(cards=("Ac", "Kd", "Ac"), remove=("Ac",), add=("2h",)), 3, ["Kd", "Ac", "2h"]),
+        (Load(decks=1, remove=("Ks",)), 51, list(cards.NAMES[:-1])),
+        (Load(decks=1, add=("Ks",)), 53, [*cards.NAMES, "Ks"]),
+        (Load(decks=1, cut_at=1), 52, ["Ac", "cut", *cards.NAMES[1:]]),
+    ],
+)
+def test_any_order_and_any_number_of_cards(load: Load, count: int, order: list[str]) -> None:
+    scene = Scene(Shoe)
+    assert scene.do(load)["count"] == count
+    assert scene.those(Loaded)[0].count == count
+    assert scene.look()["cards"] == order
+
+
+@pytest.mark.parametrize(
+    ("load", "says"),
+    [
+        (Load(decks=1, remove=("Ks", "Ks")), "no Ks left"),
+        (Load(decks=1, remove=("cut",)), "cut card"),
+        (Load(decks=1, add=("cut",)), "cut card"),
+        (Load(decks=1, cut_at=53), "1 to 52"),
+        (Load(cards=("cut", "Ac"), cut_at=1), "among the cards already"),
+        (Load(cards=("Ac",) * 10_001), "at most 10000"),
+    ],
+)
+def test_a_load_that_cannot_be_is_turned_away(load: Load, says: str) -> None:
+    cannot(table(), load, says)
+
+
+def test_loadings_are_numbered_over_restarts() -> None:
+    scene = table()
+    scene.restart()
+    scene.do(Load(decks=1))
+    assert [loaded.shoe for loaded in scene.those(Loaded)] == [1, 2]
+
+
+# --- drawing --------------------------------------------------------------------------------
+
+
+def test_cards_come_one_after_the_other_at_an_even_pace() -> None:
+    scene = table()
+    start = scene.now
+    assert scene.do(Draw(count=3, dwell_ms=100)) == {
+        "queued": 3,
+        "ms": 3 * (100 + RECOGNISE_MS) + 2 * GAP_MS,
+    }
+    assert scene.look()["over_reader"] == ["Ac"]
+    assert scene.look()["queued"] == 2
+    scene.run()
+    step = (100 + RECOGNISE_MS + GAP_MS) * 1000
+    first = start + (100 + RECOGNISE_MS) * 1000
+    assert scene.at(CardRead) == [first, first + step, first + 2 * step]
+    assert names(scene.events) == ["Ac", "2c", "3c"]
+    assert [read.dwell for read in scene.those(CardRead)] == [100] * 3
+    assert scene.look()["position"] == 3
+    assert scene.look()["left"] == 49
+    assert scene.look()["out"] == ["Ac", "2c", "3c"]
+
+
+def test_the_answer_says_when_the_last_card_is_out() -> None:
+    scene = table()
+    scene.do(Draw(count=2))
+    scene.run(ms=20)
+    scene.do(Draw(count=2, dwell_ms=7))
+    told = scene.do(Draw(count=2, dwell_ms=8))["ms"]
+    end = scene.now + told * 1000
+    scene.run()
+    assert scene.now == end
+    assert len(scene.those(CardRead)) == 6
+
+
+def test_a_pull_right_after_another_waits_for_the_hand() -> None:
+    scene = table()
+    draw(scene)
+    draw(scene)
+    first, second = scene.at(CardRead)
+    assert second - first == (GAP_MS + ONE_MS) * 1000
+
+
+def test_a_card_as_it_should_be() -> None:
+    scene = table(load=Load(decks=1, cards=("Th",)))
+    (read,) = draw(scene)
+    assert isinstance(read, CardRead)
+    wanted = {
+        "shoe": 1,
+        "pos": 1,
+        "card": cards.number("Th"),
+        "confidence": 99,
+        "alternative": CARD_UNREAD,
+        "flags": CardFlags(0),
+        "dwell": 40,
+        "back": 1,
+    }
+    assert {name: getattr(read, name) for name in wanted} == wanted
+    assert len(read.salt) == 11
+
+
+def test_before_the_first_loading_there_is_nothing_to_draw() -> None:
+    scene = Scene(Shoe)
+    scene.call(OPEN)
+    cannot(scene, Draw(), "not so many cards left")
+    assert scene.look()["loading"] == 0
+
+
+def test_no_more_come_out_than_are_inside() -> None:
+    scene = table(load=Load(cards=("Ac", "2c", "3c", "4c", "5c")))
+    assert scene.do(Draw(count=2))["queued"] == 2
+    assert scene.do(Draw(count=9))["queued"] == 3
+    cannot(scene, Draw(), "not so many cards left")
+    scene.run()
+    assert names(scene.events) == ["Ac", "2c", "3c", "4c", "5c"]
+    cannot(scene, Draw(), "not so many cards left")
+
+
+def test_salts_differ() -> None:
+    scene = table()
+    draw(scene, count=52)
+    assert len({read.salt for read in scene.those(CardRead)}) == 52
+
+
+@given(st.integers(0, 65_535))
+def test_the_dwell_is_the_hands(dwell_ms: int) -> None:
+    scene = table(load=Load(cards=("Ac",)))
+    draw(scene, dwell_ms=dwell_ms)
+    assert scene.those(CardRead)[0].dwell == dwell_ms
+    assert scene.at(CardRead)[0] - scene.at(Loaded)[0] == (dwell_ms + RECOGNISE_MS) * 1000
+
+
+@pytest.mark.parametrize("read", ["well", "low", "wrong", "unreadable", "too_fast", "foreign"])
+@pytest.mark.parametrize("card", [*cards.NAMES[::5], "cut"])
+def test_reading_takes_the_same_time_whatever_comes(card: str, read: Any) -> None:
+    scene = table(load=Load(cards=(card, "Ac")))
+    start = scene.now
+    draw(scene, count=2, read=read)
+    times = [one.t_us for one in scene.desk.records[-2:]]
+    assert [at - start for at in times] == [ONE_MS * 1000, (2 * ONE_MS + GAP_MS) * 1000]
+
+
+# --- lock -----------------------------------------------------------------------------------
+
+
+def test_a_shoe_is_locked_after_a_start_and_after_the_session() -> None:
+    scene = Scene(Shoe)
+    scene.do(Load(decks=1))
+    assert scene.mechanism.state() == DeviceState.LOCKED
+    assert scene.look()["lock"] == "locked"
+    cannot(scene, Draw(), "locked")
+    assert scene.call(OPEN) == OPEN.REPLY(LockState.OPEN)
+    assert scene.mechanism.state() == DeviceState(0)
+    scene.mechanism.safe(scene.now)
+    assert scene.mechanism.state() == DeviceState.LOCKED
+    scene.call(OPEN)
+    assert scene.call(SHUT) == SHUT.REPLY(LockState.LOCKED)
+    assert scene.call(SHUT) == SHUT.REPLY(LockState.LOCKED)
+    assert scene.mechanism.state() == DeviceState.LOCKED
+    scene.call(OPEN)
+    scene.restart()
+    assert scene.mechanism.state() == DeviceState.LOCKED
+
+
+def test_a_full_ring_keeps_it_locked() -> None:
+    scene = table()
+    scene.desk.room = 1
+    draw(scene)
+    assert scene.mechanism.state() == DeviceState.LOCKED
+    assert scene.refused(OPEN) == Refusal.NOT_NOW
+    scene.call(SHUT)
+    scene.desk.room = 9
+    assert scene.mechanism.state() == DeviceState.LOCKED
+    scene.call(OPEN)
+    assert names(draw(scene)) == ["2c"]
+
+
+def test_a_shoe_without_a_lock_is_open() -> None:
+    scene = table(make=lambda: Shoe(lock=False))
+    assert scene.refused(OPEN) == Refusal.UNSUPPORTED
+    assert scene.refused(SHUT) == Refusal.UNSUPPORTED
+    assert scene.mechanism.state() == DeviceState(0)
+    scene.mechanism.safe(scene.now)
+    assert names(draw(scene)) == ["Ac"]
+
+
+def test_a_card_forced_out_of_a_locked_shoe_is_reported_like_any_other() -> None:
+    scene = table()
+    scene.call(SHUT)
+    assert names(draw(scene, force=True)) == ["Ac"]
+    assert scene.mechanism.state() == DeviceState.LOCKED
+
+
+@pytest.mark.parametrize("how", ["lock", "session"])
+def test_what_is_over_the_reader_comes_out_and_the_rest_stays(how: str) -> None:
+    scene = table()
+    scene.do(Draw(count=5))
+    scene.run(ms=ONE_MS + GAP_MS + 1)  # the second card is over the reader
+    if how == "lock":
+        scene.call(SHUT)
+    else:
+        scene.mechanism.safe(scene.now)
+    scene.run()
+    assert names(scene.events) == ["Ac", "2c"]
+    assert scene.look()["left"] == 50
+
+
+def test_a_lock_does_not_stop_force() -> None:
+    scene = table()
+    scene.do(Draw(count=3, force=True))
+    scene.call(SHUT)
+    scene.run()
+    assert names(scene.events) == ["Ac", "2c", "3c"]
+
+
+# --- retract, cover, jam --------------------------------------------------------------------
+
+
+def test_a_retracted_card_gives_its_position_back() -> None:
+    scene = table(load=Load(decks=1, cards=("Ac", "2c", "3c")))
+    draw(scene, count=2)
+    assert scene.do(Retract()) == {"pos": 2}
+    assert scene.do(Retract()) == {"pos": 1}
+    assert scene.those(CardRetracted) == [CardRetracted(2), CardRetracted(1)]
+    assert scene.look()["cards"] == ["Ac", "2c", "3c"]
+    cannot(scene, Retract(), "no card of this loading is out")
+    draw(scene, count=3)
+    again = scene.those(CardRead)[2:]
+    assert [(read.pos, read.flags) for read in again] == [(1, 0), (2, 0), (3, 0)]
+    assert len({read.salt for read in scene.those(CardRead)}) == 5
+
+
+def test_a_locked_shoe_takes_a_card_back_and_it_counts_no_more() -> None:
+    scene = table(load=Load(decks=1, cards=("Ac", "Ac")))
+    draw(scene, count=2)
+    assert scene.do(Retract()) == {"pos": 2}
+    scene.mechanism.safe(scene.now)
+    assert scene.do(Retract()) == {"pos": 1}
+    draw(scene, count=2, force=True)
+    flags = [read.flags for read in scene.those(CardRead)]
+    assert flags == [0, CardFlags.DUPLICATE] * 2
+
+
+def test_a_new_loading_begins_anew() -> None:
+    scene = table()
+    draw(scene, count=3)
+    scene.do(Load(decks=1))
+    cannot(scene, Retract(), "no card of this loading is out")
+    (read,) = draw(scene)
+    assert isinstance(read, CardRead)
+    assert (read.shoe, read.pos, read.flags) == (2, 1, 0)
+
+
+def test_the_cover() -> None:
+    scene = table()
+    assert scene.do(CoverHand(open=False)) == {"changed": False}
+    scene.do(Draw(count=3))
+    assert scene.do(CoverHand(open=True)) == {"changed": True}
+    assert scene.do(CoverHand(open=True)) == {"changed": False}
+    assert scene.mechanism.state() == DeviceState.OPEN
+    scene.run()
+    assert names(scene.events) == ["Ac"]
+    cannot(scene, Draw(), "cover is open")
+    cannot(scene, Draw(force=True), "cover is open")
+    cannot(scene, Retract(), "cover is open")
+    assert scene.do(CoverHand(open=False)) == {"changed": True}
+    assert scene.those(Cover)[2:] == [Cover(True), Cover(False)]
+    assert names(draw(scene)) == ["2c"]
+
+
+@pytest.mark.parametrize("code", hands.Jam.__args__)  # type: ignore[attr-defined]
+def test_every_jam_stops_the_shoe_until_it_is_freed(code: hands.Jam) -> None:
+    scene = table()
+    assert scene.do(JamHand(code)) == {"changed": True}
+    assert scene.do(JamHand(code)) == {"changed": False}
+    assert scene.mechanism.state() == DeviceState.JAMMED
+    for hand in (Draw(), Draw(force=True), Retract(), Load(decks=1)):
+        cannot(scene, hand, "cards are stuck")
+    assert scene.do(JamHand(None)) == {"changed": True}
+    assert scene.do(JamHand(None)) == {"changed": False}
+    assert scene.those(ShoeJam) == [ShoeJam(JamCode[code.upper()]), ShoeJam(JamCode.CLEARED)]
+    assert names(draw(scene)) == ["Ac"]
+
+
+def test_a_card_that_gets_stuck_over_the_reader_comes_out_when_freed() -> None:
+    scene = table()
+    scene.do(Draw(count=3, dwell_ms=100))
+    scene.run(ms=30)
+    scene.do(JamHand("stuck"))
+    scene.run(ms=1000)
+    scene.do(JamHand("motor"))
+    scene.run(ms=500)
+    assert not scene.those(CardRead)
+    cannot(scene, Load(decks=1), "being drawn")
+    scene.do(JamHand(None))
+    freed = scene.now
+    scene.run()
+    (read,) = scene.those(CardRead)
+    assert (cards.name(read.card), read.dwell) == ("Ac", 1600)
+    assert scene.at(CardRead) == [freed + (70 + RECOGNISE_MS) * 1000]
+
+
+def test_nothing_is_changed_while_cards_are_on_their_way() -> None:
+    scene = table()
+    draw(scene)
+    scene.do(Draw(count=2))
+    cannot(scene, Load(decks=1), "being drawn")
+    cannot(scene, Retract(), "being drawn")
+    scene.run(ms=ONE_MS + 1)  # between two cards
+    cannot(scene, Retract(), "being drawn")
+
+
+def test_what_is_for_other_devices_is_turned_away() -> None:
+    scene = table()
+    cannot(scene, Pace(5), "pace is nothing for a shoe.*draw")
+    assert scene.refused(Eject()) == Refusal.UNKNOWN
+    assert scene.do(Defect("gate")) == {}

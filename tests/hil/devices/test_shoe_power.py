@@ -1,0 +1,232 @@
+"""A simulated shoe whose ring is full or whose power goes: every card is told once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firmware_protocol.enums import (
+    CardFlags,
+    DeviceState,
+)
+from firmware_protocol.messages_shoe import (
+    CardRead,
+    CardRetracted,
+    Cover,
+    CutCard,
+    Loaded,
+    Lock,
+    ReadFail,
+)
+from hil.device import cards, hands
+from hil.device.hands import CoverHand, Draw, JamHand, Load, Retract
+from hil.device.owed import MOST
+from hil.device.parts import CannotDo, Refuse
+from hil.device.shoe import Shoe
+from tests.support.hil.devices.desk import PowerGone, Scene
+from tests.support.hil.devices.shoe_table import OPEN, SHUT, cannot, draw, names, table
+
+# --- gate, full ring, power -----------------------------------------------------------------
+
+
+def test_the_gate_holds_a_card_while_the_ring_is_full() -> None:
+    scene = table()
+    scene.desk.room = 0
+    scene.mechanism.safe(scene.now)
+    assert scene.do(Draw(count=2, force=True))["queued"] == 2
+    scene.run(ms=5000)
+    assert scene.look()["held"] == ["Ac"]
+    assert scene.look()["out"] == []
+    assert not scene.those(CardRead)
+    cannot(scene, Draw(force=True), "until the ring has room")
+    cannot(scene, Retract(), "cards are being drawn")
+    scene.desk.room = 9
+    scene.run()
+    assert scene.look()["out"] == ["Ac", "2c"]
+    assert names(scene.events) == ["Ac", "2c"]
+
+
+def test_without_a_gate_the_card_is_out_and_its_record_follows() -> None:
+    scene = table(make=lambda: Shoe(gate=False))
+    scene.desk.room = 0
+    scene.do(Draw(count=2, force=True))
+    scene.run(ms=5000)
+    assert scene.look()["out"] == ["Ac"]
+    assert not scene.those(CardRead)
+    scene.desk.room = 9
+    scene.run()
+    assert names(scene.events) == ["Ac", "2c"]
+
+
+def test_what_happens_while_the_ring_is_full_is_told_later_and_in_bounds() -> None:
+    scene = table()
+    scene.desk.room = 0
+    for number in range(MOST):
+        scene.do(CoverHand(open=number % 2 == 0))
+    cannot(scene, CoverHand(open=True), "nothing more is remembered")
+    cannot(scene, JamHand("stuck"), "nothing more is remembered")
+    cannot(scene, Load(decks=1), "until the ring has room")
+    scene.desk.room = 1000
+    scene.run()
+    assert scene.those(Cover)[2:] == [Cover(True), Cover(False)] * (MOST // 2)
+    assert scene.mechanism.due() is None
+
+
+# --- restarts -------------------------------------------------------------------------------
+
+
+def test_what_lies_in_the_shoe_survives_a_restart() -> None:
+    scene = table(load=Load(decks=1, cards=("Ac", "2c", "Ac", "3c", "4c")))
+    draw(scene, count=2)
+    scene.do(Draw(count=3))
+    scene.run(ms=10)
+    before = len(scene.events)
+    scene.restart()
+    assert scene.mechanism.due() is None
+    assert len(scene.events) == before
+    assert scene.look()["cards"] == ["Ac", "3c", "4c"]
+    assert scene.look()["out"] == ["Ac", "2c"]
+    scene.do(Retract())
+    scene.call(OPEN)
+    draw(scene, count=2)
+    last = scene.those(CardRead)[-2:]
+    assert names(list(last)) == ["2c", "Ac"]
+    assert [(read.shoe, read.pos, read.flags) for read in last] == [
+        (1, 2, 0),
+        (1, 3, CardFlags.DUPLICATE),
+    ]
+
+
+@pytest.mark.parametrize("hand", [CoverHand(open=True), JamHand("stuck")])
+def test_what_is_open_or_stuck_stays_so(hand: hands.Hand) -> None:
+    scene = table()
+    scene.do(hand)
+    state = scene.mechanism.state()
+    scene.restart()
+    assert scene.mechanism.state() == state | DeviceState.LOCKED
+
+
+@pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("after", [0, 1])
+def test_power_goes_and_every_card_is_reported_once(
+    moment: hands.Moment, double: bool, after: int
+) -> None:
+    scene = table()
+    scene.desk.cut_at, scene.desk.cut_after = moment, after
+    scene.do(Draw(count=4, double=double))
+    with pytest.raises(PowerGone):
+        scene.run()
+    scene.restart()
+    scene.run()
+    assert len(scene.look()["out"]) == len(scene.those(CardRead)) + len(scene.those(ReadFail))
+    scene.call(OPEN)
+    draw(scene, count=2)
+    told = [event.pos for event in scene.events if isinstance(event, CardRead | ReadFail)]
+    assert told == list(range(1, len(scene.look()["out"]) + 1))
+    assert scene.look()["out"] == list(cards.NAMES[: len(told)])
+    assert scene.look()["held"] == []
+
+
+@pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
+@pytest.mark.parametrize("after", range(3))
+def test_power_goes_and_every_loading_is_reported_once(moment: hands.Moment, after: int) -> None:
+    scene = Scene(Shoe)
+    scene.desk.cut_at, scene.desk.cut_after = moment, after
+    with pytest.raises(PowerGone):
+        scene.do(Load(decks=1))
+    scene.restart()
+    assert scene.events == [Cover(True), Cover(False), Loaded(1, 1, 52, 0)]
+    assert scene.look()["left"] == 52
+
+
+def test_no_card_is_out_whose_record_is_not_there() -> None:
+    """And with gate-early there is one."""
+    for broken in ((), ("gate-early",)):
+        scene = table(*broken)
+        scene.desk.cut_at = "before_commit"
+        scene.do(Draw())
+        with pytest.raises(PowerGone):
+            scene.run()
+        out = scene.make()
+        scene.mechanism = out
+        scene.desk.start(out, scene.now)
+        scene.run()
+        recorded = len(scene.those(CardRead))
+        assert len(scene.look()["out"]) == (1 if broken else recorded)
+        assert recorded == (0 if broken else 1)
+
+
+# --- any order of hands ---------------------------------------------------------------------
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.builds(
+            Draw,
+            count=st.integers(1, 4),
+            dwell_ms=st.integers(0, 200),
+            read=st.sampled_from(["well", "low", "wrong", "unreadable", "no_index", "too_fast"]),
+            double=st.booleans(),
+            force=st.booleans(),
+        ),
+        st.builds(Retract),
+        st.builds(CoverHand, open=st.booleans()),
+        st.builds(JamHand, st.sampled_from([None, "stuck"])),
+        st.builds(
+            Load, decks=st.integers(0, 1), seed=st.integers(0, 9), cut_at=st.just(3) | st.none()
+        ),
+        st.sampled_from([OPEN, SHUT]),
+        st.integers(0, 200),
+        st.sampled_from(["restart", "fill", "empty", "cut"]),
+    ),
+    max_size=40,
+)
+
+
+def act(scene: Scene, action: Any) -> None:
+    try:
+        if isinstance(action, int):
+            scene.run(ms=action)
+        elif isinstance(action, Lock):
+            scene.call(action)
+        elif action == "restart":
+            scene.restart()
+        elif action in ("fill", "empty"):
+            scene.desk.room = 0 if action == "fill" else 1 << 30
+        elif action == "cut":
+            scene.desk.cut_at = "after_commit"
+        else:
+            scene.do(action)
+    except PowerGone:
+        scene.restart()
+    except (CannotDo, Refuse):
+        pass
+
+
+@given(ACTIONS, st.booleans())
+def test_positions_are_told_once_each_whatever_happens(actions: list[Any], gate: bool) -> None:
+    """Replaying the events gives the cards that are out, each at its own position."""
+    scene = Scene(lambda: Shoe(gate=gate))
+    for action in actions:
+        act(scene, action)
+    scene.desk.room, scene.desk.cut_at = 1 << 30, None
+    scene.run()
+    out: list[int] = []
+    loading = 0
+    for event in scene.events:
+        if isinstance(event, Loaded):
+            assert event.shoe == loading + 1
+            loading, out = event.shoe, []
+        elif isinstance(event, CardRetracted):
+            assert out.pop() == event.pos
+        elif isinstance(event, CardRead | ReadFail | CutCard):
+            assert event.pos == len(out) + 1
+            out.append(event.pos)
+        if isinstance(event, CardRead):
+            assert event.shoe == loading
+    look = scene.look()
+    assert len(look["out"]) == len(out) == look["position"]
+    assert (look["held"], look["owed"]) == ([], 0)

@@ -1,0 +1,246 @@
+"""What the reader of a simulated shoe makes of a card, and REREAD."""
+
+from __future__ import annotations
+
+import pytest
+
+from firmware_protocol import plaintext
+from firmware_protocol.enums import (
+    Capabilities,
+    CardFlags,
+    DeviceState,
+    ReadWhy,
+    Refusal,
+)
+from firmware_protocol.limits import CARD_UNREAD
+from firmware_protocol.messages_shoe import (
+    CardRead,
+    CutCard,
+    ReadFail,
+    Reread,
+    RereadReply,
+)
+from hil.device import cards, shoe, shoe_reader
+from hil.device.hands import Defect, Draw, Load, Retract
+from hil.device.parts import Refuse
+from hil.device.shoe import Shoe
+from tests.support.hil.devices.desk import EPOCH, Scene
+from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, cannot, draw, names, table
+
+# --- what the reader makes of a card --------------------------------------------------------
+
+
+def test_a_doubtful_card_has_an_alternative() -> None:
+    scene = table(load=Load(cards=("Ks", "Ks", "Ks", "Ks")))
+    (low,) = draw(scene, read="low")
+    (sure,) = draw(scene, confidence=80)
+    (unsure,) = draw(scene, confidence=79)
+    (zero,) = draw(scene, read="low", confidence=0)
+    assert isinstance(low, CardRead)
+    assert (low.confidence, low.alternative) == (55, cards.number("As"))
+    assert isinstance(sure, CardRead)
+    assert (sure.confidence, sure.alternative) == (80, CARD_UNREAD)
+    assert isinstance(unsure, CardRead)
+    assert (unsure.confidence, unsure.alternative) == (79, cards.number("As"))
+    assert isinstance(zero, CardRead)
+    assert zero.confidence == 0
+
+
+def test_batches_take_turns_by_their_backs() -> None:
+    """Over power cuts too; what was loaded and not dealt is the same batch again."""
+    scene = table(load=Load(decks=1))
+    backs = [_back(scene)]
+    scene.do(Load(decks=1))
+    scene.do(Load(decks=1))
+    scene.restart()
+    scene.call(OPEN)
+    backs.append(_back(scene))
+    for load in (Load(decks=1), Load(decks=1, back=9), Load(decks=1, back=9), Load(decks=1)):
+        scene.do(load)
+        backs.append(_back(scene))
+    assert backs == [1, 2, 1, 9, 9, 1]
+
+
+def _back(scene: Scene) -> int:
+    """As the reader tells it of the next card."""
+    (read,) = draw(scene)
+    assert isinstance(read, CardRead)
+    assert scene.look()["back"] == read.back
+    return read.back
+
+
+@pytest.mark.parametrize("card", cards.NAMES)
+def test_a_misread_card_is_another_one(card: str) -> None:
+    scene = table(load=Load(cards=(card,)))
+    (read,) = draw(scene, read="wrong")
+    assert names([read]) != [card]
+    assert names([read])[0][1] == card[1]
+    assert scene.look()["out"] == [card]
+
+
+@pytest.mark.parametrize(
+    ("read", "why"),
+    [
+        ("unreadable", ReadWhy.UNREADABLE),
+        ("no_index", ReadWhy.NO_INDEX),
+        ("too_fast", ReadWhy.TOO_FAST),
+        ("foreign", ReadWhy.FOREIGN),
+    ],
+)
+@pytest.mark.parametrize("card", ["7h", "cut"])
+def test_a_card_that_is_not_read_takes_its_position(card: str, read: str, why: ReadWhy) -> None:
+    scene = table(load=Load(cards=("Ac", card, "2c")))
+    draw(scene)
+    assert draw(scene, read=read) == [ReadFail(2, why)]
+    (after,) = draw(scene)
+    assert isinstance(after, CardRead)
+    assert after.pos == 3
+
+
+def test_a_reader_that_failed_reads_nothing() -> None:
+    scene = table()
+    scene.do(Defect("reader"))
+    assert draw(scene) == [ReadFail(1, ReadWhy.READER)]
+    scene.do(Defect("reader", on=False))
+    assert scene.mechanism.selftest(scene.now) == ()
+    assert names(draw(scene)) == ["2c"]
+
+
+def test_a_duplicate_is_seen_once_there_are_too_many() -> None:
+    scene = table(load=Load(decks=2, cards=("Ac", "Ac", "Ac", "2c", "Ac")))
+    draw(scene, count=5)
+    flags = [read.flags for read in scene.those(CardRead)]
+    assert flags == [0, 0, CardFlags.DUPLICATE, 0, CardFlags.DUPLICATE]
+
+
+def test_a_duplicate_is_what_was_seen_not_what_lay_there() -> None:
+    scene = table(load=Load(decks=1, cards=("Ac", "2c", "Ac")))
+    draw(scene, read="wrong")  # taken for the two
+    draw(scene)
+    draw(scene)
+    flags = [read.flags for read in scene.those(CardRead)]
+    assert flags == [0, CardFlags.DUPLICATE, 0]
+
+
+def test_without_a_number_of_decks_nothing_is_a_duplicate() -> None:
+    scene = table(load=Load(decks=0, cards=("Ac",) * 3))
+    draw(scene, count=3)
+    assert [read.flags for read in scene.those(CardRead)] == [0] * 3
+
+
+def test_a_reversed_card() -> None:
+    scene = table()
+    (read,) = draw(scene, reversed=True)
+    assert isinstance(read, CardRead)
+    assert read.flags == CardFlags.REVERSED
+
+
+def test_a_plain_shoe_sees_neither_backs_nor_direction() -> None:
+    scene = table(make=lambda: Shoe(gate=False, lock=False, backs=False, orientation=False))
+    assert scene.mechanism.capabilities == Capabilities(0)
+    (read,) = draw(scene, reversed=True, read="foreign")
+    assert isinstance(read, CardRead)
+    assert (read.flags, read.back) == (0, 0)
+
+
+def test_two_cards_pulled_together() -> None:
+    scene = table()
+    start = scene.now
+    first, under = draw(scene, double=True)
+    assert isinstance(first, CardRead)
+    assert (first.pos, first.flags) == (1, CardFlags.DOUBLE_FEED)
+    assert under == ReadFail(2, ReadWhy.NO_INDEX)
+    assert scene.at(ReadFail) == scene.at(CardRead) == [start + ONE_MS * 1000]
+    assert names(draw(scene)) == ["3c"]
+    assert scene.those(CardRead)[-1].pos == 3
+
+
+@pytest.mark.parametrize("read", ["unreadable", "no_index", "too_fast", "foreign"])
+def test_two_cards_of_which_none_was_read(read: str) -> None:
+    scene = table()
+    both = [ReadFail(1, ReadWhy.DOUBLE), ReadFail(2, ReadWhy.NO_INDEX)]
+    assert draw(scene, double=True, read=read) == both
+
+
+def test_two_cards_with_the_cut_card() -> None:
+    scene = table(load=Load(cards=("cut", "Ac", "2c", "cut")))
+    assert draw(scene, double=True) == [CutCard(1), ReadFail(2, ReadWhy.NO_INDEX)]
+    assert names(draw(scene, double=True)) == ["2c"]
+    assert scene.those(ReadFail)[-1] == ReadFail(4, ReadWhy.NO_INDEX)
+
+
+def test_two_cards_need_two() -> None:
+    scene = table(load=Load(cards=("Ac", "2c", "3c")))
+    assert scene.do(Draw(count=5, double=True))["queued"] == 1
+    scene.run()
+    cannot(scene, Draw(double=True), "takes 2")
+
+
+def test_the_cut_card_comes_at_its_position() -> None:
+    scene = table(load=Load(decks=1, cut_at=2))
+    draw(scene, count=4)
+    assert scene.those(CutCard) == [CutCard(3)]
+    assert [read.pos for read in scene.those(CardRead)] == [1, 2, 4]
+
+
+# --- REREAD ---------------------------------------------------------------------------------
+
+
+def test_reread_gives_the_record_as_it_stands() -> None:
+    scene = table()
+    draw(scene, count=3)
+    for record in scene.desk.records:
+        reply = scene.call(Reread(EPOCH, record.seq))
+        assert reply == RereadReply(record.encode())
+    with pytest.raises(Refuse) as refusal:
+        scene.call(Reread(EPOCH, 99))
+    assert refusal.value.why is Refusal.NOT_KEPT
+
+
+# --- breaks ---------------------------------------------------------------------------------
+
+
+def test_break_salt_fixed() -> None:
+    scene = table("salt-fixed")
+    draw(scene, count=3)
+    assert {read.salt for read in scene.those(CardRead)} == {shoe_reader.FIXED_SALT}
+
+
+def test_break_unread_uncounted() -> None:
+    scene = table("unread-uncounted")
+    draw(scene, read="no_index")
+    (read,) = draw(scene)
+    assert isinstance(read, CardRead)
+    assert read.pos == 1
+    assert scene.do(Retract()) == {"pos": 1}
+
+
+def test_break_reread_rebuilt() -> None:
+    scene = table("reread-rebuilt")
+    draw(scene)
+    for record in scene.desk.records:
+        scene.now += 1
+        reply = scene.call(Reread(EPOCH, record.seq))
+        assert isinstance(reply, RereadReply)
+        rebuilt = plaintext.decode(reply.record, sender="device")
+        assert isinstance(rebuilt, plaintext.EventRecord)
+        assert rebuilt.event == record.event
+        assert reply.record != record.encode()
+
+
+def test_break_open_without_host() -> None:
+    scene = table("open-without-host")
+    scene.mechanism.safe(scene.now)
+    assert scene.mechanism.state() == DeviceState(0)
+    scene.desk.room = 0
+    scene.mechanism.safe(scene.now)
+    assert scene.mechanism.state() == DeviceState.LOCKED
+
+
+def test_break_pictures_slow() -> None:
+    for card in cards.NAMES:
+        scene = table("pictures-slow", load=Load(cards=(card,)))
+        start = scene.now
+        draw(scene)
+        late = shoe.SLOW_PICTURE_MS if card[0] in "JQK" else 0
+        assert scene.at(CardRead) == [start + (ONE_MS + late) * 1000]

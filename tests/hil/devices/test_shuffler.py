@@ -1,0 +1,343 @@
+"""The simulated shuffler without a wire: batches, the motor's time, the door, jams, ABORT."""
+
+from __future__ import annotations
+
+import pytest
+
+from firmware_protocol.enums import (
+    Capabilities,
+    DeviceState,
+    FaultCode,
+    JamCode,
+    LockState,
+    Refusal,
+)
+from firmware_protocol.messages_all import Fault
+from firmware_protocol.messages_shoe import Lock
+from firmware_protocol.messages_shuffler import (
+    Abort,
+    AbortReply,
+    CountError,
+    Done,
+    Door,
+    Eject,
+    EjectReply,
+    Progress,
+    ShufflerJam,
+    Start,
+    Started,
+    StartReply,
+)
+from hil.device import cards, hands
+from hil.device.hands import Defect, DoorHand, Draw, JamHand, Pace, Put
+from hil.device.shuffler import Shuffler
+from tests.support.hil.devices.desk import Scene
+from tests.support.hil.devices.shoe_table import cannot
+from tests.support.hil.devices.shuffler_table import SECOND, STEPS, ends, machine, seeded, shuffle
+
+# --- a shuffle ------------------------------------------------------------------------------
+
+
+def test_a_shuffle_from_start_to_end() -> None:
+    scene = machine(put=Put(decks=2))
+    start = scene.now
+    assert scene.mechanism.state() == DeviceState(0)
+    assert scene.call(Start(2, 0)) == StartReply(1)
+    assert scene.mechanism.state() == DeviceState.RUNNING | DeviceState.LOCKED
+    scene.run()
+    assert scene.events == [
+        Door(True),
+        Door(False),
+        Started(1, 2),
+        *(Progress(percent) for percent in STEPS),
+        Done(1, 104, 0, 0, True),
+    ]
+    assert scene.at(Started) == [start]
+    assert scene.at(Progress) == [start + percent * SECOND // 100 for percent in STEPS]
+    assert scene.at(Done) == [start + SECOND]
+    assert scene.mechanism.state() == DeviceState(0)
+    assert scene.mechanism.due() is None
+
+
+def test_the_order_is_real_and_its_seeds() -> None:
+    first, again = machine(), machine()
+    assert first.look()["cards"] == list(cards.NAMES)
+    for scene in (first, again):
+        shuffle(scene)
+    order = first.look()["cards"]
+    assert order != list(cards.NAMES)
+    assert sorted(order) == sorted(cards.NAMES)
+    assert again.look()["cards"] == order
+    shuffle(again)
+    assert again.look()["cards"] != order
+    drawn = machine(make=lambda: Shuffler(shuffle_ms=10))
+    shuffle(drawn)
+    other = machine(make=lambda: Shuffler(shuffle_ms=10))
+    other.desk.random(1)
+    shuffle(other)
+    assert sorted(drawn.look()["cards"]) == sorted(cards.NAMES)
+    assert drawn.look()["cards"] != other.look()["cards"]
+
+
+def test_numbers_go_on_over_restarts() -> None:
+    scene = machine()
+    shuffle(scene)
+    scene.restart()
+    shuffle(scene)
+    assert [started.shuffle for started in scene.those(Started)] == [1, 2]
+    assert [done.shuffle for done in scene.those(Done)] == [1, 2]
+
+
+def test_a_late_wake_tells_how_far_it_is_and_not_how_far_it_was() -> None:
+    scene = machine()
+    scene.call(Start(1, 0))
+    scene.now += SECOND * 42 // 100
+    scene.mechanism.wake(scene.now)
+    assert scene.those(Progress) == [Progress(40)]
+    scene.now += SECOND
+    scene.mechanism.wake(scene.now)
+    assert scene.those(Progress) == [Progress(40)]
+    assert len(scene.those(Done)) == 1
+
+
+def test_the_pace() -> None:
+    scene = machine()
+    scene.do(Pace(0))
+    assert shuffle(scene)[-1:] == [Done(1, 52, 0, 0, True)]
+    assert scene.at(Done) == scene.at(Started)
+    scene.do(Pace(3000))
+    shuffle(scene)
+    assert scene.at(Done)[1] - scene.at(Started)[1] == 3 * SECOND
+    scene.call(Start(1, 0))
+    scene.run(ms=1500)
+    assert scene.look()["percent"] == 50
+    scene.do(Pace(1000))  # it is over then
+    scene.run(ms=1)
+    assert scene.look()["running"] == 0
+    assert len(scene.those(Done)) == 3
+
+
+def test_a_shuffle_needs_no_host() -> None:
+    scene = machine()
+    scene.call(Start(1, 0))
+    scene.run(ms=300)
+    scene.mechanism.safe(scene.now)
+    scene.run()
+    assert len(scene.those(Done)) == 1
+    assert len(scene.those(Progress)) == len(STEPS)
+
+
+# --- wrong batches --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("put", "got"),
+    [
+        (Put(decks=1, remove=("Ks",)), 51),
+        (Put(decks=1, add=("Ks",)), 53),
+        (Put(decks=2), 104),
+        (Put(decks=1, left_inside=3), 49),
+    ],
+)
+def test_a_wrong_number_of_cards(put: Put, got: int) -> None:
+    scene = machine(put=put)
+    assert shuffle(scene) == [Started(1, 1), CountError(52, got)]
+    assert scene.look()["count"] == got
+
+
+def test_an_empty_machine_counts_none() -> None:
+    assert shuffle(Scene(seeded)) == [Started(1, 1), CountError(52, 0)]
+
+
+def test_other_cards_than_the_decks_have() -> None:
+    put = Put(decks=1, remove=("Ks", "Kh"), add=("Ac", "Ac"))
+    scene = machine(put=put)
+    assert shuffle(scene)[-1] == Done(1, 52, 2, 2, True)
+    scene = machine(put=put, make=lambda: Shuffler(deck_check=False))
+    assert scene.mechanism.capabilities == Capabilities.EJECT
+    assert shuffle(scene)[-1] == Done(1, 52, 0, 0, True)
+
+
+def test_cards_left_inside_come_out_with_the_next_batch() -> None:
+    scene = machine(put=Put(decks=1, left_inside=2))
+    shuffle(scene)
+    assert len(scene.look()["left_inside"]) == 2
+    scene.restart()
+    scene.do(Put(decks=1))
+    assert shuffle(scene)[-1] == CountError(52, 54)
+    assert scene.look()["left_inside"] == []
+
+
+def test_cards_left_inside_are_taken_out_by_hand() -> None:
+    scene = machine(put=Put(decks=1, left_inside=2))
+    shuffle(scene)
+    scene.do(JamHand("left_inside"))
+    assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
+    scene.do(JamHand(None))
+    scene.do(Put(decks=1))
+    assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
+
+
+def test_more_stay_inside_than_there_are() -> None:
+    scene = machine(put=Put(decks=1, remove=cards.NAMES[:50], left_inside=52))
+    assert shuffle(scene)[-1] == CountError(52, 0)
+
+
+def test_a_sorted_deck_fails_the_generators_own_test() -> None:
+    scene = machine(put=Put(decks=1, sorted=True))
+    assert shuffle(scene)[-1] == Done(1, 52, 0, 0, False)
+    assert scene.look()["cards"] == list(cards.NAMES)
+    assert scene.mechanism.selftest(scene.now) == ((FaultCode.RANDOM, 0),)
+    scene.do(Put(decks=1))
+    assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
+    assert scene.mechanism.selftest(scene.now) == ()
+
+
+# --- refusals -------------------------------------------------------------------------------
+
+
+def test_start_is_refused_while_it_cannot_be() -> None:
+    scene = machine()
+    scene.do(DoorHand(open=True))
+    assert scene.mechanism.state() == DeviceState.OPEN | DeviceState.LOCKED
+    assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
+    scene.do(DoorHand(open=False))
+    scene.do(JamHand("stuck"))
+    assert scene.mechanism.state() == DeviceState.JAMMED | DeviceState.LOCKED
+    assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
+    scene.do(JamHand(None))
+    room, scene.desk.room = scene.desk.room, 0
+    assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
+    scene.desk.room = room
+    scene.call(Start(1, 0))
+    assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
+    assert [started.shuffle for started in scene.those(Started)] == [1]
+
+
+def test_what_it_cannot_do() -> None:
+    scene = machine()
+    assert scene.refused(Start(1, 1)) == Refusal.UNSUPPORTED
+    assert scene.refused(Lock(LockState.OPEN)) == Refusal.UNKNOWN
+    assert not scene.those(Started)
+    cannot(scene, Draw(), "draw is nothing for a shuffler")
+    assert scene.do(Defect("motor")) == {}
+    plain = machine(make=lambda: Shuffler(eject=False))
+    assert plain.mechanism.capabilities == Capabilities.DECK_CHECK
+    assert plain.refused(Eject()) == Refusal.UNSUPPORTED
+
+
+# --- the door -------------------------------------------------------------------------------
+
+
+def test_eject_opens_the_door_and_hands_the_cards_out() -> None:
+    scene = machine()
+    shuffle(scene)
+    order = scene.look()["cards"]
+    assert scene.call(Eject()) == EjectReply()
+    assert scene.events[-1] == Door(True)
+    assert scene.look()["handed_out"] == order
+    assert scene.look()["count"] == 0
+    assert scene.call(Eject()) == EjectReply()
+    assert scene.events[-2:] == [Door(True), Door(True)]
+    scene.do(Put(decks=1))
+    assert scene.events[-1] == Door(False)
+    assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
+
+
+def test_eject_is_refused_while_a_shuffle_runs() -> None:
+    scene = machine()
+    scene.call(Start(1, 0))
+    assert scene.refused(Eject()) == Refusal.NOT_NOW
+    scene.run()
+    scene.call(Eject())
+
+
+def test_the_door_is_barred_while_the_motor_turns() -> None:
+    scene = machine()
+    assert scene.do(DoorHand(open=False)) == {"changed": False}
+    scene.call(Start(1, 0))
+    cannot(scene, DoorHand(open=True), "barred")
+    cannot(scene, Put(decks=1), "a shuffle runs")
+    scene.run()
+    assert scene.do(DoorHand(open=True)) == {"changed": True}
+    assert scene.do(DoorHand(open=True)) == {"changed": False}
+    assert scene.those(Door)[2:] == [Door(True)]
+
+
+@pytest.mark.parametrize(
+    ("put", "says"),
+    [
+        (Put(decks=1, remove=("Ks", "Ks")), "no Ks left"),
+        (Put(decks=1, add=("cut",)), "cut card"),
+    ],
+)
+def test_a_batch_that_cannot_be_is_turned_away(put: Put, says: str) -> None:
+    cannot(machine(), put, says)
+
+
+# --- jams -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", hands.Jam.__args__)  # type: ignore[attr-defined]
+def test_a_jam_ends_nothing_and_time_stands_until_it_is_freed(code: hands.Jam) -> None:
+    scene = machine()
+    scene.call(Start(1, 0))
+    scene.run(ms=437)
+    assert scene.do(JamHand(code)) == {"changed": True}
+    assert scene.do(JamHand(code)) == {"changed": False}
+    stuck = DeviceState.JAMMED | DeviceState.RUNNING | DeviceState.LOCKED
+    assert scene.mechanism.state() == stuck
+    told = len(scene.those(Progress))
+    scene.run(ms=60_000)
+    assert scene.look()["percent"] == 43
+    assert len(scene.those(Progress)) == told
+    cannot(scene, Put(decks=1), "a shuffle runs")
+    assert scene.do(DoorHand(open=True)) == {"changed": True}
+    assert scene.do(JamHand(None)) == {"changed": True}
+    assert scene.do(JamHand(None)) == {"changed": False}
+    scene.run(ms=60_000)
+    assert scene.look()["percent"] == 43
+    scene.do(DoorHand(open=False))
+    freed = scene.now
+    scene.run()
+    assert scene.at(Done) == [freed + (1000 - 437) * 1000]
+    assert scene.those(ShufflerJam) == [ShufflerJam(JamCode[code.upper()]), ShufflerJam(JamCode(0))]
+    assert [progress.percent for progress in scene.those(Progress)] == STEPS
+
+
+def test_nothing_is_put_in_while_cards_are_stuck() -> None:
+    scene = machine()
+    scene.do(JamHand("motor"))
+    cannot(scene, Put(decks=1), "cards are stuck")
+
+
+# --- abort ----------------------------------------------------------------------------------
+
+
+def test_abort_ends_a_shuffle_with_its_number() -> None:
+    scene = machine()
+    scene.call(Start(1, 0))
+    scene.run(ms=100)
+    assert scene.call(Abort()) == AbortReply()
+    assert scene.events[-1] == Fault(FaultCode.ABORTED, 1)
+    scene.run()
+    assert scene.call(Abort()) == AbortReply()
+    assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]
+    assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
+
+
+def test_abort_without_a_shuffle_changes_nothing() -> None:
+    scene = machine()
+    before = scene.look()
+    assert scene.call(Abort()) == AbortReply()
+    assert scene.look() == before
+    assert not ends(scene)
+
+
+def test_a_jammed_shuffle_can_be_aborted() -> None:
+    scene = machine()
+    scene.call(Start(1, 0))
+    scene.do(JamHand("stuck"))
+    scene.call(Abort())
+    assert scene.mechanism.state() == DeviceState.JAMMED | DeviceState.LOCKED
+    assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]

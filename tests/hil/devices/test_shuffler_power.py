@@ -1,0 +1,210 @@
+"""A simulated shuffler whose ring is full or whose power goes: a shuffle ends once. Breaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firmware_protocol.enums import (
+    DeviceState,
+    FaultCode,
+    Refusal,
+)
+from firmware_protocol.messages_all import Fault
+from firmware_protocol.messages_shuffler import (
+    Abort,
+    CountError,
+    Done,
+    Eject,
+    Progress,
+    ShufflerJam,
+    Start,
+    Started,
+    StartReply,
+)
+from hil.device import hands
+from hil.device.hands import DoorHand, JamHand, Put
+from hil.device.owed import MOST
+from hil.device.parts import CannotDo, Refuse
+from tests.support.hil.devices.desk import PowerGone, Scene
+from tests.support.hil.devices.shoe_table import cannot
+from tests.support.hil.devices.shuffler_table import ENDS, ends, machine, seeded, shuffle
+
+# --- a full ring, restarts ------------------------------------------------------------------
+
+
+def test_the_end_waits_for_room_in_the_ring() -> None:
+    scene = machine()
+    scene.desk.room = 4
+    scene.call(Start(1, 0))
+    scene.run(ms=20_000)
+    assert not ends(scene)
+    assert scene.look()["owed"] == 1
+    scene.desk.room = 9
+    scene.run()
+    assert ends(scene) == [Done(1, 52, 0, 0, True)]
+    assert scene.mechanism.due() is None
+
+
+def test_progress_never_comes_before_what_waits() -> None:
+    scene = machine()
+    scene.call(Start(1, 0))
+    scene.desk.room = 0
+    scene.do(JamHand("stuck"))
+    scene.do(JamHand(None))
+    before = len(scene.events)
+    scene.desk.room = 1 << 30
+    scene.run()
+    kinds = [type(event) for event in scene.events[before:]]
+    assert kinds[:3] == [ShufflerJam, ShufflerJam, Progress]
+    assert kinds[-1] is Done
+
+
+def test_what_waits_for_room_is_bounded() -> None:
+    scene = machine()
+    scene.desk.room = 0
+    for number in range(MOST):
+        scene.do(DoorHand(open=number % 2 == 0))
+    cannot(scene, DoorHand(open=True), "nothing more is remembered")
+    cannot(scene, JamHand("stuck"), "nothing more is remembered")
+    cannot(scene, Put(decks=1), "nothing more is remembered")
+    assert scene.refused(Eject()) == Refusal.NOT_NOW
+
+
+def test_a_restart_in_the_middle_aborts() -> None:
+    scene = machine()
+    scene.call(Start(1, 0))
+    scene.run(ms=500)
+    scene.restart()
+    assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]
+    assert scene.mechanism.state() == DeviceState(0)
+    scene.restart()
+    assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]
+    assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
+
+
+def test_a_new_firmware_in_the_same_machine_aborts_too() -> None:
+    scene = machine()
+    scene.call(Start(1, 0))
+    scene.run(ms=500)
+    scene.desk.start(scene.mechanism, scene.now)
+    scene.run()
+    assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]
+
+
+@pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
+@pytest.mark.parametrize("after", range(21))
+def test_power_goes_and_a_shuffle_ends_once(moment: hands.Moment, after: int) -> None:
+    scene = machine()
+    scene.desk.cut_at, scene.desk.cut_after = moment, after
+    with pytest.raises(PowerGone):
+        shuffle(scene)
+    scene.restart()
+    scene.run()
+    assert scene.those(Started) == [Started(1, 1)]
+    assert len(ends(scene)) == 1
+    assert isinstance(scene.events[-1], ENDS)
+    finished = after == 20  # the cut was in the commit of DONE, and it is still owed then
+    assert isinstance(scene.events[-1], Done) == finished
+
+
+@pytest.mark.parametrize("hand", [DoorHand(open=True), JamHand("stuck")])
+def test_what_is_open_or_stuck_stays_so(hand: hands.Hand) -> None:
+    scene = machine()
+    scene.do(hand)
+    state = scene.mechanism.state()
+    scene.restart()
+    assert scene.mechanism.state() == state
+
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.sampled_from([Start(1, 0), Start(2, 0), Abort(), Eject()]),
+        st.builds(Put, decks=st.integers(1, 2), left_inside=st.integers(0, 1)),
+        st.builds(DoorHand, open=st.booleans()),
+        st.builds(JamHand, st.sampled_from([None, "stuck", "left_inside"])),
+        st.integers(0, 700),
+        st.sampled_from(["restart", "safe", "fill", "empty", "cut"]),
+    ),
+    max_size=40,
+)
+
+
+def act(scene: Scene, action: Any) -> None:
+    try:
+        if isinstance(action, int):
+            scene.run(ms=action)
+        elif isinstance(action, Start | Abort | Eject):
+            scene.call(action)
+        elif action == "restart":
+            scene.restart()
+        elif action == "safe":
+            scene.mechanism.safe(scene.now)
+        elif action in ("fill", "empty"):
+            scene.desk.room = 0 if action == "fill" else 1 << 30
+        elif action == "cut":
+            scene.desk.cut_at = "after_commit"
+        else:
+            scene.do(action)
+    except PowerGone:
+        scene.restart()
+    except (CannotDo, Refuse):
+        pass
+
+
+@given(ACTIONS)
+def test_each_shuffle_ends_exactly_once_whatever_happens(actions: list[Any]) -> None:
+    scene = Scene(seeded)
+    for action in (*actions, "empty", JamHand(None), DoorHand(open=False)):
+        act(scene, action)
+    scene.desk.cut_at = None
+    scene.run()
+    running = 0
+    for event in scene.events:
+        if isinstance(event, Started):
+            assert not running
+            running = event.shuffle
+        elif isinstance(event, Done | Fault):
+            assert running == (event.arg if isinstance(event, Fault) else event.shuffle)
+            running = 0
+        elif isinstance(event, CountError | Progress):
+            assert running
+            running = 0 if isinstance(event, CountError) else running
+    assert not running
+    assert not scene.look()["owed"]
+
+
+# --- breaks ---------------------------------------------------------------------------------
+
+
+def test_break_done_twice() -> None:
+    scene = machine("done-twice")
+    assert shuffle(scene)[-2:] == [Done(1, 52, 0, 0, True)] * 2
+
+
+def test_break_starts_twice() -> None:
+    scene = machine("starts-twice")
+    scene.call(Start(1, 0))
+    scene.run(ms=100)
+    assert scene.call(Start(1, 0)) == StartReply(2)
+    assert scene.those(Started) == [Started(1, 1), Started(2, 1)]
+
+
+def test_break_abort_silent() -> None:
+    scene = machine("abort-silent")
+    scene.call(Start(1, 0))
+    scene.call(Abort())
+    scene.run()
+    assert not ends(scene)
+    assert scene.look()["running"] == 0
+
+
+def test_break_stops_without_host() -> None:
+    scene = machine("stops-without-host")
+    scene.call(Start(1, 0))
+    scene.mechanism.safe(scene.now)
+    scene.run()
+    assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]

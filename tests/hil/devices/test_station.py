@@ -1,0 +1,369 @@
+"""The simulated station without a wire: presses, arms, stuck buttons, what becomes of a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from firmware_protocol.enums import (
+    ButtonMask,
+    DeviceState,
+    Edge,
+    LockState,
+    Refusal,
+    WhichButton,
+)
+from firmware_protocol.limits import DEBOUNCE_MS, STUCK_AFTER_MS
+from firmware_protocol.messages_shoe import Lock
+from firmware_protocol.messages_station import Arm, ArmReply, Button, Stuck
+from hil.device.contacts import DEBOUNCE_US
+from hil.device.hands import Chord, Defect, Draw, LetGo, Press
+from hil.device.owed import MOST
+from hil.device.station import Station
+from tests.support.hil.devices.desk import PowerGone
+from tests.support.hil.devices.shoe_table import cannot
+from tests.support.hil.devices.station_table import EVERY, HIT, STAND, pair, seat
+
+# --- a press --------------------------------------------------------------------------------
+
+
+def test_a_press_makes_two_edges() -> None:
+    scene = seat()
+    start = scene.now
+    scene.do(Press(1, "hit", held_ms=80))
+    scene.run(ms=500)
+    assert scene.events == pair(WhichButton.HIT, 1, 80)
+    assert scene.at(Button) == [start + DEBOUNCE_US, start + 80_000 + DEBOUNCE_US]
+    scene.do(Press(1, "call"))
+    scene.run(ms=500)
+    assert scene.events[2:] == pair(WhichButton.CALL, 2, 80)
+
+
+def test_a_button_is_held_until_it_is_let_go() -> None:
+    scene = seat()
+    scene.do(Press(1, "stand", held_ms=None))
+    scene.run(ms=1234)
+    assert scene.look()["seats"]["1"]["down"] == ["stand"]
+    cannot(scene, Press(1, "stand"), "is down")
+    cannot(scene, LetGo(1, "hit"), "is not down")
+    scene.do(LetGo(1, "stand"))
+    scene.run(ms=100)
+    assert scene.events == pair(WhichButton.STAND, 1, 1234)
+    cannot(scene, LetGo(1, "stand"), "is not down")
+
+
+def test_letting_go_comes_before_what_was_to_be() -> None:
+    scene = seat()
+    scene.do(Press(1, "hit", held_ms=5000))
+    scene.run(ms=100)
+    scene.do(LetGo(1, "hit"))
+    scene.run(ms=100)
+    assert scene.events == pair(WhichButton.HIT, 1, 100)
+    scene.do(Press(1, "hit", held_ms=50))
+    scene.run(ms=100)
+    assert scene.events[2:] == pair(WhichButton.HIT, 2, 50)
+
+
+@pytest.mark.parametrize("held_ms", [0, 1, DEBOUNCE_MS - 1, DEBOUNCE_MS, 65_535, 65_536, 100_000])
+def test_how_long_a_press_is(held_ms: int) -> None:
+    scene = seat("stuck-counts", ttl=65_535)
+    scene.do(Press(1, "yes", held_ms=held_ms))
+    scene.run(ms=held_ms + 100)
+    wanted = pair(WhichButton.YES, 1, min(held_ms, 65_535)) if held_ms >= DEBOUNCE_MS else []
+    assert scene.events == wanted
+
+
+def test_several_buttons_are_several_presses_in_their_order() -> None:
+    scene = seat()
+    scene.do(Chord(1, ("double", "hit", "call"), held_ms=100))
+    scene.run(ms=500)
+    three = (WhichButton.DOUBLE, WhichButton.HIT, WhichButton.CALL)
+    pairs = [pair(button, number, 100) for number, button in enumerate(three, 1)]
+    assert scene.events == [down for down, _ in pairs] + [up for _, up in pairs]
+    assert scene.at(Button) == sorted(scene.at(Button))
+
+
+@pytest.mark.parametrize("buttons", [(), ("hit", "hit")])
+def test_a_chord_that_cannot_be(buttons: Any) -> None:
+    cannot(seat(), Chord(1, buttons), "each once")
+
+
+def test_a_chord_with_a_button_that_is_down() -> None:
+    scene = seat()
+    scene.do(Press(1, "hit", held_ms=None))
+    scene.run(ms=50)
+    cannot(scene, Chord(1, ("stand", "hit")), "hit of seat 1 is down")
+
+
+def test_seats_that_are_not_here() -> None:
+    scene = seat(make=lambda: Station(seats=(1, 3)))
+    for hand in (Press(2, "hit"), LetGo(2, "hit"), Chord(2, ("hit",))):
+        cannot(scene, hand, r"no seat 2 here.*seats \[1, 3\]")
+    assert scene.refused(Arm(2, HIT, 1, 1000)) == Refusal.UNSUPPORTED
+    cannot(scene, Draw(), "draw is nothing for a station")
+    assert scene.refused(Lock(LockState.OPEN)) == Refusal.UNKNOWN
+    assert scene.do(Defect("lamps")) == {}
+    for wrong in ((), (0,), (16,)):
+        with pytest.raises(ValueError, match="1 to 15"):
+            Station(seats=wrong)
+
+
+# --- arms -----------------------------------------------------------------------------------
+
+
+def test_only_armed_buttons_count() -> None:
+    scene = seat(mask=HIT | STAND)
+    for button in ("double", "hit", "surrender", "stand"):
+        scene.do(Press(1, button))
+        scene.run(ms=200)
+    assert scene.events == [*pair(WhichButton.HIT, 1, 80), *pair(WhichButton.STAND, 2, 80)]
+
+
+def test_nothing_counts_before_the_first_arm() -> None:
+    scene = seat(mask=ButtonMask(0))
+    assert scene.mechanism.state() == DeviceState.LOCKED
+    scene.do(Press(1, "hit"))
+    scene.run(ms=200)
+    assert not scene.events
+
+
+def test_each_seat_has_its_own_arm() -> None:
+    scene = seat(make=lambda: Station(seats=(1, 2)), mask=HIT)
+    scene.call(Arm(2, STAND, 5, 1000))
+    for number in (1, 2):
+        scene.do(Chord(number, ("hit", "stand")))
+    scene.run(ms=300)
+    assert [(event.seat, event.button, event.token) for event in scene.those(Button)][:2] == [
+        (1, WhichButton.HIT, 77),
+        (2, WhichButton.STAND, 5),
+    ]
+    assert len(scene.events) == 4
+    scene.call(Arm(1, ButtonMask(0), 0, 1000))
+    assert scene.look()["seats"]["2"]["armed"] == ["stand"]
+
+
+@pytest.mark.parametrize("last", [Arm(1, ButtonMask(0), 78, 1000), Arm(1, EVERY, 78, 0)])
+def test_an_empty_mask_or_no_time_disarms(last: Arm) -> None:
+    scene = seat()
+    assert scene.mechanism.state() == DeviceState(0)
+    assert scene.call(last) == ArmReply()
+    assert scene.mechanism.state() == DeviceState.LOCKED
+    scene.do(Press(1, "hit"))
+    scene.run(ms=200)
+    assert not scene.events
+
+
+def test_the_token_is_that_of_the_arm_in_force_when_it_went_down() -> None:
+    scene = seat()
+    scene.do(Press(1, "hit", held_ms=1000))
+    scene.run(ms=100)
+    scene.call(Arm(1, STAND, 78, 1000))
+    scene.run(ms=1500)
+    assert scene.events == pair(WhichButton.HIT, 1, 1000)
+
+
+@pytest.mark.parametrize("early_us", [0, 1])
+def test_an_arm_ends_with_its_time(early_us: int) -> None:
+    """To the microsecond: the press counts when its contact has been stable."""
+    scene = seat(ttl=500)
+    scene.run(ms=(500_000 - DEBOUNCE_US - early_us) / 1000)
+    scene.do(Press(1, "hit"))
+    scene.run(ms=300)
+    assert len(scene.events) == (2 if early_us else 0)
+    assert scene.mechanism.state() == DeviceState.LOCKED
+    assert scene.mechanism.due() is None
+
+
+def test_a_late_wake_changes_nothing() -> None:
+    """What happened when is not a matter of when it was asked for."""
+    times = []
+    for late in (False, True):
+        scene = seat(ttl=500)
+        scene.do(Press(1, "hit", held_ms=300))
+        scene.do(Press(1, "stand", held_ms=12_000))
+        if late:
+            scene.now += 20_000_000
+            scene.mechanism.wake(scene.now)
+        else:
+            scene.run(ms=20_000)
+        times.append([(record.t_us, record.event) for record in scene.desk.records])
+    assert times[0] == times[1]
+    assert len(times[0]) == 6  # POWER, two presses, STUCK
+
+
+def test_the_next_arm_starts_its_time_anew() -> None:
+    scene = seat(ttl=500)
+    scene.run(ms=400)
+    scene.call(Arm(1, EVERY, 77, 500))
+    assert scene.look()["seats"]["1"]["ttl_ms"] == 500
+    scene.run(ms=400)
+    scene.do(Press(1, "hit"))
+    scene.run(ms=300)
+    assert len(scene.events) == 2
+
+
+def test_a_press_that_counted_comes_up_though_the_seat_is_disarmed() -> None:
+    for how in ("session", "ttl", "arm"):
+        scene = seat(ttl=200)
+        scene.do(Press(1, "bet", held_ms=600))
+        scene.run(ms=100)
+        if how == "session":
+            scene.mechanism.safe(scene.now)
+        elif how == "arm":
+            scene.call(Arm(1, ButtonMask(0), 0, 0))
+        scene.run(ms=900)
+        assert scene.events == pair(WhichButton.BET, 1, 600)
+
+
+def test_the_end_of_the_session_disarms() -> None:
+    scene = seat()
+    scene.mechanism.safe(scene.now)
+    assert scene.mechanism.state() == DeviceState.LOCKED
+    scene.do(Press(1, "hit"))
+    scene.run(ms=200)
+    assert not scene.events
+
+
+# --- stuck ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("armed", [False, True])
+def test_a_button_that_is_held_for_long_is_stuck_once(armed: bool) -> None:
+    scene = seat(mask=EVERY if armed else ButtonMask(0))
+    start = scene.now
+    scene.do(Press(1, "no", held_ms=None))
+    scene.run(ms=60_000)
+    assert scene.those(Stuck) == [Stuck(1, WhichButton.NO)]
+    assert scene.at(Stuck) == [start + DEBOUNCE_US + STUCK_AFTER_MS * 1000]
+    assert scene.look()["seats"]["1"]["stuck"] == ["no"]
+    scene.call(Arm(1, EVERY, 78, 60_000))
+    scene.run(ms=1000)
+    scene.do(LetGo(1, "no"))
+    scene.run(ms=100)
+    edges = pair(WhichButton.NO, 1, 61_000) if armed else []
+    assert scene.those(Button) == edges
+    scene.do(Press(1, "no"))
+    scene.run(ms=200)
+    assert scene.those(Button)[len(edges) :] == pair(WhichButton.NO, 1 + armed, 80, token=78)
+
+
+def test_just_short_of_stuck() -> None:
+    scene = seat()
+    scene.do(Press(1, "no", held_ms=STUCK_AFTER_MS - 1))
+    scene.run(ms=20_000)
+    assert not scene.those(Stuck)
+
+
+# --- full ring, restarts --------------------------------------------------------------------
+
+
+def test_a_full_ring_disarms_and_refuses_to_arm() -> None:
+    scene = seat()
+    scene.desk.room = 1
+    scene.do(Press(1, "hit"))
+    scene.run(ms=3000)
+    assert len(scene.events) == 1
+    assert scene.mechanism.state() == DeviceState.LOCKED
+    assert scene.refused(Arm(1, EVERY, 1, 1)) == Refusal.NOT_NOW
+    assert scene.call(Arm(1, ButtonMask(0), 1, 1)) == ArmReply()
+    scene.desk.room = 100
+    scene.run(ms=200)
+    assert scene.events == pair(WhichButton.HIT, 1, 80)
+    assert scene.call(Arm(1, EVERY, 1, 1)) == ArmReply()
+
+
+def test_what_waits_for_room_waits_over_a_start_too() -> None:
+    scene = seat()
+    scene.desk.room = 2
+    scene.do(Chord(1, ("hit", "stand"), 60))  # there is room for the two edges down
+    scene.run(ms=500)
+    scene.restart()
+    scene.run(ms=500)
+    assert len(scene.events) == 2
+    scene.desk.room, scene.desk.cut_at, scene.desk.cut_after = 9, "before_commit", 1
+    with pytest.raises(PowerGone):
+        scene.run(ms=500)
+    scene.restart()
+    scene.run(ms=500)
+    scene.restart()
+    scene.run(ms=500)
+    buttons = [one for one in scene.desk.records if isinstance(one.event, Button)]
+    edges = [(one.event.button, one.event.edge) for one in buttons]  # type: ignore[attr-defined]
+    assert edges == [
+        (button, edge)
+        for edge in (Edge.DOWN, Edge.UP)
+        for button in (WhichButton.HIT, WhichButton.STAND)
+    ]
+    # The boot is that of the recording.
+    assert [one.boot for one in buttons] == [1, 1, 2, 3]
+
+
+def test_what_waits_for_room_is_bounded() -> None:
+    scene = seat(mask=ButtonMask(0))
+    scene.desk.room = 0
+    for _ in range(MOST + 9):
+        scene.do(Press(1, "hit", held_ms=11_000))
+        scene.run(ms=12_000)
+    scene.desk.room = 1 << 30
+    scene.run(ms=1000)
+    assert len(scene.those(Stuck)) == MOST
+
+
+def test_after_a_start_nothing_is_armed_and_presses_begin_anew() -> None:
+    scene = seat()
+    scene.do(Press(1, "hit"))
+    scene.run(ms=200)
+    scene.restart()
+    assert scene.mechanism.state() == DeviceState.LOCKED
+    scene.call(Arm(1, EVERY, 5, 1000))
+    scene.do(Press(1, "hit"))
+    scene.run(ms=200)
+    assert scene.events[2:] == pair(WhichButton.HIT, 1, 80, token=5)
+
+
+def test_a_finger_that_stays_through_a_firmwares_start_counts_as_unarmed() -> None:
+    scene = seat()
+    scene.do(Press(1, "hit", held_ms=500))
+    scene.run(ms=100)
+    scene.desk.start(scene.mechanism, scene.now)
+    scene.run(ms=50)
+    scene.call(Arm(1, EVERY, 5, 10_000))
+    scene.run(ms=1000)
+    assert len(scene.those(Button)) == 1
+    scene.do(Press(1, "hit"))
+    scene.run(ms=200)
+    assert scene.those(Button)[1:] == pair(WhichButton.HIT, 1, 80, token=5)
+
+
+# --- breaks ---------------------------------------------------------------------------------
+
+
+def test_break_unarmed_counts() -> None:
+    scene = seat("unarmed-counts", mask=ButtonMask(0))
+    scene.do(Press(1, "hit"))
+    scene.run(ms=200)
+    assert scene.events == pair(WhichButton.HIT, 1, 80, token=0)
+
+
+def test_break_bounces() -> None:
+    scene = seat("bounces")
+    scene.do(Press(1, "hit", bounces=2))
+    scene.run(ms=200)
+    assert [event.press for event in scene.those(Button)] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+
+
+def test_break_ttl_ignored() -> None:
+    scene = seat("ttl-ignored", ttl=100)
+    scene.run(ms=60_000)
+    scene.do(Press(1, "hit"))
+    scene.run(ms=200)
+    assert scene.look()["seats"]["1"]["ttl_ms"] is None
+    assert len(scene.events) == 2
+
+
+def test_break_stuck_counts() -> None:
+    scene = seat("stuck-counts")
+    scene.do(Press(1, "hit", held_ms=None))
+    scene.run(ms=60_000)
+    assert not scene.those(Stuck)

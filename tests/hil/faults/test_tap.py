@@ -1,0 +1,242 @@
+"""Someone taps the cable of a shoe: neither bytes nor lengths nor times nor chains tell a card."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firmware_protocol.enums import FrameKind
+from firmware_protocol.messages_shoe import CardRead
+from firmware_protocol.plaintext import EventRecord
+from hil.device import cards, tap
+from hil.device.hands import Draw
+from hil.device.shoe_reader import FIXED_SALT
+from hil.device.tap import Tap, Tapped
+from tests.support.hil.conform.tapped import Run, play
+
+LOW = ("2c", "3d", "4h", "5s", "6c", "7d", "8h", "9s", "Tc", "Ad")
+HIGH = ("Kh", "Jd", "Qs", "Kc", "Qd", "Jh", "Ks", "Qc", "Jc", "Kd")
+MIXED = ("Ac", "Kd", "cut", "2h", "Qs", "Ac", "Ac", "7d", "Jc", "3s")
+ONE_PAYLOAD = 72
+
+
+def sealed(run: Run) -> list[bytes]:
+    return [one.frame.payload for one in run.frames if one.frame.kind is FrameKind.DATA]
+
+
+def reads(run: Run) -> list[tuple[EventRecord, bytes]]:
+    """Each CARD_READ, and the chain before it."""
+    pairs = zip(run.records, run.records[1:], strict=False)
+    return [(record, last.chain) for last, record in pairs if isinstance(record.event, CardRead)]
+
+
+def drawn(run: Run) -> list[str]:
+    events = [record.event for record, _ in reads(run)]
+    return [cards.name(event.card) for event in events if isinstance(event, CardRead)]
+
+
+# --- two orders look the same ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other", [HIGH, MIXED, tuple(reversed(LOW))])
+@pytest.mark.parametrize("keeps", [True, False], ids=["acknowledged", "sent again and again"])
+def test_two_orders_look_the_same(tmp_path: Path, other: tuple[str, ...], keeps: bool) -> None:
+    one = play(tmp_path / "one", LOW, keeps=keeps)
+    two = play(tmp_path / "two", other, keeps=keeps)
+    assert drawn(one) == list(LOW)
+    assert tap.differs(one.frames, two.frames) is None
+    assert tap.differs_in_clear(one.frames, two.frames) is None
+    assert {frame.side for frame in one.frames} == {"host", "device"}
+
+
+def test_a_slow_host_gets_records_again(tmp_path: Path) -> None:
+    """So that what is sent again is part of what is compared."""
+    prompt, slow = play(tmp_path / "prompt", LOW), play(tmp_path / "slow", LOW, keeps=False)
+    sent = [Counter(frame.side for frame in run.frames)["device"] for run in (prompt, slow)]
+    assert sent[1] > sent[0] + 5
+
+
+def test_gaps_are_the_same_to_the_microsecond(tmp_path: Path) -> None:
+    times = [
+        [(frame.at, frame.side, frame.size) for frame in play(tmp_path / name, order).frames]
+        for name, order in (("one", LOW), ("two", HIGH))
+    ]
+    assert times[0] == times[1]
+    assert len(times[0]) > 40
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"read": "low"},
+        {"read": "wrong"},
+        {"read": "unreadable"},
+        {"read": "foreign"},
+        {"reversed": True},
+        {"confidence": 3},
+    ],
+)
+def test_how_a_card_is_read_looks_the_same_too(tmp_path: Path, how: dict[str, Any]) -> None:
+    well = play(tmp_path / "well", LOW)
+    odd = play(tmp_path / "odd", HIGH, draw=Draw(count=len(HIGH), dwell_ms=35, **how))
+    assert tap.differs(well.frames, odd.frames) is None
+    assert tap.differs_in_clear(well.frames, odd.frames) is None
+
+
+def test_every_card_looks_like_every_other(tmp_path: Path) -> None:
+    """Also when the host and the shoe draw other keys and salts each time: then no ciphertext of
+    any run comes in another one."""
+    first = play(tmp_path / "first", ("Ac",), tail_ms=300)
+    every: Counter[bytes] = Counter(sealed(first))
+    for number, name in enumerate((*cards.NAMES, "cut"), 2):
+        run = play(tmp_path / name, (name,), seed=number, tail_ms=300)
+        assert tap.differs(first.frames, run.frames) is None, name
+        every.update(sealed(run))
+    assert set(every.values()) == {1}
+
+
+def test_another_order_changes_nothing_but_ciphertext(tmp_path: Path) -> None:
+    """With the same keys: the bytes that differ are those of the records, from the first card that
+    differs on, and in these only card, chain and tag."""
+    one, two = (
+        play(tmp_path / "one", ("5h", "6h", "7h")),
+        play(tmp_path / "two", ("5h", "6d", "7h")),
+    )
+    places: Counter[int] = Counter()
+    for ours, theirs in zip(sealed(one), sealed(two), strict=True):
+        pairs = zip(ours[:56], theirs[:56], strict=True)
+        places.update([at for at, (a, b) in enumerate(pairs) if a != b] if len(ours) == 72 else [])
+    assert min(places) == tap.CARD_AT
+    assert set(places) <= {tap.CARD_AT, *range(tap.HASHED, 56)}
+    assert places[tap.CARD_AT] == 1
+    unlike = [a != b for a, b in zip(sealed(one), sealed(two), strict=True)]
+    assert sum(unlike) == 3  # two records, whose chains differ, and REREAD's reply
+    with_other_keys = play(tmp_path / "three", ("5h", "6h", "7h"), seed=2)
+    assert not set(sealed(one)) & set(sealed(with_other_keys))
+
+
+def test_ciphertext_does_not_go_with_the_card(tmp_path: Path) -> None:
+    """The same cards under many keys: at no place of the frame has a card a byte of its own."""
+    bytes_of: dict[tuple[str, int], set[int]] = {}
+    for seed in range(6):
+        for name in ("2c", "Kh"):
+            run = play(tmp_path / f"{name}{seed}", (name,), seed=seed, tail_ms=100)
+            last = [one.frame for one in run.frames if one.at == run.came[-1]]
+            for at, byte in enumerate(last[0].payload):
+                bytes_of.setdefault((name, at), set()).add(byte)
+    assert len(bytes_of) == 2 * ONE_PAYLOAD
+    assert min(len(seen) for seen in bytes_of.values()) > 3
+
+
+# --- nothing is in clear --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_no_four_bytes_of_a_record_are_on_the_cable(tmp_path: Path, keeps: bool) -> None:
+    run = play(tmp_path, MIXED, keeps=keeps)
+    secrets = tap.secrets_of(run.records)
+    assert len(secrets) == len(MIXED) + 4
+    assert tap.found(run.frames, secrets, window=4) == []
+    assert tap.repeated(run.frames) == []
+
+
+def test_a_plaintext_in_clear_is_found(tmp_path: Path) -> None:
+    run = play(tmp_path, ("Ac",))
+    secret = tap.secrets_of(run.records)
+    last = run.frames[-1]
+    for at in (0, 5, 40):
+        payload = bytearray(last.frame.payload)
+        payload[at : at + 8] = secret[-1][12:20]
+        frame = type(last.frame)(last.frame.kind, 1, 1, bytes(payload))
+        shown = [Tapped(last.at, "device", frame, last.size)]
+        assert len(tap.found(shown, secret)) == 1
+        assert len(tap.found(shown, secret, window=4)) == 5
+
+
+def test_a_ciphertext_that_comes_again_is_found(tmp_path: Path) -> None:
+    run = play(tmp_path, ("Ac",))
+    assert len(tap.repeated([*run.frames, run.frames[-1]])) == 1
+
+
+# --- chains that were published -------------------------------------------------------------
+
+
+def test_a_published_chain_gives_nothing_away(tmp_path: Path) -> None:
+    """Without the salt, no card of the 52 explains it; with it, exactly the one."""
+    run = play(tmp_path, LOW)
+    known = [FIXED_SALT, bytes(11)]
+    for record, previous in reads(run):
+        assert isinstance(record.event, CardRead)
+        others = [read.event.salt for read, _ in reads(run) if isinstance(read.event, CardRead)]
+        others.remove(record.event.salt)
+        assert tap.cards_that_fit(record, previous, known + others) == set()
+        own = [record.event.salt]
+        assert tap.cards_that_fit(record, previous, own) == {record.event.card}
+    assert len(reads(run)) == len(LOW)
+
+
+def test_a_record_of_no_card_fits_none(tmp_path: Path) -> None:
+    run = play(tmp_path, ("cut",))
+    assert tap.cards_that_fit(run.records[-1], run.records[-2].chain, [bytes(11)]) == set()
+
+
+def test_break_salt_fixed_gives_every_card_away(tmp_path: Path) -> None:
+    run = play(tmp_path, LOW, "salt-fixed")
+    for record, previous in reads(run):
+        assert isinstance(record.event, CardRead)
+        assert tap.cards_that_fit(record, previous, [FIXED_SALT]) == {record.event.card}
+
+
+# --- what a tap must notice -----------------------------------------------------------------
+
+
+def test_break_pictures_slow_is_noticed(tmp_path: Path) -> None:
+    slow = "pictures-slow"
+    low, high = play(tmp_path / "low", LOW, slow), play(tmp_path / "high", HIGH, slow)
+    unlike = tap.differs(low.frames, high.frames)
+    assert unlike is not None
+    assert "DATA of 86 bytes from the device" in unlike
+    again = play(tmp_path / "again", LOW, slow)
+    assert tap.differs(low.frames, again.frames) is None
+
+
+def test_break_card_in_clear_is_noticed(tmp_path: Path) -> None:
+    told = "card-in-clear"
+    low, high = play(tmp_path / "low", LOW, told), play(tmp_path / "high", HIGH, told)
+    assert tap.differs(low.frames, high.frames) is None  # it is not in lengths and times
+    unlike = tap.differs_in_clear(low.frames, high.frames)
+    assert unlike is not None
+    assert unlike.startswith("ALERT")
+    clean = play(tmp_path / "clean", LOW)
+    assert tap.differs(low.frames, clean.frames) is not None
+
+
+def test_one_frame_more_or_longer_or_later_is_noticed(tmp_path: Path) -> None:
+    run = play(tmp_path, ("Ac",))
+    frames, last = run.frames, run.frames[-1]
+    later = Tapped(last.at + 1, last.side, last.frame, last.size)
+    longer = Tapped(last.at, last.side, last.frame, last.size + 1)
+    back = Tapped(last.at, "host", last.frame, last.size)
+    for changed in ([*frames, last], *([*frames[:-1], one] for one in (later, longer, back))):
+        assert tap.differs(frames, changed) is not None
+        assert tap.differs(changed, frames) is not None
+    shifted = [Tapped(one.at + 7, one.side, one.frame, one.size) for one in frames]
+    assert tap.differs(frames, shifted) is None
+
+
+def test_a_tap_hears_frames_however_they_are_cut(tmp_path: Path) -> None:
+    run = play(tmp_path, ("Ac",))
+    whole, bits = Tap(), Tap()
+    for one in run.frames:
+        data = one.frame.encode()
+        whole.note(one.at, one.side, b"\0" + data)
+        whole.note(one.at, one.side, b"")
+        for at in range(len(data)):
+            bits.note(one.at, one.side, data[at : at + 1])
+    whole.note(9, "host", b"noise\0")
+    assert whole.frames() == bits.frames() == run.frames
+    half = run.frames[20].at
+    assert whole.frames(half) == [one for one in run.frames if one.at >= half]

@@ -1,0 +1,381 @@
+"""`holecard sim` as somebody types it who does not know it yet, or types it wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from controller.cli import main
+from controller.rules.problem import UsageProblem
+from drivers.address import Transport, parse
+from drivers.key_store import KeyStore
+from firmware_protocol.enums import DeviceClass
+from hil.device import identity
+from hil.device.hands import Describe, Plug
+from hil.device.place import PlaceProblem
+from hil.front import pty_port, sim_cli, unix_paths
+from hil.front.control import Control
+from hil.front.running import DidNotRun, running
+from tests.hil.simulator.test_run import left_in, run
+
+PATIENCE = 30.0
+EMPTY = "is empty; allowed: a path"
+BAD: list[tuple[tuple[str, ...], str]] = [
+    (("shoe", "--dir", "", "--create"), f"--dir: {EMPTY}"),
+    (("shoe", "--dir", "{}/n", "--create", "--port", ""), f"--port: {EMPTY}"),
+    (("shoe", "--dir", "{}/n", "--create", "--usb", ""), f"--usb: {EMPTY}"),
+    (("shoe", "--dir", "{}/n", "--create", "--control", ""), f"--control: {EMPTY}"),
+    (("shoe", "--dir", "{}/n", "--create", "--serial", ""), "--serial: '' is no serial number"),
+    (
+        ("shoe", "--dir", "{}/a-shoe", "--serial", ""),
+        "--serial: '' is no serial number; allowed: 1",
+    ),
+    (("shoe", "--dir", "{}/n", "--create", "--break", ""), "--break: a shoe has no break ''"),
+    (("shoe", "--dir", "{}/n", "--create", "--paired-with", ""), "--paired-with: no public key"),
+    (("shoe", "--dir", "{}/n", "--create", "--port", "{}/a-link"), "a symlink to .*/mine"),
+    (("shoe", "--dir", "{}/n", "--create", "--control", "{}/a-link"), "is there and is no socket"),
+    (("shoe", "--dir", "{}/n", "--create", "--control", "{}/gone"), "is there and is no socket"),
+    (("shoe", "--dir", "{}/n", "--create", "--port", "{}/mine"), "--port: .* is no symlink"),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--port", "{}/p", "--control", "{}/p"),
+        "--control: [^:]*/p is what --port names; allowed: another path$",
+    ),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--port", "{}/here/../p", "--control", "{}/p"),
+        "--control: [^:]*/p is what --port names; allowed: another path$",
+    ),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--control", "{}/n/port"),
+        "--control: [^:]*/n/port is what --port names; allowed: another path$",
+    ),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--port", "{}/n/control"),
+        "--control: [^:]*/n/control is what --port names; allowed: another path$",
+    ),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--port", "{}/n"),
+        "--port: [^:]*/n is what --dir names; allowed: another path$",
+    ),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--usb", "{}/b", "--control", "{}/b"),
+        "--control: [^:]*/b is what --usb names; allowed: another path$",
+    ),
+    (
+        ("shoe", "--dir", "{}/n", "--create", "--gone", "EIO"),
+        "--gone: a serial port has no such reads; allowed: --gone with --usb$",
+    ),
+    (
+        ("shoe", "--dir", "{}/keys", "--create"),
+        "--dir [^:]*/keys: holds host.json, which is nothing of a device's; allowed: an empty ",
+    ),
+    (
+        ("shoe", "--dir", "{}/" + "x" * 300, "--create"),
+        "xxx: File name too long; allowed: a folder",
+    ),
+    (("do", "", "describe"), "SOCKET: is empty; allowed: the control socket of a device that runs"),
+    (("do", "{}", "describe"), "SOCKET: [^:]*: is a folder; allowed: the control socket"),
+    (("do", "{}/mine", "describe"), "SOCKET: [^:]*: is no socket; allowed: the control socket"),
+    (("do", "{}/none", "describe"), "SOCKET: [^:]*: No such file or directory; allowed"),
+    (("do", "{}/none", ""), "do: '' cannot be done here"),
+    (("do", "{}/none", "draw", ""), "'': no field=value"),
+    (("do", "{}/none", "draw", "=1"), "'=1': no field=value"),
+    (("do", "{}/none", "draw", "count=1", "count=2"), "count: is there twice; allowed: each field"),
+    (("do", "{}/none", "draw", "do=load"), "do: is there twice; allowed: each field once"),
+    (("do", "{}/none", '{"do": "draw", "count": 1, "count": 2}'), "count: is there twice"),
+    (("do", "{}/none", "draw", "count=NaN"), "count: Expected int, got str"),
+    (("do", "{}/none", "draw", "count=" + "9" * 5000), "count: Expected int, got str"),
+    (("do", "{}/none", "draw", "count=" + "[" * 100_000), "count: Expected int, got str"),
+    (("do", "{}/none", '{"do": "draw\udcff"}'), "line: no JSON"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "what"), BAD)
+def test_what_is_typed_wrong_is_told_and_nothing_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], what: str
+) -> None:
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")  # where what is empty would be taken for
+    (tmp_path / "here").mkdir()
+    KeyStore.create(tmp_path / "keys")
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "a-link").symlink_to(tmp_path / "mine")
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    identity.create(tmp_path / "a-shoe", DeviceClass.SHOE, "SH-1")
+    before = sorted(tmp_path.rglob("*"))
+    filled = [argument.replace("{}", str(tmp_path)) for argument in arguments]
+    with pytest.raises(UsageProblem, match=what) as caught:
+        run(*filled)
+    for path in filled:
+        assert "/" not in path or str(caught.value).count(path) <= 1
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "a-link").readlink() == tmp_path / "mine"
+
+
+def test_a_device_that_runs_is_not_paired_by_one_that_may_not(tmp_path: Path) -> None:
+    place = tmp_path / "shoe"
+    with running("shoe", place, paired_with=bytes(range(32))) as sim:
+        with (
+            pytest.raises(DidNotRun, match="is in use"),
+            running("shoe", place, paired_with=b"x" * 32),
+        ):
+            pytest.fail("it runs")
+        assert identity.paired_host(place) == bytes(range(32))
+        assert sim.control.do(Describe())["host"] is not None
+
+
+def test_of_two_that_make_a_device_in_one_folder_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "shoe"
+    link = os.link
+
+    def overtaken(source: Path, target: Path) -> None:
+        with monkeypatch.context() as alone:
+            alone.setattr(os, "link", link)
+            alone.setattr(os, "getpid", lambda: 1)  # another process
+            first.append(identity.create(place, DeviceClass.SHOE, "SH-1"))
+        link(source, target)
+
+    first: list[identity.Identity] = []
+    monkeypatch.setattr(os, "link", overtaken)
+    with pytest.raises(PlaceProblem, match="holds a device already"):
+        identity.create(place, DeviceClass.SHOE, "SH-2")
+    assert identity.load(place).public == first[0].public
+    assert [path.name for path in place.iterdir()] == ["identity.toml"]
+
+
+def test_the_socket_of_a_killed_device_and_of_one_that_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "shoe"
+    control = str(place / "control")
+    with running("shoe", place) as sim:
+        (place / "ring").write_bytes(b"nonsense")
+        assert run("do", control, "power") == 74
+        assert capsys.readouterr().err == (
+            f"holecard: {control}: the simulated device has gone, and says why where it ran\n"
+        )
+        assert sim.process.wait(PATIENCE) != 0
+        sim.process.returncode = 0  # it was to end so
+    (place / "ring").unlink()
+    with running("shoe", place) as sim:
+        sim.process.kill()
+        sim.process.wait(PATIENCE)
+        with pytest.raises(UsageProblem, match="nobody listens there any more"):
+            run("do", control, "describe")
+
+
+def test_a_socket_of_another_kind_or_of_another_user_is_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running("shoe", tmp_path / "shoe", usb=tmp_path / "bus"):
+        with pytest.raises(UsageProblem, match="--control: somebody listens at"):
+            run(
+                "shoe",
+                "--dir",
+                f"{tmp_path}/n",
+                "--create",
+                "--control",
+                f"{tmp_path}/bus/device-001",
+            )
+
+        def refused(sock: socket.socket, path: Path) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(unix_paths, "connect", refused)
+        with pytest.raises(UsageProblem, match="--control: somebody listens at"):
+            run(
+                "shoe",
+                "--dir",
+                f"{tmp_path}/m",
+                "--create",
+                "--control",
+                f"{tmp_path}/shoe/control",
+            )
+        assert (tmp_path / "shoe" / "control").is_socket()
+
+
+def test_a_folder_that_may_not_be_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    (tmp_path / "shoe").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", refused)
+        for command in (["shoe", "--dir", f"{tmp_path}/shoe"], ["do", f"{tmp_path}/c", "describe"]):
+            with pytest.raises(UsageProblem, match=r"Permission denied|No such file"):
+                run(*command)
+
+
+# --- what is said ---------------------------------------------------------------------------------
+
+
+def said(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    """Run a device until it has said its words."""
+    say = sim_cli._say
+
+    def and_stop(*told: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        say(*told)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sim_cli, "_say", and_stop)
+    assert run(*arguments) == 0
+
+
+def test_the_words_are_commands_that_work_as_they_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for options, transport in (
+        (["--dir", "a b", "--create"], Transport.SERIAL),
+        (["--dir", "a b", "--port", "p"], Transport.SERIAL),
+        (["--dir", "a b", "--usb", "the bus"], Transport.USB),
+    ):
+        said(monkeypatch, "shoe", *options)
+        lines = [
+            shlex.split(line) for line in capsys.readouterr().out.splitlines() if "holecard" in line
+        ]
+        assert lines[0] == ["holecard", "sim", "do", "a b/control", "service", "on=true"]
+        assert lines[1][:3] == ["holecard", "devices", "pair"]
+        assert parse(lines[1][3]).transport is transport
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[None]:
+    """A device that runs meanwhile, and ends as it should."""
+    try:
+        yield
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def test_an_output_that_takes_nothing_is_no_disk_of_the_device(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "controller.cli", "sim", "shoe", "--dir", str(tmp_path / "s")]
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [*command, "--create"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert ran.returncode == 74
+    assert ran.stderr == "holecard: the output cannot be written: No space left on device\n"
+    assert left_in(tmp_path / "s") == set()
+
+
+def test_a_folder_that_is_not_named_in_utf_8_is_told_too(tmp_path: Path) -> None:
+    place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/n\xff"))
+    command = [sys.executable, "-m", "hil.front", "shoe", "--dir", str(place), "--create"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    with ended(process):
+        assert process.stdout is not None
+        while not (line := process.stdout.readline()).startswith("runs until"):
+            assert line
+
+
+def test_a_reader_that_goes_after_the_first_line_ends_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "shoe"
+    command = [sys.executable, "-m", "hil.front", "shoe", "--dir", str(place), "--create"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    with ended(process):
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("shoe SH-0001")
+        process.stdout.close()
+        with Control(place / "control") as control:
+            control.do(Describe())
+    assert left_in(place) == set()
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])
+def test_it_runs_without_its_own_input_and_output(tmp_path: Path, closed: str) -> None:
+    place = tmp_path / "shoe"
+    command = [sys.executable, "-m", "hil.front", "shoe", "--dir", str(place), "--create"]
+    process = subprocess.Popen(["bash", "-c", f'exec "$@" {closed}', "bash", *command], text=True)
+    with ended(process):
+        while not (place / "control").is_socket():
+            assert process.poll() is None
+        with Control(place / "control") as control:
+            assert control.do(Describe())["serial"] == "SH-0001"
+    assert left_in(place) == set()
+
+
+@pytest.mark.parametrize("command", ["shoe", "shuffler", "station", "do"])
+def test_each_help_has_examples_and_exit_codes(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sim", command, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert f"  holecard sim {command} " in told
+    assert "Exit codes: 0" in told
+
+
+# --- plugged in elsewhere -------------------------------------------------------------------------
+
+
+def test_another_port_and_back_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with running("shoe", tmp_path / "shoe") as sim:
+        assert sim.port is not None
+        control = str(tmp_path / "shoe" / "control")
+
+        def plug(*fields: str) -> dict[str, object]:
+            assert run("do", control, "plug", *fields) == 0
+            answer: dict[str, object] = json.loads(capsys.readouterr().out)
+            return answer
+
+        plug("connected=false")
+        assert plug("connected=true", "other_port=true")["port_number"] == 2
+        assert not sim.port.is_symlink()
+        plug("connected=false")
+        assert plug("connected=true", "port_number=1")["port_number"] == 1
+        assert sim.port.is_char_device()
+        assert sim.control.do(Describe())["port"] == str(sim.port)
+
+
+def test_a_port_that_is_somebody_elses_is_not_plugged_into(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = tmp_path / "port"
+    other = tmp_path / "port-2"
+    with (
+        running("shoe", tmp_path / "shoe", "--port", str(port)) as sim,
+        running("station", tmp_path / "station", "--port", str(other)),
+    ):
+        control = str(tmp_path / "shoe" / "control")
+        sim.control.do(Plug(connected=False))
+        assert run("do", control, "plug", "connected=true", "other_port=true") == 1
+        assert f"plug: {other} is the port of a device that runs" in capsys.readouterr().err
+        told = sim.control.do(Describe())
+        assert (told["plugged"], told["port"]) == (False, None)
+        assert sim.control.do(Plug(connected=True)) == {"plugged": True, "port_number": 1}
+        assert port.is_char_device()
+        assert other.is_char_device()
+
+
+def test_what_a_killed_device_left_is_taken_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "left").symlink_to("/dev/pts/987654")
+    pty_port.look(tmp_path / "left")
+    for target in ("/dev/ttyUSB0", "/dev/pts/", "/dev/pts/1/..", "pts/1"):
+        link = tmp_path / "another's"
+        link.symlink_to(target)
+        with pytest.raises(pty_port.LinkTaken, match="is a symlink to"):
+            pty_port.look(link)
+        link.unlink()

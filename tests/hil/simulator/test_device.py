@@ -1,0 +1,300 @@
+"""A device on its stand, in simulated time: power, plug, freeze, noise, whose hands may what."""
+
+from pathlib import Path
+
+import pytest
+
+from firmware_protocol.enums import PowerCause, TamperSource
+from firmware_protocol.link_events import Damaged, Ending, Resumed, SessionEnded
+from firmware_protocol.messages_all import Info
+from firmware_protocol.messages_all import Power as PowerEvent
+from firmware_protocol.messages_all import Tamper as TamperEvent
+from hil.device.core import Device
+from hil.device.hands import (
+    Break,
+    Describe,
+    Firmware,
+    Freeze,
+    Hand,
+    Line,
+    Plug,
+    Power,
+    Service,
+    Tamper,
+)
+from hil.device.parts import CannotDo
+from hil.front.stand import UART
+from tests.support.hil.devices.meeting import Meeting
+
+MOMENTS = ("before_commit", "in_commit", "after_commit", "before_reply", "before_ack")
+NOISE = Line(flip=0.05, drop=0.05, double=0.05, splice=0.05, cut=0.05, delay_ms=3, seed=5)
+OPENED = Tamper(source="case")
+
+
+@pytest.fixture
+def meeting(tmp_path: Path) -> Meeting:
+    meeting = Meeting(tmp_path)
+    meeting.open()
+    meeting.run(500)
+    assert meeting.all(Resumed)
+    return meeting
+
+
+def seqs(meeting: Meeting) -> list[int]:
+    return [record.seq for record in meeting.records]
+
+
+# --- freeze ---------------------------------------------------------------------------------------
+
+
+def test_a_frozen_device_sends_nothing_and_its_clock_stands_still(meeting: Meeting) -> None:
+    assert meeting.hand(Freeze(on=True)) == {"frozen": True}
+    before = len(meeting.wire)
+    meeting.run(3_000)
+    assert meeting.last(SessionEnded).why is Ending.SILENT
+    assert {whence for _, whence, _ in meeting.wire[before:]} == {"host"}
+    clock = meeting.stand.device.clock(meeting.stand._inner(meeting.now))
+    meeting.hand(Freeze(on=False))
+    assert meeting.stand.device.clock(meeting.stand._inner(meeting.now)) == clock
+    meeting.run(9_000)
+    assert len(meeting.all(Resumed)) == 2
+    meeting.hand(OPENED)
+    meeting.run(100)
+    assert meeting.records[-1].t_us < 10_000_000  # 12.6 s have passed, three of them frozen
+
+
+def test_a_frozen_device_hears_what_its_hardware_has_kept(meeting: Meeting) -> None:
+    meeting.hand(Freeze(on=True))
+    meeting.stand.receive(bytes(UART), meeting.now)
+    meeting.stand.receive(bytes(50), meeting.now)
+    assert meeting.stand.lost.frozen == 50
+    meeting.hand(Freeze(on=False))
+    meeting.run(5_000)
+    assert meeting.link.resumed
+
+
+def test_without_power_nothing_is_frozen(meeting: Meeting) -> None:
+    meeting.hand(Freeze(on=True))
+    meeting.hand(Power(off_ms=100))
+    assert meeting.hand(Describe())["frozen"] is False
+    meeting.run(100)
+    assert meeting.hand(Describe())["powered"] is True
+
+
+def test_a_reset_gets_a_device_out_of_its_freeze(meeting: Meeting) -> None:
+    meeting.hand(Freeze(on=True))
+    meeting.run(100)
+    meeting.hand(Power(cause="watchdog"))
+    assert meeting.stand.reading
+    meeting.run(9_000)
+    assert meeting.records[-1].event == PowerEvent(PowerCause.WATCHDOG)
+
+
+# --- power ----------------------------------------------------------------------------------------
+
+
+def test_power_comes_back_when_it_should_and_says_why(meeting: Meeting) -> None:
+    boot = meeting.stand.device.boot
+    assert meeting.hand(Power(cause="brown_out", off_ms=700)) == {"power": "cut", "at": "now"}
+    assert not meeting.hand(Describe())["powered"]
+    assert meeting.stand.due() == meeting.now + 700_000
+    meeting.run(699)
+    assert not meeting.hand(Describe())["powered"]
+    assert meeting.stand.lost.unpowered > 0
+    meeting.run(1)
+    assert meeting.hand(Describe())["powered"]
+    meeting.run(9_000)
+    assert meeting.stand.device.boot == boot + 1
+    assert meeting.records[-1].event == PowerEvent(PowerCause.BROWN_OUT)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("off_ms", [0, 50])
+def test_power_cut_at_each_moment_loses_and_changes_nothing(
+    meeting: Meeting, moment: str, off_ms: int
+) -> None:
+    cut = Power(at=moment, off_ms=off_ms)  # type: ignore[arg-type]
+    assert meeting.hand(cut) == {"power": "on", "at": moment}
+    boot, head = meeting.stand.device.boot, meeting.stand.device.ring.head
+    answer = meeting.hand(OPENED)
+    meeting.link.call(Info(), meeting.now)
+    meeting.run(10_000)
+    in_hand = moment in ("before_commit", "in_commit", "after_commit")
+    assert (answer == {"power": "cut", "at": moment}) == in_hand
+    assert meeting.stand.device.boot == boot + 1
+    assert seqs(meeting) == list(range(1, len(meeting.records) + 1))
+    assert not meeting.held
+    new = [record.event for record in meeting.records[head:]]
+    was_recorded = moment not in ("before_commit", "in_commit")
+    assert (TamperEvent(TamperSource.CASE, True) in new) == was_recorded
+    cause = PowerCause.POWER_LOSS if moment == "in_commit" else PowerCause.POWER_ON
+    assert new[-1] == PowerEvent(cause)
+
+
+def test_what_was_sent_before_the_cut_is_on_the_cable(tmp_path: Path) -> None:
+    meeting = Meeting(tmp_path)
+    meeting.open()
+    meeting.run(500)
+    meeting.hand(Break(name="sent-before-commit"))
+    meeting.hand(Power(at="before_commit"))
+    before = len(meeting.records)
+    meeting.hand(OPENED)
+    assert len(meeting.records) == before + 1  # the break shows: the record arrived, and is lost
+    meeting.run(10_000)
+    assert meeting.held
+
+
+def test_breaks_and_the_paired_host_outlive_the_power(meeting: Meeting) -> None:
+    meeting.hand(Break(name="no-backoff"))
+    meeting.hand(Power())
+    assert meeting.hand(Describe())["breaks"] == ["no-backoff"]
+    assert meeting.hand(Describe())["host"]
+
+
+def test_each_start_counts_also_that_of_new_firmware(meeting: Meeting) -> None:
+    starts = meeting.stand.starts
+    meeting.hand(Power())
+    meeting.hand(Firmware(version="two"))
+    meeting.hand(Service(on=True))
+    assert meeting.stand.starts == starts + 2
+
+
+# --- plug -----------------------------------------------------------------------------------------
+
+
+def test_with_the_cable_out_nothing_passes_and_nothing_is_lost_for_good(meeting: Meeting) -> None:
+    assert meeting.hand(Plug(connected=False)) == {"plugged": False, "port_number": 1}
+    before = len(meeting.records)
+    meeting.hand(OPENED)
+    meeting.run(2_000)
+    assert len(meeting.records) == before
+    assert meeting.stand.lost.unplugged > 0
+    assert meeting.hand(Plug(connected=True)) == {"plugged": True, "port_number": 1}
+    meeting.replug()
+    meeting.run(1_000)
+    assert len(meeting.records) == before + 1
+
+
+def test_another_port_has_another_number_and_stays(meeting: Meeting) -> None:
+    meeting.hand(Plug(connected=False))
+    assert meeting.hand(Plug(connected=True, other_port=True))["port_number"] == 2
+    meeting.hand(Plug(connected=False))
+    assert meeting.hand(Plug(connected=True))["port_number"] == 2
+
+
+def test_there_is_a_way_back_to_the_first_port(meeting: Meeting) -> None:
+    for _ in range(2):
+        meeting.hand(Plug(connected=False))
+        meeting.hand(Plug(connected=True, other_port=True))
+    meeting.hand(Plug(connected=False))
+    assert meeting.hand(Plug(connected=True, port_number=1))["port_number"] == 1
+    meeting.hand(Plug(connected=False))
+    assert meeting.hand(Plug(connected=True))["port_number"] == 1
+    meeting.hand(Plug(connected=False))
+    assert meeting.hand(Plug(connected=True, other_port=True))["port_number"] == 2
+
+
+def test_the_cable_takes_with_it_what_was_under_way(meeting: Meeting) -> None:
+    meeting.hand(Line(delay_ms=100))
+    meeting.hand(OPENED)
+    meeting.hand(Plug(connected=False))
+    meeting.hand(Plug(connected=True))
+    before = len(meeting.records)
+    meeting.run(120)
+    assert len(meeting.records) == before
+
+
+# --- noise ----------------------------------------------------------------------------------------
+
+
+def noisy(folder: Path, line: Line) -> Meeting:
+    meeting = Meeting(folder)
+    meeting.open()
+    meeting.run(500)
+    meeting.hand(line)
+    for number in range(60):
+        meeting.hand(Tamper(source="seal", active=bool(number % 2)))
+        meeting.run(37)
+    meeting.hand(Line())
+    meeting.run(10_000)
+    return meeting
+
+
+def test_through_noise_each_record_arrives_once_and_in_order(tmp_path: Path) -> None:
+    meeting = noisy(tmp_path, NOISE)
+    assert seqs(meeting) == list(range(1, 62))
+    assert meeting.all(Damaged)
+
+
+def test_the_same_seed_plays_the_same_bytes_again(tmp_path: Path) -> None:
+    first = noisy(tmp_path / "a", NOISE)
+    assert noisy(tmp_path / "b", NOISE).wire == first.wire
+    other = Line(flip=0.05, drop=0.05, double=0.05, splice=0.05, cut=0.05, delay_ms=3, seed=6)
+    assert noisy(tmp_path / "c", other).wire != first.wire
+
+
+def test_a_delay_is_one_of_simulated_time(tmp_path: Path) -> None:
+    meeting = Meeting(tmp_path)
+    meeting.hand(Line(delay_ms=40))
+    meeting.run(0)
+    meeting.wire.clear()  # the 0x00 with which a device begins
+    begun = meeting.now
+    meeting.open()
+    meeting.run(79)
+    assert [whence for _, whence, _ in meeting.wire] == ["host"]
+    meeting.run(1)
+    assert (begun + 80_000, "device") in [(when, whence) for when, whence, _ in meeting.wire]
+
+
+def test_describe_says_what_the_noise_has_done(tmp_path: Path) -> None:
+    meeting = Meeting(tmp_path)
+    meeting.hand(Line(drop=1, seed=9))
+    meeting.open()
+    meeting.run(100)
+    line = meeting.hand(Describe())["line"]
+    assert (line["drop"], line["seed"]) == (1.0, 9)
+    assert line["to_device"]["dropped"] == 1
+    assert line["to_host"]["frames"] == 0
+
+
+# --- what cannot be done --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "what"),
+    [
+        (Freeze(on=True), OPENED, "the firmware hangs"),
+        (Freeze(on=True), Break(name="no-backoff"), "the firmware hangs"),
+        (Freeze(on=True), Power(at="in_commit"), "comes to no such moment"),
+        (Power(off_ms=1000), OPENED, "there is no power"),
+        (Power(off_ms=1000), Power(), "the power is off already"),
+        (Power(off_ms=1000), Freeze(on=True), "there is no power"),
+        (Plug(connected=True), Plug(connected=True, other_port=True), "the cable is in"),
+        (Plug(connected=False), Plug(connected=False, other_port=True), "putting it back"),
+        (Plug(connected=False), Plug(connected=False, port_number=1), "putting it back"),
+        (Plug(connected=True), Plug(connected=True, port_number=1), "the cable is in"),
+        (
+            Plug(connected=False),
+            Plug(connected=True, other_port=True, port_number=2),
+            "into one port",
+        ),
+    ],
+)
+def test_what_makes_no_sense_changes_nothing(
+    meeting: Meeting, first: Hand, then: Hand, what: str
+) -> None:
+    meeting.hand(first)
+    before = meeting.hand(Describe())
+    with pytest.raises(CannotDo, match=what):
+        meeting.hand(then)
+    assert meeting.hand(Describe()) == before
+
+
+def test_a_device_without_power_is_described_and_not_given_out(meeting: Meeting) -> None:
+    meeting.stand.facts["port"] = "somewhere"
+    assert isinstance(meeting.stand.device, Device)
+    meeting.hand(Power(off_ms=1000))
+    told = meeting.hand(Describe())
+    assert (told["powered"], told["plugged"], told["port"]) == (False, True, "somewhere")
+    with pytest.raises(CannotDo):
+        _ = meeting.stand.device

@@ -1,0 +1,228 @@
+"""`holecard sim` on a disk that fails, in whatever step: one line, and nothing half made."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.rules.problem import UsageProblem
+from hil.device.hands import Service, Tamper
+from hil.device.place import read_whole, write_at
+from hil.front import sim_cli
+from hil.front.control import Control, ControlLost
+from hil.front.running import running
+from tests.support.hil.conform.failing_disk import FailingDisk
+
+ENDED = 74
+PATIENCE = 30.0
+
+
+def sim(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    sim_cli.register(parser.add_subparsers())
+    parsed = parser.parse_args(["sim", *arguments])
+    code: int = parsed.func(parsed)
+    return code
+
+
+def leftovers(folder: Path) -> list[str]:
+    """What a step that was cut short has left."""
+    names = (path.name for path in folder.rglob("*"))
+    return [name for name in names if name.endswith(".new") or name.startswith(".")]
+
+
+@pytest.fixture
+def ends_when_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device that runs is told to stop at once."""
+
+    def stop(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(sim_cli, "_say", stop)
+
+
+def each_step(
+    folder: Path, number: int, patch: pytest.MonkeyPatch, try_it: Callable[[Path], int]
+) -> int:
+    """Try it with a failure in each of its steps, in a place of its own; how many steps there
+    are."""
+    for at in itertools.count():
+        place = folder / f"step-{at}" / "deep" / "shoe"
+        place.parent.parent.mkdir()
+        with patch.context() as patched:
+            disk = FailingDisk(patched, place.parent.parent, number, at)
+            code = try_it(place)
+        if disk.asked <= at:
+            assert code == 0
+            return at
+        assert code != 0, at
+        assert leftovers(folder) == [], at
+        assert (place / "identity.toml").exists() or not place.parent.exists(), at
+        assert sim("shoe", "--dir", str(place), "--create", "--port", str(place / "p")) == 0, at
+    raise AssertionError
+
+
+@pytest.mark.usefixtures("ends_when_ready")
+def test_a_disk_that_is_full_at_any_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def try_it(place: Path) -> int:
+        code = sim("shoe", "--dir", str(place), "--create")
+        out, err = capsys.readouterr()
+        assert out == ""
+        if code:
+            assert code == ENDED
+            assert err.startswith(f"holecard: {place.parent.parent}"), err
+            assert err.endswith(
+                ": No space left on device; make room there, then start it again\n"
+            ), err
+            assert err.count("\n") == 1
+            assert ".new" not in err
+            assert f".{os.getpid()}" not in err
+        return code
+
+    assert each_step(tmp_path, errno.ENOSPC, monkeypatch, try_it) > 30
+
+
+@pytest.mark.usefixtures("ends_when_ready")
+def test_a_folder_that_cannot_be_written_to_is_the_users_choice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def try_it(place: Path) -> int:
+        try:
+            return sim(
+                "shoe", "--dir", str(place), "--create", "--usb", str(place.parent.parent / "bus")
+            )
+        except UsageProblem as problem:
+            told.append(problem)
+            return 2
+
+    told: list[UsageProblem] = []
+    assert each_step(tmp_path, errno.EROFS, monkeypatch, try_it) == len(told) > 30
+    for problem in told:
+        assert problem.where.startswith(f"{tmp_path}/step-")
+        assert problem.what == "Read-only file system"
+        assert problem.allowed == "a folder that can be written to"
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (errno.ENOSPC, "No space left on device; make room there, then start it again"),
+        (errno.EIO, "Input/output error; the disk fails: move the folder to another one, then"),
+        (errno.EROFS, "Read-only file system; have it mounted for writing, then start it again"),
+    ],
+)
+def test_a_disk_that_fails_while_the_device_runs(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    number: int,
+    says: str,
+) -> None:
+    place = tmp_path / "shoe"
+    told: list[str] = []
+
+    def break_it(*_: object) -> None:
+        def hands() -> None:
+            with Control(place / "control", PATIENCE) as control:
+                control.do(Service(on=True))
+                disk.at = disk.asked
+                try:
+                    control.do(Tamper("case"))
+                except ControlLost as lost:
+                    told.append(str(lost))
+
+        thread.append(threading.Thread(target=hands))
+        thread[0].start()
+
+    thread: list[threading.Thread] = []
+    monkeypatch.setattr(sim_cli, "_say", break_it)
+    with monkeypatch.context() as patched:
+        disk = FailingDisk(patched, tmp_path, number, removes=number == errno.ENOSPC)
+        assert sim("shoe", "--dir", str(place), "--create") == ENDED
+        thread[0].join(PATIENCE)
+    err = capsys.readouterr().err
+    assert err.startswith(f"holecard: {place}/ring: {says}")
+    assert err.count("\n") == 1
+    assert told == ["the simulated device has gone, and says why where it ran"]
+    assert leftovers(tmp_path) == []
+    with running("shoe", place) as again:
+        assert again.told["head"] > 0
+
+
+def test_a_short_write_is_no_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk may take less than it is given, and say so in no other way."""
+    taken = os.pwrite
+
+    def bit_by_bit(descriptor: int, data: Any, at: int) -> int:
+        return taken(descriptor, data[:5], at)
+
+    file = tmp_path / "ring"
+    file.write_bytes(bytes(40))
+    monkeypatch.setattr(os, "pwrite", bit_by_bit)
+    write_at(file, b"a record of some length", 10, sync=True)
+    assert read_whole(file) == bytes(10) + b"a record of some length" + bytes(7)
+
+
+def limited(place: Path, blocks: int) -> subprocess.CompletedProcess[str]:
+    """A shoe whose files may be so many kilobytes long: the system itself says no."""
+    command = [sys.executable, "-m", "hil.front", "shoe", "--dir", str(place), "--create"]
+    return subprocess.run(
+        ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "bash", *command],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def test_the_system_itself_says_no_in_the_middle_of_a_file(tmp_path: Path) -> None:
+    place = tmp_path / "deep" / "shoe"
+    ran = limited(place, 0)
+    assert (ran.returncode, ran.stdout) == (ENDED, "")
+    says = f"holecard: {place}/identity.toml: File too large; have the limit raised"
+    assert ran.stderr.startswith(says)
+    assert list(tmp_path.iterdir()) == []
+    ran = limited(place, 1)
+    assert (ran.returncode, ran.stdout) == (ENDED, "")
+    assert ran.stderr.startswith(f"holecard: {place}/ring: File too large")
+    assert ran.stderr.count("\n") == 1
+    assert leftovers(tmp_path) == []
+    assert not (place / "ring").exists()
+    with running("shoe", place) as made:
+        assert made.told["boot"] == 1
+
+
+def test_a_bus_whose_last_address_was_cut_short_gives_out_another(tmp_path: Path) -> None:
+    (tmp_path / "bus").mkdir()
+    for text in ("", "12x\n"):
+        (tmp_path / "bus" / "last-address").write_text(text)
+        with running("shoe", tmp_path / "shoe", usb=tmp_path / "bus") as made:
+            assert made.told["usb_address"] == 1
+
+
+def test_no_pseudo_terminal_is_no_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def none() -> tuple[int, int]:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "openpty", none)
+        assert sim("shoe", "--dir", str(tmp_path / "shoe"), "--create") == ENDED
+    assert capsys.readouterr().err == (
+        "holecard: /dev/ptmx: no pseudo terminal is left (No space left on device); "
+        "end what holds so many, then start it again\n"
+    )

@@ -1,0 +1,338 @@
+"""`holecard sim`: a device that runs behind a real port, what it is told, and what it leaves."""
+
+import argparse
+import asyncio
+import errno
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import usb.core
+import usb.util
+
+from controller.rules.problem import UsageProblem
+from firmware_protocol.enums import DeviceClass
+from firmware_protocol.keys import fingerprint
+from hil.device import identity
+from hil.device.hands import Describe, Draw, Firmware, Freeze, Plug, Power, Press, Service
+from hil.front import sim_cli
+from hil.front.control import Control, ControlLost, HandRefused
+from hil.front.live import Live
+from hil.front.running import DidNotRun, beside, running
+from hil.front.usb_backend import backend
+from hil.front.usb_words import END_IN, END_OUT
+from tests.support.hil.devices.hello_talk import HELLO, asked, asked_over_usb, said_over_usb
+
+KEY = bytes(range(32))
+
+
+def run(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    sim_cli.register(parser.add_subparsers())
+    parsed = parser.parse_args(["sim", *arguments])
+    code: int = parsed.func(parsed)
+    return code
+
+
+def play(scene: Callable[[Live], Awaitable[None]], profile: Any, place: Path, **more: Any) -> None:
+    async def all_of_it() -> None:
+        async with beside(profile, place, **more) as live:
+            await scene(live)
+
+    asyncio.run(all_of_it())
+
+
+def left_in(place: Path) -> set[str]:
+    """What is not the device itself."""
+    own = {"identity.toml", "in-use", "kept", "mechanism", "ring", "host"}
+    return {path.name for path in place.iterdir()} - own
+
+
+# --- in this loop ---------------------------------------------------------------------------------
+
+
+def test_a_device_behind_a_serial_port_answers(tmp_path: Path) -> None:
+    async def scene(live: Live) -> None:
+        said = await asked(tmp_path / "shoe" / "port")
+        told = live.hand(Describe())
+        assert (said.serial, said.device_class) == ("shoe-1", DeviceClass.SHOE)
+        assert said.fingerprint == fingerprint(bytes.fromhex(told["key"]))
+        assert told["port"] == str(tmp_path / "shoe" / "port")
+
+    play(scene, "shoe", tmp_path / "shoe")
+    assert left_in(tmp_path / "shoe") == set()
+
+
+def test_a_device_on_a_bus_answers_with_the_serial_number_of_its_descriptor(tmp_path: Path) -> None:
+    bus = tmp_path / "bus"
+
+    async def scene(live: Live) -> None:
+        said = await asyncio.to_thread(asked_over_usb, bus)
+        assert said.serial == live.hand(Describe())["serial"] == "station-1"
+
+    play(scene, "station", tmp_path / "station", usb=bus)
+    assert [path.name for path in bus.iterdir()] == ["last-address"]
+    assert left_in(tmp_path / "station") == set()
+
+
+def test_the_port_follows_the_plug_and_not_the_power(tmp_path: Path) -> None:
+    port = tmp_path / "port"
+
+    async def scene(live: Live) -> None:
+        live.hand(Power(off_ms=3_600_000))
+        assert port.is_symlink()
+        live.hand(Plug(connected=False))
+        assert not port.is_symlink()
+        live.hand(Plug(connected=True, other_port=True))
+        assert live.hand(Describe())["port"] == f"{port}-2"
+        assert (tmp_path / "port-2").is_symlink()
+
+    play(scene, "shoe", tmp_path / "shoe", port=port)
+    assert not (tmp_path / "port-2").is_symlink()
+
+
+def test_the_bus_follows_plug_and_power_with_another_address_each_time(tmp_path: Path) -> None:
+    bus = tmp_path / "bus"
+
+    async def scene(live: Live) -> None:
+        def address() -> object:
+            return live.hand(Describe())["usb_address"]
+
+        assert address() == 1
+        live.hand(Power())
+        assert address() == 2
+        live.hand(Plug(connected=False))
+        assert address() is None
+        assert await asyncio.to_thread(lambda: usb.core.find(backend=backend(str(bus)))) is None
+        live.hand(Plug(connected=True))
+        assert address() == 3
+        live.hand(Firmware(version="another"))
+        assert address() == 4
+        live.hand(Power(off_ms=3_600_000))
+        assert address() is None
+
+    play(scene, "shoe", tmp_path / "shoe", usb=bus)
+
+
+def test_power_comes_back_by_the_clock(tmp_path: Path) -> None:
+    async def scene(live: Live) -> None:
+        def powered() -> bool:
+            return live.stand.powered
+
+        live.hand(Power(off_ms=20))
+        assert not powered()
+        async with asyncio.timeout(5):
+            while not powered():
+                await asyncio.sleep(0.005)
+        assert (await asked(tmp_path / "shoe" / "port")).serial == "shoe-1"
+
+    play(scene, "shoe", tmp_path / "shoe")
+
+
+def test_a_frozen_device_on_a_bus_takes_no_bytes_and_then_does(tmp_path: Path) -> None:
+    bus = tmp_path / "bus"
+
+    async def scene(live: Live) -> None:
+        loop = asyncio.get_running_loop()
+
+        def host() -> None:
+            device = usb.core.find(backend=backend(str(bus)))
+            assert device.write(END_OUT, b"\0" * 300, 30) == 128
+            with pytest.raises(usb.core.USBTimeoutError):
+                device.write(END_OUT, HELLO, 30)
+            loop.call_soon_threadsafe(loop.call_later, 0.02, live.hand, Freeze(on=False))
+            device.write(END_OUT, b"\0" + HELLO, 5_000)  # waits until the firmware goes on
+            assert said_over_usb(device).serial == "shoe-1"
+            usb.util.dispose_resources(device)
+
+        live.hand(Freeze(on=True))
+        await asyncio.to_thread(host)
+
+    play(scene, "shoe", tmp_path / "shoe", usb=bus)
+
+
+# --- in a process of its own ----------------------------------------------------------------------
+
+
+def test_a_device_of_its_own_process_runs_and_leaves_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "station"
+    options = ("--seat", "2", "--seat", "5", "--serial", "ST-77")
+    with running("station", place, *options, breaks=("bounces",), paired_with=KEY) as sim:
+        assert (sim.serial, sim.told["breaks"]) == ("ST-77", ["bounces"])
+        assert sim.port is not None
+        assert asyncio.run(asked(sim.port)).fingerprint == fingerprint(sim.key)
+        sim.control.do(Press(seat=5, button="hit"))
+        with pytest.raises(HandRefused):
+            sim.control.do(Press(seat=1, button="hit"))
+        assert sim.control.do(Describe())["label"] == sim.label
+        with pytest.raises(DidNotRun, match="is in use"), running("station", place):
+            pass
+    assert sim.process.returncode == 0
+    assert identity.paired_host(place) == KEY
+    assert left_in(place) == set()
+
+
+def test_it_comes_back_as_the_same_device_and_the_same_seed_makes_the_same(tmp_path: Path) -> None:
+    with running("shoe", tmp_path / "a", "--seed", "5") as sim:
+        first = sim.told
+    with running("shoe", tmp_path / "a") as sim:
+        assert (sim.told["key"], sim.told["epoch"]) == (first["key"], first["epoch"])
+        assert sim.told["boot"] == 2
+    with running("shoe", tmp_path / "b", "--seed", "5") as sim:
+        assert (sim.told["key"], sim.told["epoch"]) == (first["key"], first["epoch"])
+    with running("shoe", tmp_path / "c", "--seed", "6") as sim:
+        assert sim.told["key"] != first["key"]
+        assert sim.told["epoch"] != first["epoch"]
+
+
+def test_what_a_killed_one_left_behind_stands_in_nobodys_way(tmp_path: Path) -> None:
+    place = tmp_path / "shoe"
+    with running("shoe", place) as sim:
+        sim.process.kill()
+    assert left_in(place) == {"port", "control"}
+    with running("shoe", place) as sim:
+        assert sim.port is not None
+        assert asyncio.run(asked(sim.port)).serial == "SH-0001"
+    assert left_in(place) == set()
+
+
+def test_it_ends_though_hosts_and_hands_hold_on_to_it(tmp_path: Path) -> None:
+    place, bus = tmp_path / "shoe", tmp_path / "bus"
+    with running("shoe", place, usb=bus) as sim:
+        device = usb.core.find(backend=backend(str(bus)))
+        usb.util.claim_interface(device, 0)
+        others = [Control(place / "control") for _ in range(3)]
+        assert device.read(END_IN, 64, 5_000).tobytes() == b"\0"  # a device begins with it
+        sim.process.terminate()
+        with pytest.raises(usb.core.USBError) as gone:
+            device.read(END_IN, 64, 5_000)
+        assert gone.value.errno == errno.ENODEV
+        assert sim.process.wait(10) == 0
+    usb.util.dispose_resources(device)
+    for other in others:
+        other.close()
+    assert left_in(place) == set()
+    assert [path.name for path in bus.iterdir()] == ["last-address"]
+
+
+def test_a_device_that_fails_says_so_and_ends(tmp_path: Path) -> None:
+    place = tmp_path / "shoe"
+
+    def fail() -> None:
+        with running("shoe", place) as sim:
+            (place / "ring").write_bytes(b"nonsense")
+            with pytest.raises(ControlLost):
+                sim.control.do(Power())
+            assert sim.process.wait(10) != 0
+
+    with pytest.raises(DidNotRun, match="ring"):
+        fail()
+    assert left_in(place) == set()
+
+
+def test_words_for_people_and_ctrl_c(tmp_path: Path) -> None:
+    place = tmp_path / "shoe"
+    command = [sys.executable, "-m", "hil.front", "shoe", "--dir", str(place), "--create"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            lines = [next(process.stdout)]
+            while not lines[-1].startswith("runs until"):
+                lines.append(next(process.stdout))
+            with Control(place / "control") as control:
+                label = control.do(Describe())["label"]
+                assert run("do", str(place / "control"), "service", "on=true") == 0
+                assert "SERVICE" in control.do(Describe())["state"]
+            process.send_signal(signal.SIGINT)
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+    text = "".join(lines)
+    for part in (
+        label,
+        str(place / "port"),
+        str(place / "control"),
+        "not paired",
+        "service on=true",
+    ):
+        assert part in text
+
+
+# --- the command line -----------------------------------------------------------------------------
+
+
+BAD: list[tuple[tuple[str, ...], str]] = [
+    (("shoe", "--dir", "{}/none"), "--dir .*: no device lives there; allowed: --create makes one"),
+    (("shoe", "--dir", "{}/a-station"), "a station lives there; allowed: holecard sim station"),
+    (("shoe", "--dir", "{}/n", "--create", "--break", "x"), "--break: a shoe has no break 'x'"),
+    (("shoe", "--dir", "{}/n", "--create", "--break", "bounces"), "a shoe has no break 'bounces'"),
+    (("station", "--dir", "{}/n", "--create", "--seat", "0"), "0 is no seat; allowed: 1 to 15"),
+    (("station", "--dir", "{}/n", "--create", "--seat", "2", "--seat", "2"), "named twice"),
+    (("shoe", "--dir", "{}/n", "--create", "--paired-with", "ab"), "--paired-with: no public key"),
+    (("shoe", "--dir", "{}/n", "--create", "--paired-with", "zz"), "64 hexadecimal digits"),
+    (("shoe", "--dir", "{}/n", "--create", "--usb", "{}/u", "--port", "{}/p"), "has one cable"),
+    (("shoe", "--dir", "{}/n", "--create", "--serial", "a b"), "'a b' is no serial number"),
+    (("station", "--dir", "{}/a-station", "--serial", "other"), "--serial: the device has ST-1"),
+    (("station", "--dir", "{}/a-station", "--port", "{}/file"), "--port: .* is no symlink"),
+    (("station", "--dir", "{}/a-station", "--port", "{}/x/y/p"), "--port: there is no folder"),
+    (("station", "--dir", "{}/a-station", "--control", "{}/file"), "is there and is no socket"),
+    (("station", "--dir", "{}/a-station", "--usb", "{}/file"), "--usb: .*file is no folder"),
+    (("shoe", "--dir", "{}/file", "--create"), "--dir: .*file is no folder"),
+    (("shoe", "--dir", "{}/file/in", "--create"), "/file/in: Not a directory"),
+    (("do", "{}/none", "describe"), "none: .*No such file"),
+    (("do", "{}/none", "dance"), "do: 'dance' cannot be done here; allowed: describe, service"),
+    (("do", "{}/none", "draw", "count"), "'count': no field=value; allowed: draw field=value"),
+    (("do", "{}/none", "draw", "count=0"), "count: .*; allowed: a whole number from 1 to 10000"),
+    (("do", "{}/none", "draw", "number=1"), "number: draw has no such field; allowed: count"),
+    (("do", "{}/none", '{"do": "draw"}', "count=1"), "count=1: the hand is JSON already"),
+    (("do", "{}/none", '{"do": "draw"'), "line: no JSON"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "what"), BAD)
+def test_wrong_arguments_are_told_and_nothing_is_left_open(
+    tmp_path: Path, arguments: tuple[str, ...], what: str
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    identity.create(tmp_path / "a-station", DeviceClass.STATION, "ST-1")
+    filled = [argument.replace("{}", str(tmp_path)) for argument in arguments]
+    with pytest.raises(UsageProblem, match=what):
+        run(*filled)
+    assert (tmp_path / "file").read_text() == "mine"
+    assert left_in(tmp_path / "a-station") <= {"in-use"}
+
+
+def test_hands_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "shoe"
+    with running("shoe", place) as sim:
+        control = str(place / "control")
+        assert run("do", control, "load", "cards=Ah,Td,2c", "decks=0") == 0
+        assert run("do", control, "draw", "count=2", "force=true", "read=low") == 0
+        capsys.readouterr()
+        assert run("do", control, '{"do": "describe"}') == 0
+        assert json.loads(capsys.readouterr().out)["serial"] == sim.serial
+        assert run("do", control, "firmware", "version=7") == 0
+        assert run("do", control, "load", "cards=", "decks=1") == 0
+        capsys.readouterr()
+        assert run("do", control, "break", "name=nonsense") == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("holecard: break: 'nonsense' is no break; allowed: ")
+        assert sim.control.do(Service(on=False)) == {"service": False}
+        sim.control.do(Draw(force=True))
+
+
+def test_breaks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("breaks") == 0
+    everything = capsys.readouterr().out
+    assert "gate-early" in everything
+    assert "ST-4" in everything
+    assert run("breaks", "--profile", "station", "--json") == 0
+    names = {one["name"] for one in json.loads(capsys.readouterr().out)}
+    assert "stuck-counts" in names
+    assert "gate-early" not in names

@@ -1,0 +1,1 @@
+"""Long campaigns, outside of `make test`."""

@@ -1,0 +1,57 @@
+"""The whole conformance run of each profile, in real time, at a serial port and on the USB bus; and
+every break against every item."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from drivers import usb_finding
+from firmware_protocol.conformance import Profile
+from hil.conform import cli
+from hil.device.breaks import BREAKS, Broken
+from hil.front.running import running
+from tests.support.hil.conform.conform_rig import PROFILES, Rig, of
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("usb", [False, True], ids=["serial", "usb"])
+def test_a_whole_run(
+    profile: Profile,
+    usb: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    point = EntryPoint("sim", "hil.front.usb_backend:backend", usb_finding.GROUP)
+    monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
+    parser = argparse.ArgumentParser()
+    cli.register(parser.add_subparsers())
+    place, bus = tmp_path / profile, tmp_path / "bus"
+    bus.mkdir()
+    with running(profile, place, usb=bus if usb else None) as sim:
+        port = f"usb+sim={bus}:{sim.serial}" if usb else str(sim.port)
+        arguments = ["--profile", profile, "--port", port, "--control", str(place / "control")]
+        parsed = parser.parse_args(["conform", *arguments, "--json"])
+        code = parsed.func(parsed)
+    found = json.loads(capsys.readouterr().out)
+    assert code == 0, [one for one in found["items"] if one["result"] != "PASS"]
+    assert found["passed"] == len(of(profile))
+    assert found["skipped"] == found["not_tried"] == 0
+    remarks = {one["id"]: one.get("remark", "") for one in found["items"]}
+    assert profile != "shoe" or remarks["TAP-1"].startswith("lengths only, not timing")
+
+
+@pytest.mark.parametrize("broken", BREAKS, ids=lambda broken: broken.name)
+def test_no_break_upsets_the_run(broken: Broken, tmp_path: Path) -> None:
+    """Whatever is broken, each item ends with what it found."""
+    for profile in broken.profiles or PROFILES:
+        rig = Rig(tmp_path / profile, profile, breaks={broken.name})
+        outcomes = rig.run([item.id for item in of(profile)])
+        failed = [one.item.id for one in outcomes if one.result == "FAIL"]
+        assert broken.items[0] in failed
+        assert all(one.came for one in outcomes if one.result == "FAIL")

@@ -1,0 +1,29 @@
+"""Every designed state of the pages at every size, in a dark room and in a bright one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from controller.screens.common.sessions import Looks
+from tests.controller.screens.browser.test_designed import WINDOWS, look
+from tests.controller.screens.browser.test_pictures import wrong_in_review
+from tests.support.screens.browser.designed import designed
+from tests.support.screens.browser.page import chromium
+
+NAMES = [f"{size}-{looks.theme}" for size, looks in WINDOWS]
+
+
+@pytest.mark.parametrize(("size", "looks"), WINDOWS, ids=NAMES)
+def test_each_state_can_be_used(size: str, looks: Looks) -> None:
+    async def looked() -> list[tuple[str, str]]:
+        async with chromium() as browser:
+            return await look(browser, designed(), size, looks)
+
+    assert asyncio.run(looked()) == []
+
+
+@pytest.mark.parametrize(("size", "looks"), WINDOWS, ids=NAMES)
+def test_nobody_is_barred_from_the_review(size: str, looks: Looks) -> None:
+    assert asyncio.run(wrong_in_review(((size, looks),), 1)) == []

@@ -1,0 +1,127 @@
+"""Links with one rule broken each. Histories must find every one of them out."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from firmware_protocol.enums import Verdict
+from firmware_protocol.link import NO_CURSOR, Link
+from firmware_protocol.link_cursor import Place, Records
+from firmware_protocol.link_events import Arrived, Held, LinkEvent, Resumed
+from firmware_protocol.link_resume import Resuming
+from firmware_protocol.link_session import Session
+from firmware_protocol.link_talk import Talk
+from firmware_protocol.messages_all import Resume, ResumeReply
+from firmware_protocol.plaintext import EventRecord
+from tests.long.fuzz.world import LinkKind
+
+
+class AcknowledgesAtOnce(Link):
+    """EVT_ACK goes out before anything is kept."""
+
+    def receive(self, data: bytes, now: int) -> list[LinkEvent]:
+        events = super().receive(data, now)
+        for event in events:
+            if isinstance(event, Arrived) and event.record.seq < self._records.next:
+                self.kept(event.record.seq, now)
+        return events
+
+
+class BeginsAnew(Link):
+    """A new session forgets where the last one was."""
+
+    def open(self, now: int) -> list[LinkEvent]:
+        self._records.begin(0, 0, NO_CURSOR.chain)
+        return super().open(now)
+
+
+class NeverDies(Link):
+    """A session without DATA goes on for ever."""
+
+    def wake(self, now: int) -> list[LinkEvent]:
+        if self._sessions.running is not None:
+            self._sessions.running.heard(now)
+        return super().wake(now)
+
+
+class _NoDedupe(Records):
+    def _again(self, record: EventRecord) -> Place:
+        return Place.NEXT
+
+
+class _TakesGaps(Records):
+    def place(self, record: EventRecord) -> Place:
+        place = super().place(record)
+        return Place.NEXT if place is Place.AHEAD else place
+
+
+class _IgnoresChain(Records):
+    def _follows(self, record: EventRecord) -> bool:
+        return True
+
+    def disagrees(self, reply: ResumeReply) -> bool:
+        return False
+
+
+class _KeepsOne(Records):
+    """Of all that were kept, only the first is remembered."""
+
+    def kept(self, seq: int) -> bool:
+        return super().kept(min(seq, self.cursor.seq + 1))
+
+
+class _Trusts(Resuming):
+    """Takes the device's verdict as it is."""
+
+    def judge(self, asked: Resume, reply: ResumeReply) -> Resumed | Held | None:
+        if self._adoption is None and asked.epoch:
+            self._doubt = Verdict.OK
+            self.device_agrees = True
+            return self._judged(reply.verdict, reply)
+        return super().judge(asked, reply)
+
+
+class _NeverAcknowledges(Talk):
+    def acknowledge(self, now: int) -> None:
+        self._ack_wanted = False
+
+    def _pulse(self, session: Session, now: int) -> None:
+        taking, self.resuming.taking = self.resuming.taking, False
+        super()._pulse(session, now)
+        self.resuming.taking = taking
+
+
+class _Forgets(Records):
+    """What waits to be kept is taken for something new after the next RESUME."""
+
+    def request(self) -> Resume:
+        self._waiting.clear()
+        return super().request()
+
+
+def _with(part: str, kind: type) -> LinkKind:
+    """A link one of whose parts is of another kind."""
+
+    def make(*args: Any, **more: Any) -> Link:
+        link = Link(*args, **more)
+        where: Any = link
+        for name in part.split("."):
+            where = getattr(where, name)
+        where.__class__ = kind
+        return link
+
+    return make
+
+
+SABOTAGED: Final[dict[str, LinkKind]] = {
+    "acknowledges-at-once": AcknowledgesAtOnce,
+    "begins-anew": BeginsAnew,
+    "never-dies": NeverDies,
+    "no-dedupe": _with("_records", _NoDedupe),
+    "takes-gaps": _with("_records", _TakesGaps),
+    "ignores-chain": _with("_records", _IgnoresChain),
+    "keeps-one": _with("_records", _KeepsOne),
+    "trusts-the-device": _with("_talk.resuming", _Trusts),
+    "never-acknowledges": _with("_talk", _NeverAcknowledges),
+    "forgets-what-waits": _with("_records", _Forgets),
+}

@@ -1,0 +1,366 @@
+"""A host, a faulty line and a simulated shoe, in simulated time, and what must always hold.
+
+The device's memory and the host's disk survive everything. The link, the port, the power and the
+line do not. After each move the world checks that what the host keeps is a beginning of what the
+device committed: every record once, in order, unchanged, and none acknowledged that is not kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from firmware_protocol.codec import Command
+from firmware_protocol.enums import DeviceClass
+from firmware_protocol.errors import NotAuthentic
+from firmware_protocol.link import MOST_OUT, Link
+from firmware_protocol.link_calls import MOST_CALLS
+from firmware_protocol.link_events import (
+    Arrived,
+    Defective,
+    Ending,
+    Held,
+    LinkEvent,
+    Replied,
+    Resumed,
+    SessionBegan,
+    SessionEnded,
+    Suspicious,
+    Unanswered,
+)
+from hil.device.hands import Hand, Load, Moment
+from tests.long.fuzz.disk import Broken, Disk, bounded
+from tests.long.fuzz.powered import SERIAL, Powered, Terms
+from tests.support.firmware_protocol.line import CLEAN, Faults, Line
+
+OWN: Final = X25519PrivateKey.from_private_bytes(bytes(range(32)))
+CLEAN_WITHIN_US: Final = 15_000_000
+"""On a clean line everything has arrived after so long, whatever was before: a handshake that was
+just lost is waited for, then comes the longest pause."""
+ANSWERED_WITHIN_US: Final = 30_000_000
+"""And every command is answered or given up: they wait for each other."""
+TERMS: Final = Terms()
+LinkKind = Callable[..., Link]
+
+
+class World:
+    def __init__(
+        self, folder: Path, random: Random, terms: Terms = TERMS, *, kind: LinkKind = Link
+    ) -> None:
+        self.random = random
+        self.terms = terms
+        self.now = 1_000_000
+        self.counts: Counter[str] = Counter()
+        host = OWN.public_key().public_bytes_raw()
+        self.shoe = Powered(folder, random, terms, host, self.counts)
+        self.to_device = Line(random, self.counts)
+        self.to_host = Line(random, self.counts)
+        self.disk = Disk()
+        self.calls: dict[int, Command] = {}
+        """Those that wait for an answer."""
+        self.link: Link | None = None
+        self.port_open = False
+        self.keeps_at_once = True
+        self.dies_hearing = False
+        """The host is killed when the next record arrives."""
+        self._kind = kind
+        self._stalled_until = 0
+        self.shoe.on(self.now)
+        self.hand(Load(decks=1, seed=1))
+        self.open_port()
+
+    # --- what can happen at the device ------------------------------------------------------
+
+    def hand(self, hand: Hand) -> bool:
+        """Someone's hand at the device. False when that makes no sense now."""
+        done = self.shoe.hand(hand, self.now)
+        self._collect()
+        return done
+
+    def power_off(self, off_us: int = 0) -> None:
+        self.shoe.off(self.now + off_us)
+
+    def cut_power_at(self, moment: Moment) -> None:
+        self.shoe.cut_at(moment)
+
+    def freeze(self, span_us: int) -> None:
+        self.shoe.freeze(self.now + span_us)
+
+    # --- and at the line and the host -------------------------------------------------------
+
+    def set_faults(self, to_device: Faults, to_host: Faults) -> None:
+        self.to_device.faults, self.to_host.faults = to_device, to_host
+
+    def stall(self, span_us: int) -> None:
+        """The host's process does not run for a while; what comes waits."""
+        self.counts["stalled"] += 1
+        self._stalled_until = self.now + span_us
+
+    def kill_host(self) -> None:
+        """kill -9: only the disk is left. It starts anew when the port is opened."""
+        self.counts["host killed"] += 1
+        self.link = None
+        self.port_open = False
+        self.disk.killed()
+        self.calls.clear()
+        self.dies_hearing = False
+
+    def lose_port(self, *, unplugged: bool = True) -> None:
+        self.port_open = False
+        if unplugged:
+            self.to_device.clear()
+            self.to_host.clear()
+        if self.link is not None:
+            self.counts["port lost"] += 1
+            self._hear(self.link.lost(self.now))
+
+    def open_port(self) -> None:
+        if not self.port_open:
+            link = self.link = self.link or self._start_host()
+            self.port_open = True
+            self._hear(link.open(self.now))
+            self._send()
+
+    def _start_host(self) -> Link:
+        return self._kind(
+            OWN,
+            self.shoe.key,
+            device_class=DeviceClass.SHOE,
+            serial=SERIAL,
+            cursor=self.disk.cursor,
+            recent=self.disk.recent,
+            host_boot=1 + self.random.getrandbits(63),
+            rekey_frames=self.terms.rekey_frames,
+            session_life_us=self.terms.session_life_us,
+            random=self.random.randbytes,
+        )
+
+    def call(self, command: Command) -> None:
+        """Unless that would be one too many."""
+        alike = (one for one in self.calls.values() if type(one) is type(command))
+        if self.link is None or len(self.calls) == MOST_CALLS:
+            return
+        if command.IDEMPOTENT or not any(alike):
+            self.calls[self.link.call(command, self.now)] = command
+            self._send()
+
+    def pause(self) -> None:
+        if self.link is not None:
+            self.link.pause(self.now)
+            self._send()
+
+    def go_on(self) -> None:
+        if self.link is not None:
+            self.link.go_on(self.now)
+            self._send()
+
+    def tell_kept(self) -> None:
+        """The link hears what is on the disk."""
+        disk = self.disk
+        if self.link is not None and disk.untold and disk.kept is not None:
+            disk.untold = 0
+            self.link.kept(disk.kept.last, self.now)
+            self._send()
+
+    # --- time -------------------------------------------------------------------------------
+
+    def run(self, span_us: int) -> None:
+        """Let time pass."""
+        end = self.now + span_us
+        while (at := self._due()) is not None and at <= end:
+            self.now = max(self.now, at)
+            self.move()
+        self.now = end
+
+    def settle(self) -> int:
+        """The line becomes clean and everybody is there again: all that was committed arrives
+        within CLEAN_WITHIN_US. How long it took."""
+        self.set_faults(CLEAN, CLEAN)
+        self.keeps_at_once = True
+        self.dies_hearing = False
+        self.shoe.frozen_until = self._stalled_until = 0
+        self.shoe.on(self.now)
+        self.open_port()
+        self.go_on()
+        self.disk.write()
+        self.tell_kept()
+        start = self.now
+        self._until(self._settled, start + CLEAN_WITHIN_US, "not all has arrived")
+        self._compare()
+        took = self.now - start
+        self._until(self._answered_all, start + ANSWERED_WITHIN_US, "not all was answered")
+        return took
+
+    def _until(self, done: Callable[[], bool], end: int, why: str) -> None:
+        while not done():
+            at = self._due()
+            if at is None or at > end:
+                raise Broken(f"{why} on a clean line")
+            self.now = max(self.now, at)
+            self.move()
+
+    def move(self) -> None:
+        """All that is due now happens, once."""
+        if self.shoe.on_at is not None and self.now >= self.shoe.on_at:
+            self.shoe.on(self.now)
+        if self.now >= self.shoe.frozen_until:
+            for piece in self._pieces(self.to_device.take(self.now)) or (b"",):
+                self.shoe.hear(piece, self.now)
+        self._collect()
+        if self.now >= self._stalled_until:
+            self._move_host(self.to_host.take(self.now))
+        self.check()
+
+    def _move_host(self, data: bytes) -> None:
+        for piece in self._pieces(data) if self.port_open else ():
+            if self.link is not None:
+                self._hear(self.link.receive(piece, self.now))
+        if self.link is not None:
+            events = self.link.wake(self.now)
+            due = self.link.due()
+            if due is not None and due <= self.now:
+                raise Broken(f"due {self.now - due} us ago, and wake() leaves it")
+            self._hear(events)
+            self._send()
+
+    def _pieces(self, data: bytes) -> list[bytes]:
+        """How a port cuts what comes: anywhere."""
+        out = []
+        while len(data) > 1 and self.random.random() < 0.1:
+            at = self.random.randrange(1, len(data))
+            out.append(data[:at])
+            data = data[at:]
+        return [*out, data] if data else out
+
+    def _due(self) -> int | None:
+        return min(self._dues(), default=None)
+
+    def _dues(self) -> Iterator[int]:
+        device, host = self.to_device.due(), self.to_host.due()
+        if device is not None:
+            yield max(device, self.shoe.frozen_until)
+        if host is not None:
+            yield max(host, self._stalled_until)
+        for at in (self.shoe.due(), self.shoe.on_at):
+            if at is not None:
+                yield at
+        link = None if self.link is None else self.link.due()
+        if link is not None:
+            yield max(link, self._stalled_until)
+
+    # --- what must hold ---------------------------------------------------------------------
+
+    def check(self) -> None:
+        """After every move."""
+        device, kept = self.shoe.device, self.disk.kept
+        if device is not None and kept is not None and not self.terms.tampered:
+            acked = device.records.room.acked
+            if acked > kept.last:
+                raise Broken(f"{acked} was acknowledged, and {kept.last} is kept")
+        if self.link is not None:
+            bounded(self.link)
+
+    def _settled(self) -> bool:
+        device, kept, link = self.shoe.device, self.disk.kept, self.link
+        if device is None or link is None or kept is None or not link.resumed:
+            return False
+        same = (kept.epoch, kept.last) == (device.ring.epoch, device.ring.head)
+        known = link.cursor == kept.cursor and device.records.room.used == 0
+        return same and known and self.disk.coming is None
+
+    def _answered_all(self) -> bool:
+        return not self.calls
+
+    def _compare(self) -> None:
+        """What is kept beside what the ring still holds."""
+        assert self.shoe.device is not None
+        assert self.disk.kept is not None
+        ring = self.shoe.device.ring
+        for record in self.disk.kept.records:
+            if ring.holds(record.seq) and ring.record(record.seq) != record.encode():
+                raise Broken(f"record {record.seq} is another in the ring")
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        out = self.shoe.take()
+        if self.port_open:
+            self.to_host.put(out, self.now)
+
+    def _send(self) -> None:
+        if self.link is not None:
+            data = self.link.take()
+            if len(data) > MOST_OUT:
+                raise Broken(f"{len(data)} bytes wait for the port")
+            if self.port_open:
+                self.to_device.put(data, self.now)
+
+    def _hear(self, events: list[LinkEvent]) -> None:
+        for event in events:
+            if self.dies_hearing and isinstance(event, Arrived):
+                self._send()
+                self.kill_host()
+                return
+            hear = _HEARERS.get(type(event))
+            if hear is not None:
+                hear(self, event)
+        if self.keeps_at_once:
+            self.disk.write()
+            self.tell_kept()
+
+    def _arrived(self, event: Arrived) -> None:
+        self.disk.arrived(event.record, self.shoe.committed)
+
+    def _held(self, _: Held) -> None:
+        if self.disk.kept is not None and not self.terms.tampered:
+            raise Broken("held, and nobody was at the ring")
+        assert self.link is not None
+        self.counts["held"] += 1
+        self.disk.write()
+        self.tell_kept()
+        self.link.adopt(self.now)
+        self.disk.adopts()
+
+    def _resumed(self, event: Resumed) -> None:
+        assert self.link is not None
+        self.disk.resumed(self.link.cursor, event.oldest)
+
+    def _began(self, event: SessionBegan) -> None:
+        self.counts["new keys" if event.rekeyed else "sessions"] += 1
+
+    def _ended(self, event: SessionEnded) -> None:
+        self.counts[f"ended {event.why.value}"] += 1
+        if event.why is Ending.OTHER_RING and not self.terms.tampered:
+            raise Broken("another ring was seen, and nobody was at the ring")
+
+    def _answered(self, event: Replied | Unanswered) -> None:
+        self.counts["answered" if isinstance(event, Replied) else "unanswered"] += 1
+        command = self.calls.pop(event.command_id, None)
+        if command is not None and command != event.command:
+            raise Broken("another command was answered under this id")
+
+    def _defective(self, event: Defective) -> None:
+        raise Broken(f"an honest device was called defective: {event.error}")
+
+    def _suspicious(self, event: Suspicious) -> None:
+        self.counts[event.error.name] += 1
+        if isinstance(event.error, NotAuthentic):
+            raise Broken("noise got past the CRC")
+
+
+_HEARERS: Final[dict[type, Callable[[World, Any], None]]] = {
+    Arrived: World._arrived,
+    Held: World._held,
+    Resumed: World._resumed,
+    Replied: World._answered,
+    Unanswered: World._answered,
+    Defective: World._defective,
+    SessionBegan: World._began,
+    SessionEnded: World._ended,
+    Suspicious: World._suspicious,
+}

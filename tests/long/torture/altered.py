@@ -1,0 +1,199 @@
+"""Records altered by chance: every bit of a small one, and rewritings of one with rounds in it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from controller.audit import verify_record
+from controller.audit.forms import NoteProblem
+from controller.audit.notes import parse_note, signed
+from controller.audit.reading import segments
+from controller.audit.records import KINDS
+from controller.audit.segments import segment_file
+from controller.audit.verify import WRONG, Verification
+from controller.audit.verify_witness import Sighting, given
+from tests.support.audit.record.forging import Json, Original, forged, original, read
+from tests.support.audit.record.table import begun, note, told
+from tests.support.audit.tools.outside import WITNESS
+from tests.support.audit.tools.signers import SECONDS
+
+ZEROS: Final = 4_000
+"""Bits behind the last record that are tried."""
+REWRITINGS: Final = 600
+
+
+class Unnoticed(AssertionError):
+    """A record that is not what was written passes for right."""
+
+
+# --- every bit --------------------------------------------------------------------------------
+
+
+def small(place: Path) -> Path:
+    """A closed record in one segment of 16 KiB; gives its file."""
+    log = begun(place)
+    for number in range(3):
+        log.write([note(f"{number}", 30), told("SH-1", number + 1)])
+    log.close()
+    return segment_file(place, 1)
+
+
+def flips(place: Path, share: int, seed: int) -> Iterator[tuple[str, str]]:
+    """Flips bits one by one; of each where it lies, and how it shows."""
+    file = small(place)
+    whole = file.read_bytes()
+    end = len(whole.rstrip(b"\0"))
+    random = Random(seed)
+    zeros = [random.randrange(8 * end, 8 * len(whole)) for _ in range(ZEROS // share)]
+    for where, bits in (("frames", range(0, 8 * end, share)), ("zeros", zeros)):
+        for bit in bits:
+            changed = bytearray(whole)
+            changed[bit // 8] ^= 1 << bit % 8
+            file.write_bytes(changed)
+            yield where, _shown(place, where, bit)
+    file.write_bytes(whole)
+
+
+def _shown(place: Path, where: str, bit: int) -> str:
+    """`found`; or `explained`, where a write that was cut off would leave just that. It is told
+    all the same, and it can be so in what nobody has written only."""
+    mine, remarks = _ours(place)
+    theirs = verify_record.verify(verify_record.Reading(place, None, None), None, lambda _: None)
+    if mine == WRONG == theirs["exit"]:
+        return "found"
+    told_of = [any("cut off" in one for one in every) for every in (remarks, theirs["remarks"])]
+    both = (mine == WRONG or told_of[0]) and (theirs["exit"] == WRONG or told_of[1])
+    if where == "zeros" and both:
+        return "explained"
+    raise Unnoticed(f"bit {bit % 8} of byte {bit // 8}: ours {mine}, theirs {theirs['exit']}")
+
+
+def _ours(place: Path, witness: Sighting | None = None) -> tuple[int, tuple[str, ...]]:
+    run = Verification(place, witness=witness)
+    for _ in run:
+        pass
+    return run.report.code, run.report.remarks
+
+
+# --- rewritings -------------------------------------------------------------------------------
+
+
+def rewritings(scratch: Path, share: int, seed: int) -> Iterator[tuple[str, bool]]:
+    """Rewrites a record by chance, with the keys and without: what was done, and whether the
+    record itself shows it although all is signed again."""
+    first = original(scratch)
+    random = Random(seed)
+    note_of, witness = _seen(first)
+    file = scratch / "seen.note"
+    file.write_bytes(note_of)
+    for number in range(REWRITINGS // share):
+        name = random.choice(tuple(_DOINGS))
+        shuffled = Random(random.random())
+        place = scratch / f"forged-{number}"
+
+        def change(records: list[Json], name: str = name, chance: Random = shuffled) -> None:
+            _DOINGS[name](records, chance)
+
+        state = shuffled.getstate()
+        forged(first.place, place / "bare", change, None)
+        shuffled.setstate(state)
+        try:
+            forged(first.place, place / "signed", change, first.keys)
+        except NoteProblem:
+            continue  # no certificate can say that
+        if read(place / "bare") == read(first.place):
+            continue  # two of the same, swapped
+        _must_be_wrong(name, place / "bare", None, None)
+        if read(place / "signed") == read(first.place):
+            continue  # what was changed is what signing anew puts right: a note, a key
+        alone, _ = _ours(place / "signed")
+        _must_be_wrong(name, place / "signed", witness, file)
+        yield name, alone == WRONG
+
+
+def _seen(first: Original) -> tuple[bytes, Sighting]:
+    *_, last = segments(first.place)
+    said = parse_note(json.loads(last.frames[-1].data)["data"]["note"])
+    note_of = signed(said.text, *said.signatures, WITNESS.cosign(said.text, SECONDS)).encode()
+    return note_of, given(note_of, WITNESS.cosigner)
+
+
+def _must_be_wrong(name: str, place: Path, witness: Sighting | None, file: Path | None) -> None:
+    mine, _ = _ours(place, witness)
+    key = verify_record._key(str(WITNESS.cosigner), verify_record.COSIGNED)
+    reading = verify_record.Reading(place, None, file)
+    theirs = verify_record.verify(reading, key if file else None, lambda _: None)["exit"]
+    if not mine == WRONG == theirs:
+        raise Unnoticed(f"{place}: {name}: ours {mine}, theirs {theirs}")
+
+
+def _place(records: list[Json], random: Random) -> int:
+    """Of a record behind the first: the last has no signature over it, so it is left alone."""
+    return random.randrange(1, len(records) - 1)
+
+
+def _delete(records: list[Json], random: Random) -> None:
+    del records[_place(records, random)]
+
+
+def _duplicate(records: list[Json], random: Random) -> None:
+    at = _place(records, random)
+    records.insert(at, deepcopy(records[at]))
+
+
+def _swap(records: list[Json], random: Random) -> None:
+    one, other = _place(records, random), _place(records, random)
+    records[one], records[other] = records[other], records[one]
+
+
+def _move(records: list[Json], random: Random) -> None:
+    record = records.pop(_place(records, random))
+    records.insert(_place(records, random), record)
+
+
+def _alter(records: list[Json], random: Random) -> None:
+    """One number or word somewhere, another one in its place."""
+    found = [leaf for record in records[1:-1] for leaf in _leaves(record)]
+    holder, key = random.choice(found)
+    was = holder[key]
+    holder[key] = was + random.choice((-1, 1)) if isinstance(was, int) else f"{was}x"
+
+
+def _kind(records: list[Json], random: Random) -> None:
+    record = records[_place(records, random)]
+    record["kind"] = random.choice([kind for kind in KINDS if kind != record["kind"]])
+
+
+def _leaves(value: Any) -> Iterator[tuple[Any, Any]]:
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(inner, dict | list):
+            yield from _leaves(inner)
+        elif isinstance(inner, int | str) and not isinstance(inner, bool) and key != "seq":
+            yield value, key
+
+
+_DOINGS: Final = {
+    "deleted": _delete,
+    "duplicated": _duplicate,
+    "swapped": _swap,
+    "moved": _move,
+    "altered": _alter,
+    "of another kind": _kind,
+}
+
+
+def counted(found: Iterator[tuple[str, str]] | Iterator[tuple[str, bool]]) -> dict[str, int]:
+    count: Counter[str] = Counter()
+    for what, how in found:
+        if isinstance(how, str):
+            count[f"bits in {what} {how}"] += 1
+        else:
+            count[what] += 1
+            count["shown by the record itself though all was signed again"] += how
+    return dict(count)

@@ -1,0 +1,180 @@
+"""kill -9 at any instant, and at each system call; errors at each system call."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import msgspec
+
+from controller.audit.opening import COSIGNED, Opening
+from controller.audit.reading import records
+from controller.audit.records import OWN
+from controller.audit.segments import DIRECTORY, segment_file, spare_file
+from controller.audit.writer_lock import LOCK
+from tests.long.torture.writer import READY
+from tests.support.audit.record.table import TABLE
+from tests.support.paths import ROOT
+
+FOREVER: Final = 1_000_000
+SPAN: Final = 0.25
+"""Seconds after it is ready within which a writer is killed."""
+PATIENCE: Final = 60.0
+
+Acknowledged = dict[int, str]
+
+KILL: Final = "signal=SIGKILL"
+FAULTS: Final = {
+    "pwrite64": (KILL, "error=EIO", "error=ENOSPC", "error=EDQUOT", "error=EROFS", "retval=7"),
+    "fdatasync": (KILL, "error=EIO", "error=ENOSPC"),
+    "fsync": (KILL, "error=EIO"),
+    "rename": (KILL, "error=EIO", "error=ENOSPC", "error=EROFS"),
+    "preadv2": (KILL, "error=EIO", "retval=0"),
+}
+"""By system call. A retval is a call that was not made and says so many bytes were."""
+ON_THE_RECORD: Final = {
+    "openat": (KILL, "error=EIO", "error=EMFILE", "error=EROFS"),
+    "close": (KILL, "error=EIO"),
+    "unlink": (KILL, "error=EIO"),
+    "mkdir": (KILL, "error=EIO", "error=ENOSPC"),
+    "ftruncate": (KILL, "error=EIO"),
+    "flock": (KILL, "error=EIO"),
+    "newfstatat": ("error=EIO",),
+}
+"""Those that any process makes by the hundred: counted on the record's own paths only, where it
+begins and where it is opened again."""
+ENTRIES: Final = 40
+"""Enough to fill a segment and begin the next."""
+FEW: Final = 3
+MOST_SEGMENTS: Final = 9
+"""More than so many entries fill."""
+_ENDED: Final = re.compile("closed|failed [A-Z][A-Za-z]+: .+")
+"""The last words of a writer that nobody killed: it names what was wrong with the record."""
+
+
+class Lost(AssertionError):
+    """Something acknowledged is not there, or something is there that nobody wrote."""
+
+
+def killed_under_load(record: Path, times: int, seed: int) -> Iterator[int]:
+    """The same record, killed and opened again so many times; how much each was promised."""
+    random = Random(seed)
+    promised: Acknowledged = {}
+    for _ in range(times):
+        words = ["--book"] if random.random() < 0.7 else []
+        child = _writer(record, FOREVER, words)
+        try:
+            _until_ready(child)
+            time.sleep(random.random() * SPAN)  # the instant is chance; nothing waits for it
+        finally:
+            child.send_signal(signal.SIGKILL)
+        said = child.communicate(timeout=PATIENCE)[0]
+        new = _acknowledged(said)
+        promised |= new
+        check(record, promised)
+        yield len(new)
+
+
+def all_injected(scratch: Path, every: int) -> Iterator[tuple[str, str, int]]:
+    """Each fault at every so many-th call, until a run meets none any more; how much each such
+    writer was promised."""
+    ways = [(call, fault, False) for call, faults in FAULTS.items() for fault in faults]
+    for call, faults in ON_THE_RECORD.items():
+        ways += [(call, fault, again) for fault in faults for again in (False, True)]
+    for call, fault, again in ways:
+        nth = 1
+        while True:
+            record = scratch / f"{call}-{nth}-{fault}{'-again' if again else ''}"
+            promised = _begun(record) if again else {}
+            count, met = injected(record, call, nth, fault, promised)
+            if not met:
+                break
+            yield call, fault, count
+            nth += every
+
+
+def injected(
+    record: Path, call: str, nth: int, fault: str, promised: Acknowledged
+) -> tuple[int, bool]:
+    """A writer that meets `fault` at the nth `call` of one of its threads: how much it was
+    promised, and whether it met it. It ends with a word that says how, unless it is killed; and
+    the record must open again with all of that, and with what was promised before."""
+    trace = record.with_name(f"{record.name}.trace")
+    wrapped = [
+        "strace",
+        *("-f", "-qq", "-o", str(trace), "-e", f"trace={call}"),
+        *(_paths(record) if call in ON_THE_RECORD else ()),
+        *("-e", f"inject={call}:{fault}:when={nth}"),
+    ]
+    child = _writer(record, ENTRIES, [], wrapped)
+    said = child.communicate(timeout=PATIENCE)[0]
+    new = _acknowledged(said)
+    if fault != KILL and not _ENDED.fullmatch(said.splitlines()[-1] if said else ""):
+        raise Lost(f"{call} {nth} {fault}: the writer broke down: {said!r}")
+    if (record / "segments").exists():
+        check(record, promised | new)
+    met = "(INJECTED)" in trace.read_text() or child.returncode < 0
+    return len(new), met
+
+
+def _begun(record: Path) -> Acknowledged:
+    """A record with something in it."""
+    return _acknowledged(_writer(record, FEW, []).communicate(timeout=PATIENCE)[0])
+
+
+def _paths(record: Path) -> Iterator[str]:
+    """For strace: calls on these only."""
+    segments = record / DIRECTORY
+    files = [segment_file(record, number) for number in range(1, MOST_SEGMENTS + 1)]
+    for path in (record, record / LOCK, record / COSIGNED, segments, spare_file(record), *files):
+        yield from ("-P", str(path))
+
+
+def check(record: Path, promised: Acknowledged) -> None:
+    """It opens, and all that was promised is there, in its place."""
+    Opening.at(record, table=TABLE).close()
+    found = {}
+    for _, one in records(record):
+        if one.kind not in OWN:
+            text = msgspec.json.decode(one.data, type=dict[str, str])["text"]
+            found[one.seq] = text.rstrip(".")
+    missing = {seq: text for seq, text in promised.items() if found.get(seq) != text}
+    if missing:
+        raise Lost(f"{len(missing)} acknowledged records are gone or changed: {missing}")
+
+
+def _writer(
+    record: Path, count: int, words: Sequence[str], wrapped: Sequence[str] = ()
+) -> subprocess.Popen[str]:
+    command = [*wrapped, sys.executable, "-m", "tests.long.torture.writer", str(record), str(count)]
+    return subprocess.Popen(
+        [*command, *words],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+def _until_ready(child: subprocess.Popen[str]) -> None:
+    assert child.stdout is not None
+    line = child.stdout.readline()
+    if line.strip() != READY:
+        raise Lost(f"a writer did not begin: {line}{child.stdout.read()}")
+
+
+def _acknowledged(said: str) -> Acknowledged:
+    found = {}
+    for line in said.splitlines():
+        seq, _, text = line.partition(" ")
+        if seq.isdigit():
+            found[int(seq)] = text
+    return found

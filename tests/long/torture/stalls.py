@@ -1,0 +1,36 @@
+"""A disk that stands still for a while."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Final
+
+from controller.audit.book import Book
+from controller.audit.disk import RealDisk
+from tests.support.audit.record.table import begun, handed_in, note
+
+WAITING: Final = 200
+
+
+class _Stalling(RealDisk):
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def sync(self, fd: int) -> None:
+        seconds, self.seconds = self.seconds, 0.0
+        time.sleep(seconds)
+        super().sync(fd)
+
+
+def stalled(record: Path, seconds: float) -> int:
+    """How many were acknowledged of those that waited; each must be there."""
+    disk = _Stalling()
+    book = Book(begun(record, disk=disk, size=1024 * 1024))
+    disk.seconds = seconds
+    waiting = [book.hand_in(note(f"{at}")) for at in range(WAITING)]
+    answered = [one.result(seconds + 60)[0].seq for one in waiting]
+    book.close_now()
+    found = {seq for seq, _ in handed_in(record)}
+    assert set(answered) <= found
+    return len(answered)

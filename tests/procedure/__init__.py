@@ -1,1 +1,0 @@
-"""The procedure: its rows, its life at the table, its laws."""

@@ -1,1 +1,0 @@
-"""Cards, hands, money, options."""

@@ -1,1 +1,0 @@
-"""The pages, tried as a browser would ask for them."""

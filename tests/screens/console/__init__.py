@@ -1,1 +1,0 @@
-"""The dealer's console: what it says, what it offers, how it looks."""

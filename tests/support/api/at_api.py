@@ -1,0 +1,183 @@
+"""A table in simulated time with its API before it: real people's files, a desk whose thread is the
+loop's own, and clients that ask the application without a port between them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import httpx
+import msgspec
+from msgspec.structs import asdict
+from starlette.applications import Starlette
+
+from controller.api.app import application
+from controller.api.calls import Api as ApiOfTable
+from controller.api.served import Serving
+from controller.api.view import View
+from controller.procedure.row import Refused
+from controller.procedure.states import State, Step
+from controller.table.people_desk import PATIENCE, PeopleDesk, _CannotLook
+from controller.table.pins import CannotHash
+from controller.table.running import RunningTable
+from controller.table.shown import Shown
+from drivers.key_disk import KeyProblem
+from hil.api_client import Api, Pin, Screen
+from hil.device.hands import Pace
+from hil.table.robot import Players, Robot, Who
+from tests.support.drivers.simulated import simulate
+from tests.support.table.simulated.house import CHEAP, PINS, house
+from tests.support.table.simulated.killing import Policy
+from tests.support.table.simulated.serving import whole
+from tests.support.table.simulated.simulated_table import Room, clock, ready, room
+
+_T = TypeVar("_T")
+FIRST: Final = Pin("F-2", PINS["F-2"])
+SECOND: Final = Pin("D-18", PINS["D-18"])
+ANN: Final = Pin("D-17", PINS["D-17"])
+URL: Final = "http://localhost"
+
+
+class SimulatedDesk(PeopleDesk):
+    """A desk that looks at PINs in whoever's turn it is: where time is simulated, nothing may wait
+    for a thread."""
+
+    late = False
+    """The disk of the people's file stands still."""
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        await asyncio.sleep(PATIENCE if self.late else 0.01)
+        if self.late:
+            raise _CannotLook("has not come back")
+        try:
+            return work()
+        except (KeyProblem, CannotHash) as problem:
+            raise _CannotLook(str(problem)) from None
+
+
+class ApiScreen:
+    """The dealer's screen of a robot, who sees and does what the API lets them."""
+
+    def __init__(self, at: AtApi, screen: Screen) -> None:
+        self._at = at
+        self._screen = screen
+        self._former: Shown | None = None
+        self._shown: Shown | None = None
+        self.acted = 0
+
+    @property
+    def shown(self) -> Shown:
+        now = self._at.table.shown
+        if self._shown is None or now is not self._former:
+            self._former, self._shown = now, shown_of(self._at.api.looking.now().view)
+        return self._shown
+
+    async def act(self, name: str, fields: Mapping[str, Any], who: Who) -> Refused | None:
+        if who == "dealer":
+            done = await self._screen.act(name, **fields)
+        else:
+            done = await self._screen.floor(name, FIRST, SECOND, **fields)
+        self.acted += 1
+        first = done.answers[0]
+        return None if first.taken else Refused(first.code, first.why)
+
+    async def shuffle_again(self) -> None:
+        await self._screen.shuffle_again()
+
+
+def shown_of(view: View) -> Shown:
+    """As whoever reads it has it."""
+    state = State(**asdict(view.state))
+    return Shown(view.seq, state, view.effects, again=view.again, stopped=view.stopped)
+
+
+class AtApi(NamedTuple):
+    """All that a test has before it."""
+
+    room: Room
+    table: RunningTable
+    desk: SimulatedDesk
+    served: Serving
+    app: Starlette
+    client: Api
+
+    @property
+    def api(self) -> ApiOfTable:
+        found: ApiOfTable = self.app.state.api
+        return found
+
+    @property
+    def state(self) -> State:
+        return self.table.shown.state
+
+    async def dealing(self, name: str = "dealer", who: Pin = ANN) -> Screen:
+        """A screen at which a dealer has signed in."""
+        screen = await self.client.open(name)
+        await screen.sign_in(*who)
+        return screen
+
+    async def robot(self, screen: Screen, players: Players | None = None, *top: str) -> Robot:
+        made = self.room
+        if made.shuffler is not None:
+            made.shuffler.hand(Pace(shuffle_ms=20))
+        return Robot(
+            made, ApiScreen(self, screen), players or Policy(), cards=lambda: whole(made, top)
+        )
+
+    async def to_step(self, screen: Screen, step: Step, *top: str) -> Robot:
+        """Plays until the table stands there."""
+        robot = await self.robot(screen, None, *top)
+        await robot.play(lambda shown: shown.state.step is step)
+        return robot
+
+    def whats(self) -> list[str]:
+        """Of all that was recorded of people."""
+        return [what_of(record.data) for record in self.room.records("person")]
+
+
+def what_of(data: Any) -> str:
+    return str(msgspec.json.decode(data)["what"])
+
+
+@asynccontextmanager
+async def at_room(made: Room, file_of: Path, **options: Any) -> AsyncIterator[AtApi]:
+    table = made.serve()
+    loop = asyncio.get_running_loop()
+    async with table:
+        desk = SimulatedDesk(
+            house(file_of), table.record, table.boot, shut=lambda: table.shut, cost=CHEAP
+        )
+        served = Serving(table, desk, clock)
+        app = application(served, clock=loop.time)
+        transport = httpx.ASGITransport(app)
+        async with Api(URL, transport=transport) as client:
+            at = AtApi(made, table, desk, served, app, client)
+            try:
+                if options.pop("adopted", True):
+                    await ready(table)
+                yield at
+            finally:
+                await desk.close()
+
+
+@asynccontextmanager
+async def at_api(folder: Path, game: str = "classic", **options: Any) -> AsyncIterator[AtApi]:
+    adopted = options.pop("adopted", True)
+    async with room(folder, game, **options) as made, at_room(made, folder, adopted=adopted) as at:
+        yield at
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    simulate(main)
+
+
+async def asked(
+    at: AtApi, method: str, path: str, *, url: str = URL, **options: Any
+) -> httpx.Response:
+    """One request, as it is."""
+    transport = httpx.ASGITransport(at.app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url=url) as plain:
+        return await plain.request(method, path, **options)

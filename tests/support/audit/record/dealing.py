@@ -1,0 +1,147 @@
+"""Rounds at random, with all that goes wrong, as a table records them: cards that lie face down are
+bound and sealed, and those that come face up have their place in the shoe's own log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from msgspec import Raw
+from msgspec.structs import replace
+
+from controller.audit.entries import entry
+from controller.audit.identity import identity_of
+from controller.audit.log import Log
+from controller.audit.opening import Opening
+from controller.audit.recorder import Keys
+from controller.audit.recording_vault import RecordingVault, Told
+from controller.audit.records import Entry, Record, encode
+from controller.audit.sealing import HOLE_KEY_SIZE, HoleKey
+from controller.procedure.events import CardDrawn, ErrorCardDrawn, Event, HoleDealt, ShoeLoaded
+from controller.procedure.game import Game
+from controller.procedure.row import Decision, Refused
+from controller.procedure.states import State
+from controller.rules.cards import Card
+from tests.support.audit.record.table import TABLE_KEY, FakeClock
+from tests.support.procedure.random_engines import Engine
+from tests.support.procedure.random_table import RandomTable
+
+TABLE: Final = "bj-1"
+SURVEILLANCE_KEY: Final = X25519PrivateKey.generate()
+KEYS: Final = Keys(TABLE_KEY, HoleKey(os.urandom(HOLE_KEY_SIZE)), SURVEILLANCE_KEY.public_key())
+SMALL: Final = 64 * 1024
+
+
+def keyring(opening: Opening) -> Keys:
+    return KEYS
+
+
+def same_salt() -> Callable[[int], bytes]:
+    """Salt that looks random and is the same each time."""
+    number = 0
+
+    def salt(size: int) -> bytes:
+        nonlocal number
+        number += 1
+        return sha256(f"salt {number}".encode()).digest()[:size]
+
+    return salt
+
+
+class Dealing(RandomTable):
+    """Everything that it does is in `entries`."""
+
+    def __init__(self, engine: Engine, seed: str) -> None:
+        super().__init__(engine, seed)
+        self.vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance, salt=same_salt())
+        self.entries: list[Entry] = []
+        self.heard: list[tuple[State, Event, Decision | Refused]] = []
+        self._told: dict[str, Told] = {}
+
+    def hide(self, card: Card) -> str:
+        commitment = self.vault.hidden(card)
+        self._told[commitment] = self.vault.told()
+        self._vault[commitment] = card
+        return commitment
+
+    def hand_in(self, event: Event) -> Decision | Refused:
+        before = self.state
+        event = self._bound(event)
+        answer = super().hand_in(event)
+        if isinstance(event, ShoeLoaded):
+            self.vault.loaded()
+        told = self._of(event)
+        sealed = told.sealed if isinstance(answer, Decision) else ""
+        made = entry(event, answer, before, cursor=told.cursor, sealed=sealed)
+        if isinstance(answer, Decision) or _can_be_written(made):
+            self.heard.append((before, event, answer))
+            self.entries.append(made)
+        return answer
+
+    def _bound(self, event: Event) -> Event:
+        """A card that somebody made up is a card all the same: the shoe has told it."""
+        made_up = (
+            isinstance(event, HoleDealt | ErrorCardDrawn)
+            and not getattr(event, "spare", False)
+            and event.commitment not in self._told
+        )
+        return replace(event, commitment=self.hide(max(self.draw(), 0))) if made_up else event
+
+    def _of(self, event: Event) -> Told:
+        if isinstance(event, HoleDealt | ErrorCardDrawn):
+            return self._told.get(event.commitment, Told())
+        if isinstance(event, CardDrawn) and not event.spare:
+            self.vault.drawn(event.card)
+            return self.vault.told()
+        return Told()
+
+
+def _can_be_written(made: Entry) -> bool:
+    """JSON has numbers of 64 bits here; nothing else comes to a table."""
+    try:
+        encode(made.data)
+    except OverflowError:
+        return False
+    return True
+
+
+def boot(place: Path, game: Game, state: State | None = None, *, size: int = SMALL) -> Log:
+    """A boot that deals this game."""
+    opening = Opening.at(place, table=TABLE)
+    last = opening.last
+    clock = FakeClock() if last is None else FakeClock(last.utc + 10**9)
+    identity = identity_of(TABLE, game)
+    return Log.begin(opening, identity, TABLE_KEY, state=state, clock=clock, size=size)
+
+
+def recorded(place: Path, game: Game, entries: Sequence[Entry]) -> None:
+    """A record of these, beginning with a closed table."""
+    log = boot(place, game)
+    for made in entries:
+        log.write([made])
+    log.close()
+
+
+def as_read(made: Entry) -> Record:
+    """The entry as a record has it; only its data and kind count here."""
+    return Record(
+        1,
+        TABLE,
+        "0" * 16,
+        1,
+        "2026-01-01",
+        0,
+        0,
+        "synced",
+        made.round,
+        made.kind,
+        made.by,
+        "",
+        "",
+        "",
+        Raw(encode(made.data)),
+    )

@@ -1,0 +1,58 @@
+"""Records folded: what the tests of it share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+
+from controller.audit.folding import Folded, Replay, fold
+from controller.audit.log import Log
+from controller.audit.opening import Opening
+from controller.audit.reading import records
+from controller.audit.records import Entry, encode
+from controller.procedure.engine import Procedure
+from controller.procedure.game import Game
+from tests.support.audit.record.dealing import TABLE, Dealing
+from tests.support.procedure.random_games import some_game
+
+
+def opened_at(place: Path) -> Opening:
+    return Opening.at(place, table=TABLE)
+
+
+def folded(place: Path, game: Game) -> Folded:
+    opening = opened_at(place)
+    try:
+        return fold(opening, Procedure(game))
+    finally:
+        opening.close()
+
+
+def dealt(name: str, seed: str, events: int = 400) -> Dealing:
+    """A table after so many events, wherever that is in a round."""
+    game, what = some_game(Random(f"folding {name} {seed}"), name)
+    table = Dealing(Procedure(game), f"folding {what} {seed}")
+    while len(table.entries) < events:
+        table.once()
+    return table
+
+
+def replayed(place: Path, start: int | None = None) -> Replay:
+    """All of the record, from segment `start` on."""
+    replay = Replay(place)
+    for at, record in records(place, start):
+        replay.take(at, record)
+    return replay
+
+
+def write(log: Log, entries: list[Entry]) -> None:
+    for made in entries:
+        log.write([made])
+
+
+def plain(data: Any) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(encode(data))
+    return found

@@ -1,0 +1,154 @@
+"""Records rewritten by somebody: every CRC, chain and tree is right again, and with the keys of the
+boot and of the table in hand every signature too.
+
+The segment is written anew frame by frame; what is not changed stays as it was, to the byte.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from controller.audit.certificates import certificate
+from controller.audit.frames import chain_start, chained, pack
+from controller.audit.notes import Checkpoint, SigningKey, signed
+from controller.audit.reading import segments
+from controller.audit.recorded_rounds import SCRIPTS, play_recorded
+from controller.audit.recorder import Recorder
+from controller.audit.segments import pack_header, segment_file
+from controller.audit.signing import table_name
+from controller.audit.tree import Frontier, leaf_hash
+from controller.sim.runner import procedure_for
+from tests.support.audit.record.dealing import keyring
+from tests.support.audit.record.scripted import read_rounds
+from tests.support.audit.record.table import TABLE_KEY
+from tests.support.sim.a_round import ROUND, action, changed
+
+Json = dict[str, Any]
+Change = Callable[[list[Json]], None]
+"""What a forger does to the records, in place."""
+
+SIZE: Final = 256 * 1024
+"""Bytes of the one segment that all of it fits in."""
+
+
+class Keys(NamedTuple):
+    """What somebody has who has taken the controller over."""
+
+    boot: Ed25519PrivateKey
+    table: Ed25519PrivateKey
+
+
+class Original(NamedTuple):
+    """A record in good order, and the keys that it was signed with."""
+
+    place: Path
+    keys: Keys
+
+
+def original(folder: Path) -> Original:
+    """Three rounds: a loss, a double that wins, and a loss once more."""
+    rounds = read_rounds(
+        folder,
+        ROUND,
+        changed(
+            id="R-2",
+            title="Doubles 11 and wins",
+            shoe=["6C", "6D", "5C", "TS", "TH", "TD"],
+            actions=[action("double")],
+            expect={"seat_net": {"1": 2000}},
+        ),
+        changed(id="R-3"),
+    )
+    place = folder / "record"
+    with Recorder(place, SCRIPTS, keyring, size=SIZE) as recorder:
+        for scripted in rounds:
+            result = play_recorded(recorder, scripted, None, procedure_for(scripted, {}))
+            assert result.ok, result.failures
+        assert recorder._boot is not None
+        boot = recorder._boot.log._signer._key._key
+    return Original(place, Keys(boot, TABLE_KEY))
+
+
+def read(place: Path) -> list[bytes]:
+    """All records of the one segment."""
+    (only,) = segments(place)
+    return [frame.data for frame in only.frames]
+
+
+def forged(from_: Path, to: Path, change: Change, keys: Keys | None) -> Path:
+    """A copy in which something was changed. Without keys, all that was signed stays as it was."""
+    before = [json.loads(data) for data in read(from_)]
+    records = [dict(record) for record in json.loads(json.dumps(before))]
+    change(records)
+    _number_anew(records)
+    shutil.copytree(from_, to)
+    origin = records[0]["data"]["origin"]
+    tree, chain = Frontier(), chain_start(origin)
+    body = bytearray(pack_header(1, SIZE))
+    opened = 0
+    for record in records:
+        seq = record["seq"]
+        opened = seq if record["kind"] == "opened" else opened
+        if keys is not None:
+            _sign_anew(record, keys, origin, tree, opened)
+        data = json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
+        leaf = leaf_hash(data)
+        chain = chained(chain, leaf)
+        tree.add(leaf)
+        body += pack(seq, seq - 1, chain, data)
+    segment_file(to, 1).write_bytes(body.ljust(SIZE, b"\0"))
+    assert len(body) <= SIZE
+    return to
+
+
+def _number_anew(records: list[Json]) -> None:
+    moved: dict[int, int] = {}
+    for seq, record in enumerate(records, 1):
+        moved.setdefault(record["seq"], seq)
+        record["seq"] = seq
+        if "cause" in record:
+            record["cause"] = moved.get(record["cause"], record["cause"])
+
+
+def _sign_anew(record: Json, keys: Keys, origin: str, tree: Frontier, opened: int) -> None:
+    if record["kind"] == "checkpoint":
+        text = Checkpoint(origin, tree.size, tree.root()).text()
+        record["data"]["note"] = signed(text, SigningKey(origin, keys.boot).sign(text))
+    if record["kind"] == "certificate":
+        table = SigningKey(table_name(origin), keys.table)
+        public = keys.boot.public_key().public_bytes_raw()
+        record["data"]["note"] = certificate(origin, record["boot"], public, opened, table)
+
+
+# --- finding one's way ------------------------------------------------------------------------
+
+
+def at_event(records: list[Json], event: str, nth: int = 0) -> int:
+    """The index of the nth decision with such an event."""
+    found = [
+        index
+        for index, record in enumerate(records)
+        if record["kind"] == "decision" and record["data"]["event"]["type"] == event
+    ]
+    return found[nth]
+
+
+def at_effect(records: list[Json], effect: str, nth: int = 0) -> tuple[int, Json]:
+    """The index of the record with the nth such effect, and that effect."""
+    found = [
+        (index, one)
+        for index, record in enumerate(records)
+        for one in record["data"].get("effects", ())
+        if one["type"] == effect
+    ]
+    return found[nth]
+
+
+def at_kind(records: list[Json], kind: str, nth: int = 0) -> int:
+    return [index for index, record in enumerate(records) if record["kind"] == kind][nth]

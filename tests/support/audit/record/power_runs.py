@@ -1,0 +1,130 @@
+"""Runs of a record whose power is lost at any of its calls, and what must be left of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from msgspec import Struct
+
+from controller.audit.opening import Opening
+from controller.audit.problems import NoRoom
+from controller.audit.reading import records
+from controller.audit.records import OWN, Entry, encode
+from tests.support.audit.record.power import PowerDisk, PowerLost, discard
+from tests.support.audit.record.table import SMALL, TABLE, FakeClock, begun, note, told
+
+STEPS: Final = 40
+MOST_BOOTS: Final = 3
+
+
+class Kept(Struct):
+    """What a run has been promised so far."""
+
+    acknowledged: list[tuple[int, bytes]]
+    """Seq and data of every entry whose write returned."""
+    in_flight: list[bytes]
+    """Data of those whose write did not; they may be there or not, in this order."""
+
+
+def entries(random: Random, step: int) -> list[Entry]:
+    """What is written at once."""
+    count = random.choice((1, 1, 1, 2, 5))
+    size = random.choice((0, 0, 40, 300, 600, 2500))
+    made = [note(f"{step}.{one}", random.randint(0, size), round=step) for one in range(count)]
+    return [*made, told("SH-1", step + 1)] if random.random() < 0.3 else made
+
+
+def play(place: Path, disk: PowerDisk, random: Random, kept: Kept) -> None:
+    """Boots, writes, signs, closes, until all is done or the power is lost."""
+    log = begun(place, disk=disk, size=SMALL, clock=FakeClock())
+    try:
+        for step in range(STEPS):
+            wanted = entries(random, step)
+            kept.in_flight = [encode(entry.data) for entry in wanted]
+            made = log.write(wanted)
+            pairs = zip(made, kept.in_flight, strict=True)
+            kept.acknowledged += [(one.seq, data) for one, data in pairs]
+            kept.in_flight = []
+            if random.random() < 0.2:
+                log.sign()
+        log.close()
+    except PowerLost:
+        log.let_go()
+        raise
+
+
+def check(place: Path, kept: Kept) -> list[tuple[int, bytes]]:
+    """The record opens, holds all that was acknowledged, and nothing that was never handed in."""
+    opening = Opening.at(place, table=TABLE)
+    opening.close()
+    found = [(one.seq, bytes(one.data)) for _, one in records(place) if one.kind not in OWN]
+    assert found[: len(kept.acknowledged)] == kept.acknowledged
+    rest = [data for _, data in found[len(kept.acknowledged) :]]
+    assert rest == kept.in_flight[: len(rest)]
+    return found
+
+
+def states(scratch: Path, seed: int, count: int) -> Iterator[int]:
+    """So many states of loss, one number for each that held: how many records it had."""
+    random = Random(seed)
+    tried = 0
+    while tried < count:
+        for each in _history(scratch, random):
+            tried += 1
+            yield each
+            if tried == count:
+                return
+
+
+def _killed(place: Path, disk: PowerDisk, random: Random, kept: Kept) -> PowerDisk:
+    """Killed first, and the power goes in the next boot. What was not acknowledged by then may be
+    lost yet, until that boot has acknowledged something after it."""
+    found = check(place, kept)
+    later = Kept(list(found), [])
+    disk = disk.killed(random.randint(0, 12))
+    with contextlib.suppress(PowerLost, NoRoom):
+        play(place, disk, random, later)
+    if len(later.acknowledged) > len(found):
+        kept.acknowledged, kept.in_flight = later.acknowledged, later.in_flight
+    else:
+        unsure = [data for _, data in found[len(kept.acknowledged) :]]
+        kept.in_flight = [*unsure, *later.in_flight]
+    return disk
+
+
+def _history(scratch: Path, random: Random) -> Iterator[int]:
+    """One record through several losses of power, each tried in some of its states."""
+    place = scratch / "record"
+    kept = Kept([], [])
+    place.mkdir()
+    for _ in range(random.randint(1, MOST_BOOTS)):
+        disk = PowerDisk(place, off_at=random.randint(0, 3 * STEPS))
+        disk.know()
+        with contextlib.suppress(PowerLost, NoRoom):
+            play(place, disk, random, kept)
+        if random.random() < 0.4 and (place / "segments").exists():
+            disk = _killed(place, disk, random, kept)
+        for _ in range(6):
+            state = scratch / "state"
+            disk.left(state, random)
+            if (state / "segments").exists():
+                found = check(state, kept)
+                yield len(found)
+            if random.random() < 0.2:
+                break
+            discard(state) if state.exists() else None
+        else:
+            break
+        # The next boot begins with what this loss has left.
+        discard(place)
+        state.mkdir(exist_ok=True)
+        state.rename(place)
+        kept.acknowledged = check(place, kept) if (place / "segments").exists() else []
+        kept.in_flight = []
+    discard(place)
+    if (scratch / "state").exists():
+        discard(scratch / "state")

@@ -1,0 +1,111 @@
+"""Records of several gaming days, and what both verifiers say of what is left of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from controller.audit import verify_record
+from controller.audit.reading import segments
+from controller.audit.retiring import Retired, retire
+from controller.audit.verify import Report, Verification
+from controller.audit.witnessed import bring
+from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun
+from tests.support.audit.tools.outside import WITNESS, play
+from tests.support.audit.witnessing import seen_by
+
+DAYS: Final = ("2027-01-15", "2027-01-16", "2027-01-17", "2027-01-18")
+DAY_US: Final = 86_400_000_000
+TWO: Final = ("Ann", "Bo")
+NOW: Final = NOON // 10**6 + 30 * 86_400
+
+
+class Aged(NamedTuple):
+    """A record, and what a witness saw of it at the end of each day."""
+
+    record: Path
+    archive: Path
+    notes: list[bytes]
+
+
+def aged(folder: Path, *, brought: bool = True) -> Aged:
+    """A boot and four rounds for each day."""
+    record, archive = folder / "mega-1", folder / "archive"
+    notes = []
+    for at in range(len(DAYS)):
+        log = begun(record, clock=FakeClock(NOON + at * DAY_US))
+        play(log, 1 + 4 * at, 4 + 4 * at, 700)
+        log.close()
+        notes.append(seen_by(record, archive, NOON // 10**6 + at).note.encode())
+        if brought:
+            bring(record, [(DAYS[at], notes[-1])], WITNESS.cosigner)
+    return Aged(record, archive, notes)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Aged:
+    return aged(tmp_path_factory.mktemp("aged"))
+
+
+@pytest.fixture
+def old(made: Aged, tmp_path: Path) -> Aged:
+    """A copy, to be changed."""
+    record = shutil.copytree(made.record, tmp_path / "mega-1")
+    return Aged(record, shutil.copytree(made.archive, tmp_path / "archive"), made.notes)
+
+
+def ends_of(record: Path) -> dict[str, int]:
+    """By day, the last segment that holds nothing later."""
+    found: dict[str, int] = {}
+    for segment in segments(record):
+        days = {json.loads(frame.data)["day"] for frame in segment.frames}
+        found |= {day: segment.number for day in DAYS if max(days) <= day}
+    return found
+
+
+def retired(record: Path, before: str, out: Path, **more: Any) -> Retired:
+    return retire(record, before, out, TWO, TABLE_KEY, **{"now": lambda: NOW, **more})
+
+
+def report_of(record: Path, **more: Any) -> Report:
+    run = Verification(record, replay=False, **more)
+    for _ in run:
+        continue
+    return run.report
+
+
+def by_others(record: Path, *more: str) -> dict[str, Any]:
+    """The verifier that goes along with a case."""
+    command = [sys.executable, "-I", verify_record.__file__, str(record), "--json", *more]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert ran.stderr == ""
+    found: dict[str, Any] = json.loads(ran.stdout)
+    assert found["exit"] == ran.returncode
+    return found
+
+
+def quickly(record: Path) -> dict[str, Any]:
+    """The same in this process."""
+    return verify_record.verify(verify_record.Reading(record, None, None), None, lambda _: None)
+
+
+def right(record: Path) -> tuple[str, ...]:
+    """Both say that all of it is; and what was retired, in words."""
+    report, other = report_of(record), quickly(record)
+    assert (report.findings, report.unchecked, report.code) == ((), (), 0)
+    assert (other["wrong"], other["not_checked"], other["exit"]) == (None, {}, 0)
+    assert tuple(other["retired"]) == report.retired
+    return report.retired
+
+
+def wrong(record: Path) -> str:
+    """Both say that something is; what the first says."""
+    report, other = report_of(record), quickly(record)
+    assert (report.code, other["exit"]) == (1, 1), (report.unchecked, other)
+    return report.findings[0].what

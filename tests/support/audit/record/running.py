@@ -1,0 +1,48 @@
+"""`holecard script run` with a record: what the tests of it share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from controller import cli
+from controller.audit.reading import records
+from tests.support.sim.a_round import ROUND
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def line(self) -> str:
+        """The one line that it complains with, after the words about demo keys."""
+        *before, last = self.err.splitlines()
+        usual = ("demo keys", ": recorded, the last record is ")
+        assert all(any(words in line for words in usual) for line in before), self.err
+        assert "Traceback" not in self.err
+        return last
+
+
+class Runs:
+    """Runs scripted rounds into DIR."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.place = folder / "DIR"
+        self._file = folder / "rounds.json"
+        self._capsys = capsys
+
+    def __call__(self, *options: str, rounds: tuple[dict[str, Any], ...] = (ROUND,)) -> Ran:
+        self._file.write_text(json.dumps({"schema": 1, "rounds": rounds}))
+        given = options or ("--record", str(self.place))
+        code = cli.main(["script", "run", str(self._file), *given])
+        out, err = self._capsys.readouterr()
+        return Ran(code, out, err.replace(str(self.place), "DIR"))
+
+
+def kinds(place: Path) -> list[str]:
+    return [record.kind for _, record in records(place)]

@@ -1,0 +1,91 @@
+"""Scripted rounds recorded: what the tests of it share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from controller.audit.entries import read_decision
+from controller.audit.folding import Replay
+from controller.audit.reading import records
+from controller.audit.recorded_rounds import (
+    SCRIPTS,
+    SCRIPTS_SIZE,
+    play_recorded,
+)
+from controller.audit.recorder import Keyring, Recorder
+from controller.audit.records import Record, encode
+from controller.procedure.effects import RoundOver
+from controller.procedure.engine import Procedure
+from controller.procedure.events import Event
+from controller.procedure.states import State
+from controller.sim.results import RoundResult
+from controller.sim.runner import Watch, procedure_for
+from controller.sim.scripts import ScriptRound, read_scripts
+from tests.support.audit.record.dealing import keyring
+from tests.support.paths import SCRIPT_FILES
+
+FILES: Final = sorted(SCRIPT_FILES.glob("*.json"))
+
+
+def read_rounds(folder: Path, *rounds: dict[str, Any]) -> list[ScriptRound]:
+    file = folder / "rounds.json"
+    file.write_text(json.dumps({"schema": 1, "rounds": rounds}))
+    return read_scripts(file)
+
+
+def record_all(
+    place: Path,
+    rounds: list[ScriptRound],
+    *,
+    size: int = SCRIPTS_SIZE,
+    watch: Watch | None = None,
+    keys: Keyring = keyring,
+) -> list[RoundResult]:
+    with Recorder(place, SCRIPTS, keys, size=size) as recorder:
+        known: dict[bytes, Procedure] = {}
+        return [
+            play_recorded(recorder, scripted, watch, procedure_for(scripted, known))
+            for scripted in rounds
+        ]
+
+
+def replayed(place: Path) -> Replay:
+    """All of it played again; whatever does not come out the same is a problem."""
+    replay = Replay(place)
+    for at, record in records(place):
+        if record.kind == "snapshot" and at.segment > 1:
+            state = msgspec.json.decode(record.data, type=dict[str, Any])["state"]
+            assert encode(state) == replay.known
+        replay.take(at, record)
+    return replay
+
+
+def states(place: Path) -> list[State | None]:
+    """Every state that the record comes to, one after the other."""
+    replay = Replay(place)
+    found = []
+    for at, record in records(place):
+        replay.take(at, record)
+        found.append(replay.state)
+    return found
+
+
+def kinds_of(place: Path) -> list[str]:
+    return [record.kind for _, record in records(place)]
+
+
+def decisions(place: Path) -> list[Record]:
+    return [record for _, record in records(place) if record.kind == "decision"]
+
+
+def events(place: Path) -> list[Event]:
+    return [read_decision(record).event for record in decisions(place)]
+
+
+def ends(record: Record) -> bool:
+    """A round is over with this decision."""
+    return any(isinstance(effect, RoundOver) for effect in read_decision(record).effects)

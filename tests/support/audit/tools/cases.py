@@ -1,0 +1,55 @@
+"""Cases, and who checks them with nothing of ours."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from controller.audit.export import Case
+from controller.audit.recorded_rounds import record_par
+from controller.sim.games import unburned_game
+from tests.support.audit.record.dealing import keyring
+
+Json: TypeAlias = dict[str, Any]
+VERIFIER = "verify_record.py"
+
+
+@pytest.fixture(scope="module")
+def dealt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Real rounds, with hole cards."""
+    place = tmp_path_factory.mktemp("dealt") / "par"
+    game = unburned_game("classic", {}, "a test")
+    record_par(place, game, 24, keyring, seed=4, size=64 * 1024)
+    return place
+
+
+@pytest.fixture
+def record(whole: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(whole, tmp_path / "mega-1")
+
+
+def unpack(case: Path, place: Path) -> Path:
+    with zipfile.ZipFile(case) as packed:
+        packed.extractall(place)
+    return place
+
+
+def verified_by_others(case: Path, *more: str) -> tuple[int, Json]:
+    """As somebody does who has the case and Python, and nothing of ours."""
+    command = [sys.executable, "-I", VERIFIER, "record", "--json", *more]
+    ran = subprocess.run(
+        command, cwd=case, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert ran.stderr == ""
+    return ran.returncode, json.loads(ran.stdout)
+
+
+def wanted(case: Case) -> list[str]:
+    return [one.path for one in case.manifest.files]

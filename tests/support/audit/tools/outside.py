@@ -1,0 +1,101 @@
+"""Records for those who check them from outside: witnesses, proofs, exports."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from controller import cli
+from controller.audit.heads import first_head
+from controller.audit.log import Log
+from controller.audit.notes import SigningKey, VerifierKey
+from controller.audit.reading import records, segments
+from controller.audit.records import Record
+from controller.audit.signing import table_name
+from tests.support.audit.record.table import TABLE_KEY, begun, note
+from tests.support.audit.tools.by_page import tree_hash
+from tests.support.audit.tools.signers import signing_key
+
+WITNESS: Final = signing_key("archive.example/floor-2")
+ROUNDS: Final = 12
+"""Of `played`: five records and a checkpoint each."""
+
+
+def play(log: Log, first: int, last: int, size: int = 300) -> None:
+    """Rounds with something in them; a checkpoint after each."""
+    for turn in range(first, last + 1):
+        for at in range(5):
+            log.write([note(f"round {turn}, {at}", size, round=turn)])
+        log.sign()
+
+
+def played(place: Path, rounds: int = ROUNDS) -> Path:
+    """A record of several segments that is in good order and closed."""
+    log = begun(place)
+    play(log, 1, rounds)
+    log.close()
+    return place
+
+
+def grow(place: Path, words: str = "more", count: int = 1) -> None:
+    """Another boot, which writes and closes."""
+    log = begun(place)
+    for at in range(count):
+        log.write([note(f"{words} {at}", 200)])
+    log.close()
+
+
+def bytes_of(place: Path) -> list[bytes]:
+    """Of all records, in order."""
+    return [frame.data for segment in segments(place) for frame in segment.frames]
+
+
+def leaves_of(place: Path) -> list[bytes]:
+    return [sha256(b"\0" + data).digest() for data in bytes_of(place)]
+
+
+def root_of(place: Path, size: int) -> bytes:
+    """The root of the first records, by the definition."""
+    return tree_hash(leaves_of(place)[:size])
+
+
+def of_round(place: Path, turn: int) -> list[Record]:
+    return [record for _, record in records(place) if record.round == turn]
+
+
+def origin_of(place: Path) -> str:
+    return first_head(place).snapshot.origin
+
+
+def table_key(place: Path) -> VerifierKey:
+    """The table's key as its papers have it."""
+    return SigningKey(table_name(origin_of(place)), TABLE_KEY).verifier
+
+
+def files_in(place: Path) -> dict[str, bytes]:
+    return {
+        file.relative_to(place).as_posix(): file.read_bytes()
+        for file in sorted(place.rglob("*"))
+        if file.is_file()
+    }
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A record that nobody changes."""
+    return played(tmp_path_factory.mktemp("whole") / "mega-1")
+
+
+@pytest.fixture
+def audited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`holecard audit`, also where it is not announced yet."""
+    if not any(command.name == "audit" for command in cli.COMMANDS):
+        ours = cli.Command("audit", "controller.audit.cli_audit:register", "the record")
+        monkeypatch.setattr(cli, "COMMANDS", (*cli.COMMANDS, ours))
+
+
+def audit(*arguments: object) -> int:
+    return cli.main(["audit", *map(str, arguments)])

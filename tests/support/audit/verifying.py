@@ -1,0 +1,25 @@
+"""The verifier, as its tests ask it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from controller.audit import verify_record
+from tests.support.audit.tools.by_page import Json
+
+
+def told(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> Json:
+    """What the command says, its exit code held against it."""
+    code = verify_record.main([str(folder), "--json", *more])
+    out, err = capsys.readouterr()
+    assert err == ""
+    found: Json = json.loads(out)
+    assert found["exit"] == code
+    return found
+
+
+def read(folder: Path) -> Json:
+    """The same without the command."""
+    reading = verify_record.Reading(folder, None, None)
+    return verify_record.verify(reading, None, lambda _: None)

@@ -1,0 +1,289 @@
+"""A table that nothing is wrong with, in a place of its own, and somebody who looks at it and does
+what is said.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from msgspec.structs import replace
+
+from controller.audit.key_making import make
+from controller.audit.log import Log
+from controller.audit.records import ClockQuality, Moment
+from controller.config.loader import load_table
+from controller.daemon.doctor import CHECKS, case_of, look
+from controller.daemon.doctor_forms import Case, Found, Machine, Problem
+from controller.procedure.engine import Procedure
+from controller.sim.games import game_of_table
+from controller.table.opening_up import open_record
+from controller.table.people_forms import People, key_bytes, people_bytes
+from controller.table.serving import parts_of
+from drivers.key_store import KeyStore, Paired
+from firmware_protocol.enums import DeviceClass
+from tests.support.paths import ROOT
+from tests.support.table.simulated.house import KEY, everybody, history_of, put
+
+NAME: Final = "house-1"
+NOON: Final = 1_800_000_000_000_000
+TABLE: Final = """\
+schema = 1
+
+[table]
+name = "house-1"
+game = "mega"
+seats = 3
+
+[options]
+decks = 8
+
+[devices.shoe]
+serial = "SH-1"
+port = "{place}/ports/shoe"
+
+[[devices.stations]]
+serial = "ST-1"
+port = "{place}/ports/station"
+seats = [1, 2, 3]
+
+[record]
+directory = "run/record"
+segment_mib = 1
+
+[keys]
+directory = "run/keys"
+
+[people]
+file = "run/people.json"
+
+[control]
+socket = "run/control.sock"
+port = {port}
+metrics_port = {metrics}
+"""
+FITTED: Final = {"SH-1": DeviceClass.SHOE, "ST-1": DeviceClass.STATION}
+
+
+class House:
+    """The place, its file, and the machine that is looked at."""
+
+    def __init__(self, place: Path, ports: tuple[int, int]) -> None:
+        self.place = place
+        self.file = place / "table.toml"
+        self.run = place / "run"
+        self.record = self.run / "record"
+        self.keys = self.run / "keys"
+        self.people = self.run / "people.json"
+        self.root = place / "root"
+        """Of a machine of our own, where the real one is not meant."""
+        self.port, self.metrics_port = ports
+        self.machine = machine()
+
+    # --- looking --------------------------------------------------------------------------
+
+    def case(self) -> Case:
+        return case_of(str(self.file), self.machine)
+
+    def look(self, name: str) -> Found:
+        """What this check finds, with those before it that it needs."""
+        wanted = _with_former(name)
+        checks = tuple(one for one in CHECKS if one.name in wanted)
+        return next(one.found for one in look(self.case(), checks) if one.check.name == name)
+
+    def all(self) -> dict[str, Found]:
+        return {one.check.name: one.found for one in look(self.case())}
+
+    def problem(self, name: str) -> Problem:
+        """The only one that this check finds."""
+        problems = self.look(name).problems
+        assert len(problems) == 1, problems
+        return problems[0]
+
+    # --- changing -------------------------------------------------------------------------
+
+    def edit(self, was: str, now: str) -> None:
+        text = self.file.read_text()
+        assert text.count(was) == 1
+        self.file.write_text(text.replace(was, now))
+
+    def elsewhere(self, **files: str) -> None:
+        """From now on another machine is looked at, where there is nothing but these files."""
+        self.machine = replace(self.machine, root=self.root)
+        for name, text in files.items():
+            self.put(name, text)
+
+    def put(self, name: str, text: str) -> Path:
+        """A file of that machine."""
+        file = self.root / name.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def begin(self) -> Log:
+        """A boot of this table, by the clock of the machine."""
+        config = load_table(self.file)
+        procedure = Procedure(game_of_table(config))
+        log, _ = open_record(parts_of(config), procedure, self.machine.clock)
+        return log
+
+    def recorded(self) -> None:
+        """The table was served, and has ended."""
+        self.begin().close()
+
+    # --- mending --------------------------------------------------------------------------
+
+    def mend(self, name: str, more: str = "", *, said: str = "", at: Path | None = None) -> None:
+        """Every command that is printed is run as it is; then nothing is wrong there any more.
+        `more`: what nobody can be asked for here; `said`: what somebody types."""
+        commands = [one for problem in self.look(name).problems for one in problem.commands]
+        assert commands
+        for command in commands:
+            self.shell(command + more, said=said, at=at)
+        assert self.look(name).problems == ()
+
+    def shell(self, command: str, *, said: str = "", at: Path | None = None) -> None:
+        """As a shell runs it, of somebody who may do everything."""
+        tools = self.place / "tools"
+        if not tools.exists():
+            tools.mkdir()
+            sudo = tools / "sudo"
+            sudo.write_text('#!/bin/sh\nexec "$@"\n')
+            sudo.chmod(0o755)
+        environment = {
+            **os.environ,
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+        }
+        ended = subprocess.run(
+            ["sh", "-c", command],
+            input=said,
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=at or self.place,
+            timeout=60,
+            check=False,
+        )
+        assert ended.returncode == 0, (command, ended.stderr)
+
+
+def _with_former(name: str) -> set[str]:
+    check = next(one for one in CHECKS if one.name == name)
+    return {name}.union(*map(_with_former, check.after))
+
+
+def machine() -> Machine:
+    """This one, in good order: its clock is right, and it has what sets it."""
+    here = Machine.here()
+    python = f"{sys.executable} -m controller.cli"
+    return replace(here, clock=clock(NOON), which=lambda name: None, holecard=python)
+
+
+def clock(utc: int, quality: ClockQuality = "synced") -> Callable[[], Moment]:
+    return lambda: Moment(utc, utc * 1000, quality)
+
+
+# --- a house ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def house(place: Path) -> Iterator[House]:
+    """One that nothing is wrong with. Its ports are pseudo terminals."""
+    with reserved() as one, reserved() as other:
+        yield from _house(place, (one, other))
+
+
+@contextmanager
+def reserved() -> Iterator[int]:
+    """A port that the system gives to nobody meanwhile, and that whoever asks for it can have."""
+    with socket.socket(socket.AF_INET) as holding:
+        holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holding.bind(("127.0.0.1", 0))
+        yield int(holding.getsockname()[1])
+
+
+def _house(place: Path, ports: tuple[int, int]) -> Iterator[House]:
+    made = House(place, ports)
+    made.run.mkdir(mode=0o700)
+    made.file.write_text(TABLE.format(place=place, port=ports[0], metrics=ports[1]))
+    fill_keys(made.keys, place / "surveillance")
+    put(made.people, people_bytes(People(KEY, everybody())))
+    put(made.people.with_name("people.json.history.jsonl"), history_of(everybody()))
+    (place / "ports").mkdir()
+    ends = [os.openpty() for _ in range(2)]
+    try:
+        for name, (_, slave) in zip(("shoe", "station"), ends, strict=True):
+            (place / "ports" / name).symlink_to(os.ttyname(slave))
+        yield made
+    finally:
+        for end in (end for both in ends for end in both):
+            os.close(end)
+
+
+def fill_keys(keys: Path, elsewhere: Path) -> None:
+    """All that a table has, and surveillance's own on another machine."""
+    store = KeyStore.create(keys)
+    make(keys, "table")
+    make(keys, "hole")
+    make(elsewhere, "surveillance")
+    put(keys / "surveillance.pub", (elsewhere / "surveillance.pub").read_bytes())
+    put(keys / "people.key", key_bytes(KEY))
+    for serial, kind in FITTED.items():
+        pair(store, serial, kind)
+
+
+def pair(store: KeyStore, serial: str, kind: DeviceClass) -> None:
+    key = X25519PrivateKey.generate().public_key().public_bytes_raw()
+    at = "2027-01-15T08:00:00Z"
+    store.add(Paired(kind, serial, "EW", "One", key, at, ("Ann Lee", "Bo Chan")))
+
+
+@contextmanager
+def child(program: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """Another process, which has begun: it says so."""
+    running = subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "begun\n"
+        yield running
+    finally:
+        with suppress(ProcessLookupError):
+            running.kill()
+        running.communicate(timeout=30)
+
+
+def tree(place: Path) -> Mapping[str, tuple[object, ...]]:
+    """All that lies there: rights, times and bytes."""
+    every = {}
+    for folder, names, files in os.walk(place):
+        for name in (*names, *files):
+            one = Path(folder) / name
+            about = one.lstat()
+            data = one.read_bytes() if one.is_file() and not one.is_symlink() else b""
+            every[str(one)] = (about.st_mode, about.st_mtime_ns, about.st_uid, data)
+    return every
+
+
+def owned(
+    patch: pytest.MonkeyPatch, path: Path, *, mode: int = 0, uid: int = 0, gid: int = 0
+) -> None:
+    """Whatever lies there, it is told to belong to these; mode 0: as it is."""
+    about = path.stat()
+    bits = about.st_mode & ~0o777 | mode if mode else about.st_mode
+    said = os.stat_result((bits, *about[1:4], uid, gid, *about[6:]))
+    real = Path.stat
+    patch.setattr(Path, "stat", lambda one, **how: said if one == path else real(one, **how))

@@ -1,0 +1,1 @@
+"""Firmware_protocol."""

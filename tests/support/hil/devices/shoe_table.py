@@ -1,0 +1,54 @@
+"""A shoe on a small desk, loaded and open, and what comes of drawing from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from firmware_protocol.codec import Event
+from firmware_protocol.enums import Capabilities, LockState
+from firmware_protocol.messages_shoe import CardRead, Lock
+from hil.device import cards
+from hil.device.hands import Draw, Hand, Load
+from hil.device.parts import CannotDo, Mechanism
+from hil.device.shoe import RECOGNISE_MS, Shoe
+from tests.support.hil.devices.desk import Scene
+
+OPEN = Lock(LockState.OPEN)
+SHUT = Lock(LockState.LOCKED)
+ONE_MS = 40 + RECOGNISE_MS
+"""From the hand's pull to the record."""
+
+
+def table(
+    *breaks: str, make: Callable[[], Mechanism] = Shoe, load: Load | None = None, seed: int = 1
+) -> Scene:
+    """A loaded and open shoe."""
+    scene = Scene(make, *breaks, seed=seed)
+    scene.do(load or Load(decks=1))
+    if Capabilities.LOCK in scene.mechanism.capabilities:
+        scene.call(OPEN)
+    return scene
+
+
+def draw(scene: Scene, **how: Any) -> list[Event]:
+    """Draw, and the events that came of it."""
+    before = len(scene.events)
+    scene.do(Draw(**how))
+    scene.run()
+    return scene.events[before:]
+
+
+def names(events: list[Event]) -> list[str]:
+    return [cards.name(event.card) for event in events if isinstance(event, CardRead)]
+
+
+def cannot(scene: Scene, hand: Hand, says: str) -> None:
+    """The hand is turned away, and nothing has changed."""
+    before, events = scene.look(), len(scene.events)
+    with pytest.raises(CannotDo, match=says):
+        scene.do(hand)
+    assert scene.look() == before
+    assert len(scene.events) == events

@@ -1,0 +1,45 @@
+"""A shuffler on a small desk with a batch inside, and what comes of a shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from firmware_protocol.codec import Event
+from firmware_protocol.messages_all import Fault
+from firmware_protocol.messages_shuffler import (
+    CountError,
+    Done,
+    Progress,
+    Start,
+)
+from hil.device.hands import Put
+from hil.device.parts import Mechanism
+from hil.device.shuffler import Shuffler
+from tests.support.hil.devices.desk import Scene
+
+SECOND = 1_000_000
+STEPS = list(range(5, 100, 5))
+ENDS = (Done, CountError, Fault)
+
+
+def seeded() -> Shuffler:
+    return Shuffler(shuffle_ms=1000, seed=7)
+
+
+def machine(*breaks: str, put: Put | None = None, make: Callable[[], Mechanism] = seeded) -> Scene:
+    """With a batch inside and the door closed."""
+    scene = Scene(make, *breaks)
+    scene.do(put or Put(decks=1))
+    return scene
+
+
+def shuffle(scene: Scene, decks: int = 1) -> list[Event]:
+    """Start and wait for the end; all events but PROGRESS."""
+    before = len(scene.events)
+    scene.call(Start(decks, 0))
+    scene.run()
+    return [event for event in scene.events[before:] if not isinstance(event, Progress)]
+
+
+def ends(scene: Scene) -> list[Event]:
+    return [event for event in scene.events if isinstance(event, ENDS)]

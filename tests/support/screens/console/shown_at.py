@@ -1,0 +1,176 @@
+"""Views of tables that play at random: what the console is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from controller.api.view import DealerShown, DeviceShown, Named, Stands, View, view_of
+from controller.audit.records import ClockQuality
+from controller.procedure.engine import Procedure
+from controller.procedure.game import Game
+from controller.procedure.states import State, Step
+from controller.procedure.terms import Currency
+from controller.rules.cards import Card
+from controller.screens.common.pages import Pages
+from controller.screens.common.sessions import Looks
+from controller.screens.common.static_files import StaticFiles
+from controller.screens.common.texts import Texts, load
+from controller.screens.console.here import Here
+from controller.screens.console.shown import Console, console_of
+from controller.table.shown import NOT_LOOKED, Shown, Witness
+from tests.support.procedure.random_games import game_as_it_is, game_with
+from tests.support.procedure.random_table import RandomTable
+
+GAMES: Final = ("classic", "maxtime", "mega", "sf21x")
+HOUSES: Final = ("default", "strict")
+ASKED: Final[tuple[tuple[str, dict[str, object]], ...]] = (
+    (
+        "classic",
+        {
+            "double.natural": True,
+            "double.max_total": 21,
+            "blackjack.tie": "push",
+            "decisions.by": "signals",
+        },
+    ),
+    (
+        "mega",
+        {
+            "even_money.offered": True,
+            "blackjack.tie": "push",
+            "blackjack.pays": "3:2",
+            "payout.floor_from": 10,
+            "decisions.by": "both",
+        },
+    ),
+)
+"""Games that ask what the sheets as they are do not: of a blackjack, of the floor."""
+BARE: Final[Mapping[str, object]] = {}
+CHIPS: Final = (("half", 50), ("white", 100), ("red", 500), ("green", 2500), ("black", 10000))
+HOUSE: Final[Mapping[str, object]] = {
+    "money.unit": 50,
+    "limits.main": {"min": 1000, "max": 50000, "step": 500},
+    "chips": [{"name": name, "value": value} for name, value in CHIPS],
+}
+"""Limits and chips as tables have them: every amount can be laid down in chips."""
+LONG: Final = 900
+"""Events of such a game until it has asked all of it."""
+TEXTS: Final = load()
+HERE: Final = Here(controls=True)
+WATCHES: Final = Here(controls=False)
+DANA: Final = DealerShown("D1", "Dana", "console")
+DEVICES: Final = (
+    DeviceShown("shoe", "SH-0001", "ready", ""),
+    DeviceShown("shuffler", "SF-0001", "ready", ""),
+    *(DeviceShown("station", f"ST-000{seat}", "ready", "") for seat in range(1, 8)),
+)
+"""Of a usual table."""
+STATIC: Final = StaticFiles("controller.screens.common", "controller.screens.console")
+
+
+class At(NamedTuple):
+    """A table at some time, and what nobody may know of it."""
+
+    game: Game
+    procedure: Procedure
+    state: State
+    hidden: dict[str, Card]
+
+
+class Told(RandomTable):
+    """One that says which cards lie face down."""
+
+    @property
+    def vault(self) -> dict[str, Card]:
+        return self._vault
+
+
+def played(name: str, house: str, seed: str, events: int, wrong: float = 0.12) -> Iterator[At]:
+    """Every state of a table that plays at random."""
+    yield from played_in(game_as_it_is(name, house), f"{seed} {name} {house}", events, wrong)
+
+
+def played_in(game: Game, seed: str, events: int, wrong: float = 0.12) -> Iterator[At]:
+    procedure = Procedure(game)
+    table = Told(procedure, seed, wrong=wrong)
+    for _ in range(events):
+        table.once()
+        yield At(game, procedure, table.state, dict(table.vault))
+
+
+def everywhere(
+    seed: str, events: int = 250, asked: int = 40, money: Mapping[str, object] = BARE
+) -> Iterator[At]:
+    """In each game, in each house; `asked`: in those that ask more. `money`: the tables' own."""
+    for name in GAMES:
+        for house in HOUSES:
+            game = game_with(name, money, house)
+            yield from played_in(game, f"{seed} {name} {house}", events)
+    for name, options in ASKED:
+        yield from played_in(game_with(name, {**money, **options}), "x", asked)
+
+
+class Around(NamedTuple):
+    """What stands beside the round."""
+
+    dealer: DealerShown | None = DANA
+    devices: tuple[DeviceShown, ...] = DEVICES
+    again: bool = False
+    stopped: str = ""
+    soon: bool = False
+    problem: str = ""
+    out: bool = False
+    """Two people have taken the shuffler as it is."""
+    quality: ClockQuality = "synced"
+    witness: Witness = NOT_LOOKED
+    utc: int = 0
+
+
+USUAL: Final = Around()
+
+
+def view_at(at: At, around: Around = USUAL) -> View:
+    effects = at.procedure.shows(at.state)
+    shown = Shown(7, at.state, effects, again=around.again, stopped=around.stopped)
+    shown = replace(shown, soon=around.soon)
+    named = Named("bj-1", at.game.name, at.game.title, Currency())
+    by_hand = around.out or at.state.step is Step.REFILL
+    by_hand = by_hand or all(one.device != "shuffler" for one in around.devices)
+    quality, problem = around.quality, around.problem
+    stands = Stands(
+        shown, around.dealer, around.devices, problem, by_hand, 41, quality, around.witness
+    )
+    return view_of(named, stands, around.utc)
+
+
+def console_at(at: At, here: Here = HERE, texts: Texts = TEXTS, around: Around = USUAL) -> Console:
+    return console_of(view_at(at, around), at.game, here, texts)
+
+
+def pages(texts: Texts = TEXTS) -> Pages:
+    packages = {
+        "common": "controller.screens.common",
+        "console": "controller.screens.console",
+    }
+    return Pages(texts, STATIC, {}, "", **packages)
+
+
+PAGES: Final = pages()
+
+
+def fragment(console: Console) -> str:
+    return PAGES.text("console/table.html", c=console)
+
+
+def page(console: Console, signed: tuple[tuple[str, str], ...] = ()) -> str:
+    return PAGES.text(
+        "console/page.html",
+        c=console,
+        secret="a-secret",
+        looks=Looks(),
+        screen="console",
+        signed=signed,
+    )

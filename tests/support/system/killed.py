@@ -1,0 +1,313 @@
+"""A shoe that is dealt to its end while the daemon is killed again and again.
+
+Whoever plays answers by what is asked alone, and the cards are always the same: so what stands in
+the record at the end must be what an unkilled daemon records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from msgspec.structs import asdict
+
+from controller.audit.entries import Made, read_made
+from controller.audit.following import Following
+from controller.audit.problems import RecordProblem
+from controller.audit.reading import records
+from controller.audit.records import Record
+from controller.audit.segments import numbers
+from controller.audit.verify import Verification
+from controller.procedure import events as e
+from controller.procedure.effects import Prompt, Settled
+from controller.procedure.events import Event
+from controller.procedure.row import Refused
+from controller.procedure.states import State, Step
+from controller.sim.games import game_of_table
+from controller.table.shown import PAYMENTS, Shown
+from hil.api_client import ApiProblem, Unreachable
+from hil.table.before import until
+from hil.table.console import Console, console
+from hil.table.daemon import DidNotServe
+from hil.table.house import FEW
+from hil.table.robot import PATIENCE, Robot, Ways, Who, card_of
+from hil.table.script_shoe import whole_shoe
+from hil.table.stage import Stage, staged
+from hil.table.table_file import example
+from tests.support.table.simulated.killing import SHOE, Policy
+
+TABLES: Final = {
+    "classic": "blackjack-1",
+    "maxtime": "maxtime-1",
+    "mega": "mega-1",
+    "sf21x": "superfun-1",
+}
+ROUNDS: Final = 3
+SOON: Final = 1.5
+"""Seconds after a start within which it is killed at any instant."""
+RECORDS: Final = 40
+"""Of a start, about, before anybody plays."""
+_LOOK: Final = 0.001
+_BESIDE: Final = (e.ControllerRestarted, e.FeltConfirmed, e.DeviceLost, e.DeviceBack)
+"""What is recorded because the controller was started anew."""
+_OTHERWISE: Final = frozenset({"actor", "second", "commitment", "opening"})
+"""What is not the same in each run: who said it, and what binds a card."""
+
+
+class Scene:
+    """A stage, and everybody who has stood at it, one after each death."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.robots: list[Robot] = []
+        self.hesitates = False
+        """Whoever stands there looks at a payment, and does not make it."""
+
+
+Kill: TypeAlias = Callable[[Scene], Awaitable[None]]
+"""Returns at the instant at which the daemon is to die."""
+
+
+# --- when it dies -----------------------------------------------------------------------------
+
+
+def at_decision(number: int) -> Kill:
+    """When so many events of the play have been recorded since the start."""
+
+    async def wait(scene: Scene) -> None:
+        count = 0
+        async for record in _written(scene.stage):
+            count += record.kind == "decision" and is_play(read_made(record.data))
+            if count >= number:
+                return
+
+    return wait
+
+
+def at_record(number: int) -> Kill:
+    """When so many records have been written since the start."""
+
+    async def wait(scene: Scene) -> None:
+        count = 0
+        async for _ in _written(scene.stage):
+            count += 1
+            if count >= number:
+                return
+
+    return wait
+
+
+def at_instant(seconds: float) -> Kill:
+    """So long after the start, whatever it does then."""
+
+    async def wait(scene: Scene) -> None:
+        await asyncio.sleep(seconds)
+
+    return wait
+
+
+def at_payment() -> Kill:
+    """When a payment is shown, and before it is made."""
+
+    async def wait(scene: Scene) -> None:
+        former = len(scene.robots)
+        scene.hesitates = True
+        try:
+            await until(lambda: _sees_payment(scene.robots[former:]), PATIENCE)
+        finally:
+            scene.hesitates = False
+
+    return wait
+
+
+def _sees_payment(robots: Sequence[Robot]) -> bool:
+    return any(one.prompts and one.prompts[-1].tell in PAYMENTS for one in robots)
+
+
+def first_of(*kills: Kill) -> Kill:
+    """At the one that comes first."""
+
+    async def wait(scene: Scene) -> None:
+        waiting = [asyncio.ensure_future(kill(scene)) for kill in kills]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    return wait
+
+
+async def _written(stage: Stage) -> AsyncIterator[Record]:
+    """What is written from now on, as soon as it is on the disk."""
+    following = await _following(stage.house.record)
+    while True:
+        for told in following.more():
+            yield told.record
+        await asyncio.sleep(_LOOK)
+
+
+async def _following(record: Path) -> Following:
+    """From the end of the record on, or from its beginning once it has one."""
+    while True:
+        with suppress(RecordProblem):  # there is none yet
+            if numbers(record):
+                return Following(record)
+        await asyncio.sleep(_LOOK)
+
+
+# --- what is played ---------------------------------------------------------------------------
+
+
+class Ended(NamedTuple):
+    """What a shoe came to."""
+
+    state: State
+    played: list[dict[str, object]]
+    """Event by event, what was recorded of the play."""
+    settled: list[Settled]
+    kills: int
+    findings: list[str]
+    repeats: list[Prompt]
+    """Payments that were said to be repeats."""
+    unsaid: list[Prompt]
+    """Payments that were shown before a kill and again after it, as if for the first time."""
+
+
+async def dealt(folder: Path, game: str, kills: Iterable[Kill] = ()) -> Ended:
+    """The rounds of this game, through as many of these deaths as there is time for."""
+    async with staged(folder, FEW) as stage:
+        stage.write(example(TABLES[game]))
+        scene = Scene(stage)
+        died = 0
+        for kill in kills:
+            if not await _until_killed(scene, kill):
+                break  # all was dealt before
+            died += 1
+        state = await _to_the_end(scene)
+        assert await stage.daemon.stop() == 0
+    made = decisions(folder / "record")
+    verification = Verification(folder / "record")
+    for _ in verification:
+        continue
+    return Ended(
+        state,
+        [plain(one.event) for one in made],
+        [effect for one in made for effect in one.effects if isinstance(effect, Settled)],
+        died,
+        [str(finding) for finding in verification.report.findings],
+        [prompt for robot in scene.robots for prompt in robot.repeats],
+        list(unsaid(scene.robots)),
+    )
+
+
+def over(shown: Shown) -> bool:
+    s = shown.state
+    return s.round == ROUNDS and s.step is Step.WAGERING and not s.seats
+
+
+async def _to_the_end(scene: Scene) -> State:
+    await scene.stage.daemon.start()
+    async with console(scene.stage.control) as screen:
+        scene.robots.append(Hesitant(scene, screen))
+        await scene.robots[-1].play(over)
+        return screen.shown.state
+
+
+async def _until_killed(scene: Scene, kill: Kill) -> bool:
+    """Whether it died; what was to be killed after the end of the play is not."""
+    stage, struck = scene.stage, False
+
+    async def strike() -> None:
+        nonlocal struck
+        await until(lambda: stage.daemon.running, PATIENCE)
+        await kill(scene)
+        struck = True
+        await stage.daemon.kill()
+
+    async def play() -> None:
+        await _to_the_end(scene)
+
+    playing, striking = asyncio.create_task(play()), asyncio.create_task(strike())
+    try:
+        await asyncio.wait((playing, striking), return_when=asyncio.FIRST_COMPLETED)
+        if striking.done():
+            await striking
+            playing.cancel()
+        try:
+            await playing
+        except (asyncio.CancelledError, ApiProblem, DidNotServe, Unreachable):
+            if not struck:
+                raise  # it died by itself
+        await asyncio.wait((striking,), timeout=0 if not struck else None)
+    finally:
+        for task in (playing, striking):
+            task.cancel()
+            with suppress(asyncio.CancelledError, ApiProblem, DidNotServe, Unreachable):
+                await task
+    if not struck:
+        assert await stage.daemon.stop() == 0
+    return struck
+
+
+class Hesitant(Robot):
+    """Deals the shoe. Whether a payment is made at once, the scene says."""
+
+    def __init__(self, scene: Scene, screen: Console) -> None:
+        game = game_of_table(scene.stage.table)
+        top = SHOE if game.options.burn.on_shuffle else SHOE[1:]
+        shoe = whole_shoe(game, tuple(map(card_of, top)))
+        ways = Ways(buttons=game.buttons, dwell_ms=0)
+        super().__init__(scene.stage, screen, Policy(), ways, cards=lambda: shoe)
+        self._scene = scene
+
+    async def act(self, name: str, who: Who = "dealer", **fields: Any) -> Refused | None:
+        if self.prompts[-1].tell in PAYMENTS:
+            await until(lambda: not self._scene.hesitates, PATIENCE)
+        return await super().act(name, who, **fields)
+
+
+# --- what stands in the record ----------------------------------------------------------------
+
+
+def decisions(record: Path) -> list[Made]:
+    """Of the play."""
+    every = [read_made(one.data) for _, one in records(record) if one.kind == "decision"]
+    return [one for one in every if is_play(one)]
+
+
+def is_play(made: Made) -> bool:
+    return not isinstance(made.event, _BESIDE)
+
+
+def plain(event: Event) -> dict[str, object]:
+    """What is the same in each run."""
+    fields = {key: value for key, value in asdict(event).items() if key not in _OTHERWISE}
+    return {"event": type(event).__name__, **fields}
+
+
+def unsaid(robots: Sequence[Robot]) -> Iterator[Prompt]:
+    """A payment that a session ended with, and the next one begins with."""
+    for former, later in pairwise(robots):
+        last = former.prompts[-1] if former.prompts else None
+        first = next((one for one in later.prompts if one.tell in PAYMENTS), None)
+        if first is not None and first == last and first not in later.repeats:
+            yield first
+
+
+# --- chance -----------------------------------------------------------------------------------
+
+
+def by_chance(random: Random, most: int) -> Kill:
+    """At any instant, or at any record; after so many events of the play at the latest."""
+    if random.random() < 0.5:
+        kill = at_instant(random.random() * SOON)
+    else:
+        kill = at_record(random.randrange(1, RECORDS))
+    return first_of(kill, at_decision(most))

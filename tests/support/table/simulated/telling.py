@@ -1,0 +1,336 @@
+"""A table that is served in simulated time, told step by step: what people do, what is shown, what
+comes out of the shoe, and what the record holds of it.
+
+    async with opened(folder, Setting("mega", stations=True)) as t:
+        await t.to_step(Step.TURN)
+        t.shows("Seat 1 - hard 11 - hit, stand or double")
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar
+from unittest.mock import DEFAULT, patch
+
+from controller.audit.disk import RealDisk
+from controller.audit.entries import Made, read_made
+from controller.procedure.effects import Effect, Prompt, Settled
+from controller.procedure.effects import Told as Informed
+from controller.procedure.events import Actor, Event
+from controller.procedure.row import Decision, Refused
+from controller.procedure.states import Step
+from controller.procedure.terms import Currency
+from controller.procedure.words import say
+from controller.rules.rulings import Irregularity, Way
+from controller.table.hearing import House
+from controller.table.items import Done
+from controller.table.shown import Shown
+from hil.device.hands import ButtonName, Draw, Pace, Press
+from hil.table.robot import Robot, Said, Who, card_of, mechanism
+from tests.support.drivers.simulated import until
+from tests.support.procedure.random_games import game_with
+from tests.support.table.simulated.serving import Served, right, whole
+from tests.support.table.simulated.simulated_table import (
+    DEALER,
+    FLOOR,
+    SECOND,
+    AtTable,
+    Room,
+    ready,
+    room,
+)
+
+WAY_ON: Final = (
+    " - goes on once nothing is wrong with it, or the floor and a second person accept its counters"
+)
+"""Of a device that is waited for."""
+HOUSES: Final = ("default", "strict")
+BURNED: Final = ("2c", "3c", "4c")
+"""The first cards of a shoe go to the discard rack: one in the default house, three in the strict
+one."""
+DEAL: Final = ("9c", "8c", "8s", "2h", "Kc", "Td")
+"""Seat 1 has 11, seat 2 has 18, the dealer 18 with an 8 up: nothing is checked."""
+CARDS: Final = (*DEAL, "9d", "3d", "5s")
+OVER: Final = (Step.WAGERING, Step.SHUFFLE_NEEDED, Step.CLOSED)
+BOTH: Final = ((1, "main", 1000), (2, "main", 1000))
+
+E = TypeVar("E", bound=Effect)
+
+
+class Choosing:
+    """Players with ten dollars each, who do what a story says and stand otherwise."""
+
+    def __init__(self, wagers: Iterable[tuple[int, str, int]], plan: Mapping[int, str]) -> None:
+        """`plan`: what each seat wants, one word after the other."""
+        self.bets = list(wagers)
+        self._plan = {seat: words.split() for seat, words in plan.items()}
+
+    def wagers(self) -> list[tuple[int, str, int]]:
+        return list(self.bets)
+
+    def wants(self, seat: int, words: str) -> None:
+        self._plan[seat] = words.split()
+
+    def says(self, prompt: Prompt) -> Said:
+        wanted = self._plan.get(prompt.seat, [])
+        if wanted and wanted[0] in prompt.choices:
+            return Said(wanted.pop(0))
+        for choice in ("take_pay", "decline"):
+            if choice in prompt.choices:
+                return Said(choice)
+        return Said("stand")
+
+
+class Declaring(AtTable):
+    """A dealer who declares each payment, where the house wants that."""
+
+    async def act(self, name: str, fields: Mapping[str, Any], who: Who) -> Refused | None:
+        prompt = self.shown.prompt
+        if name == "Paid" and prompt is not None:
+            fields = {"amount": prompt.amount, **fields}
+        return await super().act(name, fields, who)
+
+
+class Told(Served):
+    """A table at which something goes wrong."""
+
+    @property
+    def house(self) -> str:
+        return self.room.game.jurisdiction.name
+
+    @property
+    def players(self) -> Choosing:
+        assert isinstance(self.robot.players, Choosing)
+        return self.robot.players
+
+    @property
+    def shown(self) -> Shown:
+        return self.table.shown
+
+    @property
+    def prompt(self) -> Prompt:
+        prompt = self.table.shown.prompt
+        assert prompt is not None
+        return prompt
+
+    @property
+    def words(self) -> str:
+        """What the dealer's screen says now."""
+        prompt, hands = self.prompt, self.state.hands
+        several = sum(hand.seat == prompt.seat for hand in hands) > 1
+        return say(prompt, Currency(), several=several)
+
+    def shows(self, words: str = "", **houses: str) -> None:
+        """These words, or those of this house."""
+        words = houses.get(self.house, words)
+        assert self.words == words, f"{self.words!r} is shown, not {words!r}"
+
+    @property
+    def locked(self) -> bool:
+        return bool(mechanism(self.room.shoe)["lock"] == "locked")
+
+    # --- what people do -----------------------------------------------------------------------
+
+    async def does(
+        self, name: str, actor: Actor = DEALER, second: Actor | None = None, **fields: Any
+    ) -> Decision:
+        """Taken, and recorded with its people."""
+        event, answer = await self._answer(name, actor, second, fields)
+        assert isinstance(answer, Decision), answer
+        assert (event.actor, getattr(event, "second", None)) == (actor, second)
+        assert event in [one.event for one in self.made()]
+        return answer
+
+    async def refuses(
+        self, name: str, actor: Actor = DEALER, second: Actor | None = None, **fields: Any
+    ) -> str:
+        """Refused, nothing has changed, and the record says why: the refusal's name."""
+        before = self.state
+        _, answer = await self._answer(name, actor, second, fields)
+        assert isinstance(answer, Refused), answer
+        assert self.state == before
+        recorded = self.data("refusal")[-1]
+        assert (recorded["id"], recorded["why"]) == (answer.id, answer.why)
+        assert recorded["event"]["actor"]["name"] == actor.name
+        return answer.id
+
+    async def reveals(self) -> None:
+        """The dealer turns the hole card over, whatever comes of it."""
+        await self.table.act({"type": "RevealHole"}, DEALER)
+
+    async def _answer(
+        self, name: str, actor: Actor, second: Actor | None, fields: Mapping[str, Any]
+    ) -> tuple[Event, Decision | Refused]:
+        done: Done = await self.table.act({"type": name, **fields}, actor, second=second)
+        return done.answered[0].event, done.answered[0].answer
+
+    async def ruled(self, what: Irregularity, way: Way) -> None:
+        """The way on: at once where the house says so, else as the floor rules by the book."""
+        game = self.room.game
+        two = game.needs_two(what, way)
+        if not self.at(Step.HELD):
+            assert game.jurisdiction.ruling(what).way is way
+            return
+        assert (self.prompt.to, self.prompt.why) == ("floor", what.value)
+        assert way.value in self.prompt.choices
+        await until(lambda: self.locked)
+        assert await self.refuses("FloorRuled", DEALER, SECOND, way=way.value) == "not_theirs"
+        if two:
+            assert self.words.endswith("bring a second person")
+            assert await self.refuses("FloorRuled", FLOOR, way=way.value) == "floor_rules"
+            same = Actor("surveillance", FLOOR.name)
+            assert await self.refuses("FloorRuled", FLOOR, same, way=way.value) == "floor_rules"
+        await self.does("FloorRuled", FLOOR, SECOND if two else None, way=way.value)
+
+    # --- what stands before the players -------------------------------------------------------
+
+    def armed(self, seat: int) -> list[str]:
+        """The buttons of a seat that count now."""
+        assert self.room.station is not None
+        return list(mechanism(self.room.station)["seats"][str(seat)]["armed"])
+
+    async def lit(self, seat: int, button: str) -> bool:
+        """Whether a button of the seat lights up, soon."""
+        try:
+            await until(lambda: button in self.armed(seat), 0.2)
+        except TimeoutError:
+            return False
+        return True
+
+    async def presses(self, seat: int, button: ButtonName) -> None:
+        """Somebody presses a button that is lit, and that is heard of."""
+        assert await self.lit(seat, button)
+        assert self.room.station is not None
+        seats = self.room.station
+        await until(lambda: button not in mechanism(seats)["seats"][str(seat)]["down"])
+        known = len(self.pressed())
+        self.room.station.hand(Press(seat=seat, button=button))
+        await until(lambda: len(self.pressed()) > known)
+
+    def pressed(self) -> list[dict[str, Any]]:
+        """Of each press that was told what the record has of it."""
+        return [data for data in self.data("device") if data["what"] == "ButtonPressed"]
+
+    # --- what comes out of the shoe -----------------------------------------------------------
+
+    async def draws(self, **draw: Any) -> None:
+        """Somebody pulls a card as soon as the shoe lets one out; it is heard of."""
+        await until(lambda: not self.locked)
+        if self.at(Step.WAGERING):
+            self.robot.waiting = None  # all of them lie there
+        await self._pulls(Draw(**draw))
+
+    async def forces(self, **draw: Any) -> None:
+        """A card is pulled out of a shoe that is locked."""
+        await until(lambda: self.locked)
+        await self._pulls(Draw(force=True, **draw))
+
+    async def _pulls(self, draw: Draw) -> None:
+        known = self.table.table.now.recall.last
+        self.room.shoe.hand(draw)
+        await until(lambda: self.table.table.now.recall.last > known)
+
+    @property
+    def out(self) -> str:
+        """The card that came out last."""
+        return str(mechanism(self.room.shoe)["out"][-1])
+
+    # --- on to somewhere ----------------------------------------------------------------------
+
+    async def to_deal(self, dealt: int) -> None:
+        """So many cards of the deal lie on the felt."""
+        await self.to(lambda s: s.step is Step.DEALING and s.dealt == dealt)
+
+    async def to_card(self, seat: int) -> None:
+        """The seat in turn has asked for a card."""
+        await self.to(lambda s: s.step is Step.HAND_CARD and s.hands[s.turn].seat == seat)
+
+    # --- what the record holds ----------------------------------------------------------------
+
+    def made(self) -> list[Made]:
+        return [read_made(record.data) for record in self.room.records("decision")]
+
+    def facts(self, kind: type[E]) -> list[E]:
+        return [one for made in self.made() for one in made.effects if isinstance(one, kind)]
+
+    def names(self) -> list[str]:
+        """What was decided, in order."""
+        return [type(made.event).__name__ for made in self.made()]
+
+    def nets(self) -> dict[int, int]:
+        """What each seat won or lost in the last round that was settled."""
+        settled = self.facts(Settled)
+        net: dict[int, int] = {}
+        for one in settled:
+            if one.round == settled[-1].round:
+                net[one.seat] = net.get(one.seat, 0) + one.returned - one.stake
+        return dict(sorted(net.items()))
+
+
+async def entered(t: Told, name: str) -> None:
+    """The dealer reads the card from the felt, the floor looks too."""
+    assert await t.refuses("CardConfirmed", FLOOR) == "no_card_to_confirm"
+    assert await t.refuses("CardEntered", FLOOR, card=card_of(name)) == "not_theirs"
+    await t.does("CardEntered", card=card_of("Ks"))
+    assert t.words.startswith("Floor: confirm the card that was entered - ")
+    assert "king of spades" in t.words
+    await t.does("CardRejected", FLOOR)
+    await t.does("CardEntered", card=card_of(name))
+    assert await t.refuses("CardConfirmed") == "not_theirs"
+    await t.does("CardConfirmed", FLOOR)
+
+
+def told_of(t: Told, what: Irregularity, detail: str) -> None:
+    """Floor and surveillance are."""
+    informed = [one for one in t.facts(Informed) if one.what == what.value]
+    assert [one.who for one in informed[-2:]] == ["floor", "surveillance"]
+    assert {one.detail for one in informed[-2:]} == {detail}
+
+
+@asynccontextmanager
+async def telling(
+    made: Room,
+    cards: tuple[str, ...],
+    wagers: Iterable[tuple[int, str, int]],
+    plan: Mapping[int, str],
+) -> AsyncIterator[Told]:
+    """A table in this room, with its dealer, its floor and its players."""
+    if made.shuffler is not None and made.shuffler.stand.powered:
+        made.shuffler.hand(Pace(shuffle_ms=20))
+    top = (*BURNED[: made.game.options.burn.on_shuffle], *cards)
+    players = Choosing(wagers, plan)
+    async with made.serve() as table:
+        await ready(table)
+        screen = Declaring(table)
+        robot = Robot(made, screen, players, cards=lambda: whole(made, top))
+        yield Told(made, table, robot)
+
+
+class Setting(NamedTuple):
+    """The table of a story."""
+
+    game: str = "classic"
+    options: Mapping[str, object] = MappingProxyType({})
+    cards: tuple[str, ...] = CARDS
+    wagers: tuple[tuple[int, str, int], ...] = BOTH
+    plan: Mapping[int, str] = MappingProxyType({1: "hit"})
+    stations: bool = False
+    house: House = House()
+
+
+@asynccontextmanager
+async def opened(
+    folder: Path, at: Setting | None = None, house: str = "default"
+) -> AsyncIterator[Told]:
+    """A table in a room of its own; afterwards its record verifies. No power is lost in it, so
+    nobody waits for the disk."""
+    at = at or Setting()
+    game = game_with(at.game, at.options, house)
+    with patch.multiple(RealDisk, sync=DEFAULT, sync_directory=DEFAULT):
+        async with room(folder, game, stations=at.stations, house=at.house) as made:
+            async with telling(made, at.cards, at.wagers, at.plan) as t:
+                yield t
+            right(made)

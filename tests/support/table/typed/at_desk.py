@@ -1,0 +1,76 @@
+"""A desk where people sign in, with a house behind it and a record that is read back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from controller.procedure.events import RoundVoided
+from controller.table.acts import act_of
+from controller.table.people_answers import Denied, Signed, Taken
+from controller.table.people_desk import PeopleDesk, Record
+from controller.table.people_file import PeopleFile
+from controller.table.people_forms import Person
+from controller.table.pins import Cost
+from controller.table.signing_in import START, Standing
+from tests.support.table.simulated.house import CHEAP, PINS, Ledger, Time
+
+VOID: Final = act_of(RoundVoided)
+SCREEN_1: Final = "dealer"
+WRONG: Final = "806417"
+
+
+class Desk:
+    """A desk with a house behind it. `screen` may be left out."""
+
+    def __init__(
+        self,
+        file: PeopleFile,
+        *,
+        cost: Cost = CHEAP,
+        record: Record | None = None,
+        standing: Standing = START,
+        boot: str = "b1",
+    ) -> None:
+        self.time = Time()
+        self.ledger = Ledger(self.time, boot)
+        self.shut = True
+        self.desk = PeopleDesk(
+            file, record or self.ledger.record, boot, standing, shut=lambda: self.shut, cost=cost
+        )
+
+    async def sign_in(
+        self, badge: str, pin: str = "", screen: str = SCREEN_1, *, relieve: bool = False
+    ) -> Signed | Denied:
+        return await self.desk.sign_in(
+            badge, pin or PINS[badge], screen, self.time.now, relieve=relieve
+        )
+
+    async def void(self, badge: str, pin: str = "", *, second: bool = False) -> Signed | Denied:
+        return await self.desk.authorise(
+            VOID, badge, pin or PINS[badge], SCREEN_1, self.time.now, second=second
+        )
+
+    def take(self) -> Taken | Denied:
+        return self.desk.take(VOID, SCREEN_1, self.time.now)
+
+
+def at(desk: Desk, work: Callable[[], Awaitable[None]]) -> Desk:
+    """Runs it, and closes the desk."""
+
+    async def run() -> None:
+        try:
+            await work()
+        finally:
+            await desk.desk.close()
+
+    asyncio.run(run())
+    return desk
+
+
+def change(file: PeopleFile, badge: str, make: Callable[[Person], Person]) -> None:
+    found = file.read().find(badge)
+    assert found is not None
+    made = make(found)
+    file.change("roles", badge, lambda people: made, ("Ann", "Bo"), "2027-01-15T08:00:00Z")

@@ -1,0 +1,156 @@
+"""What the tests of the gateway listen with: states of every step, and all that devices tell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller.audit.records import DeviceCursor
+from controller.procedure.engine import Procedure
+from controller.procedure.events import Device, Event
+from controller.procedure.felt import hole_is_next, next_spare
+from controller.procedure.live import LiveTable
+from controller.procedure.row import Decision, Refused
+from controller.procedure.states import WAITING, State, Step
+from controller.rules.cards import Card
+from controller.table.hearing import Ear, House, Now, Source
+from controller.table.taking import Taking
+from controller.table.vault import Vault
+from drivers import shoe, shuffler, station
+from drivers.device_events import DeviceEvent, Faulted, Origin, Tampered
+from drivers.sealed import Sealed, SealedCard
+from firmware_protocol.enums import (
+    CardFlags,
+    FaultCode,
+    JamCode,
+    ReadWhy,
+    TamperSource,
+    WhichButton,
+)
+from firmware_protocol.messages_shoe import CardRead
+from tests.support.procedure.random_games import game_with
+from tests.support.procedure.random_table import RandomTable
+from tests.support.table.simulated.simulated_table import KEYS, SHOE, SHUFFLER, STATION, TABLE
+
+SALT: Final = b"saltysecret"
+SERIALS: Final[dict[Device, str]] = {"shoe": SHOE, "shuffler": SHUFFLER, "station": STATION}
+GAME: Final = game_with(
+    "classic", {"decks": 2, "decisions.by": "both", "double.natural": True}, "default"
+)
+PROCEDURE: Final = Procedure(GAME)
+LIVE: Final = LiveTable(GAME)
+_EACH: Final = 3
+"""States of each kind that are kept."""
+
+
+def ear(**house: object) -> Ear:
+    """A new one, with nothing in its vault."""
+    vault = Vault(TABLE, KEYS.hole, KEYS.surveillance)
+    return Ear(GAME, House(**house), vault)  # type: ignore[arg-type]
+
+
+def taking(listens: Ear, seats: tuple[int, ...] = (1, 2, 3)) -> Taking:
+    return Taking(LIVE, listens, PROCEDURE.takes, seats)
+
+
+def source(device: Device = "shoe", seq: int = 9) -> Source:
+    return Source(device, DeviceCursor(SERIALS[device], 5, seq, f"{seq:016x}", 1, 1000))
+
+
+def origin(device: Device = "shoe", seq: int = 9) -> Origin:
+    return Origin(SERIALS[device], 5, seq, 1, 1000, 2000)
+
+
+# --- what devices tell ------------------------------------------------------------------------
+
+
+def read(card: Card, **fields: object) -> CardRead:
+    whole = CardRead(7, 21, card, 99, 0xFE, CardFlags(0), 40, 1, SALT)
+    return replace(whole, **fields)
+
+
+def card(number: Card, **fields: object) -> shoe.ShoeCardRead:
+    body = read(number, **fields)
+    return shoe.ShoeCardRead(origin(), body.shoe, body.pos, SealedCard(number), Sealed(body))
+
+
+def unread(why: ReadWhy = ReadWhy.UNREADABLE) -> shoe.ReadFailed:
+    return shoe.ReadFailed(origin(), 21, why)
+
+
+def press(seat: int, button: WhichButton, token: int, *, stale: bool = False) -> DeviceEvent:
+    return station.ButtonPressed(origin("station"), seat, button, 1, token, stale)
+
+
+def everything() -> Iterator[tuple[Device, DeviceEvent]]:
+    """Something of every kind, with every value that could make a difference."""
+    here = origin()
+    for flags in CardFlags(0), CardFlags.DUPLICATE, CardFlags.DOUBLE_FEED, CardFlags.REVERSED:
+        yield "shoe", card(17, flags=flags)
+    yield "shoe", card(17, confidence=55, alternative=18)
+    yield "shoe", card(17, back=99)
+    for why in ReadWhy:
+        yield "shoe", unread(why)
+    yield "shoe", shoe.CutCardCame(here, 22)
+    yield "shoe", shoe.CardRetracted(here, 21)
+    for count in (0, 103, 104):
+        yield "shoe", shoe.ShoeLoaded(here, 8, 2, count, 3)
+    for is_so in (True, False):
+        yield "shoe", shoe.CoverMoved(here, is_so)
+        yield "shuffler", shuffler.DoorMoved(here, is_so)
+        yield "shuffler", shuffler.ShuffleDone(here, 3, 104, 0, 0, is_so)
+        for source_ in TamperSource:
+            yield "shoe", Tampered(here, source_, is_so)
+    for jam in JamCode:
+        yield "shoe", shoe.ShoeJammed(here, jam)
+        yield "shuffler", shuffler.ShufflerJammed(here, jam)
+    yield "shuffler", shuffler.ShuffleStarted(here, 3, 2)
+    yield "shuffler", shuffler.ShuffleProgressed(here, 45)
+    yield "shuffler", shuffler.ShuffleDone(here, 3, 103, 1, 0, True)
+    yield "shuffler", shuffler.CountWrong(here, 104, 103)
+    for code in FaultCode:
+        for device in SERIALS:
+            yield device, Faulted(here, code, 1)
+    for button in WhichButton:
+        for token in (0, 1, 2):
+            yield "station", press(1, button, token)
+            yield "station", press(1, button, token, stale=True)
+        yield "station", station.ButtonReleased(here, 1, button, 1, 1, False, 80)
+        yield "station", station.ButtonStuck(here, 1, button)
+    yield "station", station.LampBroken(here, 1, 0)
+
+
+# --- states -----------------------------------------------------------------------------------
+
+
+@cache
+def states() -> tuple[State, ...]:
+    """Of every step that waits, and of each kind that makes a difference to a card."""
+    found: dict[tuple[object, ...], list[State]] = defaultdict(list)
+
+    def see(s: State, event: Event, answer: Decision | Refused) -> None:
+        kept = found[_kind(s)]
+        if len(kept) < _EACH and s not in kept:
+            kept.append(s)
+
+    for seed in range(40):
+        RandomTable(PROCEDURE, f"listening {seed}", wrong=0.08, watch=see).play(12)
+    every = tuple(s for kept in found.values() for s in kept)
+    assert {s.step for s in every} == set(WAITING)
+    return every
+
+
+def _kind(s: State) -> tuple[object, ...]:
+    hole = s.step is Step.DEALING and hole_is_next(s)
+    spare = "" if s.spare is None else "known" if s.spare.card >= 0 else "hidden"
+    back = s.holds[-1].back if s.holds else None
+    return (s.step, hole, spare, next_spare(s) is None, bool(s.seats), back, s.lost)
+
+
+def now(s: State, listens: Ear | None = None) -> Now:
+    """What a table knows that stands there, with its buttons armed."""
+    return taking(listens or ear()).begins(Now(s))

@@ -1,0 +1,1 @@
+"""Daemon, devices and pages together."""

@@ -1,0 +1,222 @@
+"""The bench page of a whole table: robots make room for people and take back, and nobody is shown a
+card that lies face down."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from controller.procedure.effects import Tell
+from controller.procedure.states import State, Step
+from controller.rules.cards import NAMES, Card
+from hil.api_client import Api
+from hil.device.hands import Power
+from hil.table.before import chips, until
+from hil.table.house import DEALER, GUEST
+from hil.table.page.shown import face
+from hil.table.robot import card_of
+from tests.support.system.at_bench import LOW, SOON, AtBench, at_bench, dealing
+
+pytestmark = pytest.mark.timeout(200)
+
+
+def ended(s: State) -> bool:
+    """The first round is over."""
+    return s.step is Step.WAGERING and s.round >= 1 and not s.seats
+
+
+@cache
+def names(card: Card) -> re.Pattern[str]:
+    """All ways to write it."""
+    shown = face(card)
+    plain = NAMES[card]
+    ways = {plain, plain[0] + plain[1].lower(), plain.replace("T", "10"), shown.text, shown.words}
+    return re.compile(rf"(?<![\w])(?:{'|'.join(map(re.escape, ways))})(?![\w])")
+
+
+def hidden(one: AtBench) -> set[Card]:
+    """What lies face down now: in the shoe, over the reader, at the gate, before the dealer."""
+    inside = one.shoe
+    lying = [*inside["cards"], *inside["over_reader"], *inside["held"]]
+    if one.state.hole and one.robot.face_down is not None:
+        lying += inside["out"][one.robot.face_down : one.robot.face_down + 1]
+    return {card_of(name) for name in lying if name != "cut"}
+
+
+def test_no_card_is_shown_before_it_lies_face_up(tmp_path: Path) -> None:
+    """Of one deck each card is there once, so any name of it would give it away."""
+
+    async def main() -> None:
+        async with at_bench(tmp_path, "maxtime", robots=3) as one:
+            faces = holes = 0
+            while not ended(one.state):
+                lying = hidden(one)
+                seen = one.page.table()
+                if len(one.robot.prompts) % 8 == 0:
+                    seen += (await one.http.get("/")).text
+                _, refused = await one.ask("hand", device="SH-1", hand={"do": "describe"})
+                seen += str(refused)
+                lying &= hidden(one)
+                found = [NAMES[card] for card in lying if names(card).search(seen)]
+                assert found == [], (one.prompt, found)
+                for card in one.state.dealer:
+                    assert names(card).search(seen)
+                    faces += 1
+                holes += one.robot.face_down is not None and bool(one.state.hole)
+                await one.robot.step()
+            assert faces > 3
+            assert holes > 3
+
+    asyncio.run(main())
+
+
+def test_a_card_that_a_dealer_reads_from_the_felt_is_seen(tmp_path: Path) -> None:
+    """It could not be read, so it lies face up, and somebody has to enter it."""
+
+    async def main() -> None:
+        async with at_bench(tmp_path, "maxtime", *LOW, robots=1) as one:
+            async with dealing(one, lambda s: s.step is Step.WAGERING and bool(s.seats)) as task:
+                await task
+            await one.done("next-card", how="unreadable")
+            async with dealing(one, lambda s: s.step is Step.CARD_ENTRY) as task:
+                await task
+            assert one.prompt.tell is Tell.ENTER_CARD
+            last = one.shoe["out"][-1]
+            assert f'aria-label="{face(card_of(last)).words}"' in one.page.table()
+            async with dealing(one, ended) as task:
+                await task
+            assert one.desk.next_pull == "well"
+
+    asyncio.run(main())
+
+
+def test_the_robot_gives_way_to_a_dealer_and_takes_back_when_it_is_told_to(tmp_path: Path) -> None:
+    """Meanwhile the robot players bet by their buttons, and tell the dealer what they want."""
+
+    async def main() -> None:
+        async with (
+            at_bench(tmp_path, "classic", *LOW, robots=2) as one,
+            Api(one.stage.control) as api,
+        ):
+            async with dealing(one, lambda s: s.step is Step.WAGERING) as task:
+                await task
+            mine = await api.open("console")
+            await mine.sign_in(GUEST.badge, GUEST.pin, relieve=True)
+            await until(lambda: not one.robot.deals, SOON)
+            assert f"<strong>{GUEST.name}</strong> deals" in one.page.table()
+            async with dealing(one, ended) as task:
+                while one.state.step is not Step.WAGERING:  # cards are burned for the new dealer
+                    await one.pull()
+                    await until(lambda: one.state.step is Step.WAGERING, SOON)
+                await until(lambda: len(one.state.seats) == 2, SOON)
+                assert [chips(one.state, seat, "main") for seat in (1, 2)] == [1000, 1000]
+                await one.stays()
+                while one.prompt.tell is not Tell.DECIDE:
+                    former = one.console.shown
+                    await one.pull()
+                    await until(lambda: one.console.shown is not former, SOON)  # noqa: B023
+                await until(lambda: bool(one.desk.company.signals), SOON)
+                seat = one.prompt.seat
+                assert f'id="signal-{seat}">says: ' in one.page.table()
+                await one.stays()
+                status, told = await one.ask("say", seat=seat, choice="stand")
+                assert (status, told["done"]) == (409, False)
+
+                await one.done("deal")
+                assert one.robot.deals
+                assert f"<strong>{DEALER.name}, the robot,</strong> deals" in one.page.table()
+                assert (await one.ask("deal"))[0] == 409
+                await asyncio.wait_for(task, SOON)
+            assert one.state.round == 1
+
+    asyncio.run(main())
+
+
+def test_a_seat_is_taken_and_left(tmp_path: Path) -> None:
+    """The dealer waits for whoever sits there: for the wager, and for each decision."""
+
+    async def main() -> None:
+        async with at_bench(tmp_path, "mega", *LOW, robots=2) as one:
+            async with dealing(one, lambda s: s.step is Step.WAGERING) as task:
+                await task
+            await one.done("seat", how="take", seat=1)
+            assert (await one.ask("seat", how="take", seat=1))[0] == 409
+            async with dealing(one, ended) as task:
+                await until(lambda: chips(one.state, 2, "main") == 1000, SOON)
+                await one.stays()
+                assert one.prompt.tell is Tell.TAKE_WAGERS
+                await one.until_seen('id="key-1-bet" class="key bet lit')
+                await one.press(1, "bet")
+                await one.until_asked(Tell.DECIDE, seat=1)
+                await until(
+                    lambda: 'id="key-1-stand" class="key stand lit' in one.page.table(), SOON
+                )
+                await until(lambda: 'aria-label="lamps: blue, ' in one.page.table(), SOON)
+                await one.stays()
+                await one.press(1, "hit")
+                await until(lambda: len(one.state.hands[0].cards) == 3, SOON)
+                await one.until_asked(Tell.DECIDE, seat=1)
+                await one.done("seat", how="leave", seat=1)
+                await asyncio.wait_for(task, SOON)
+            assert not one.desk.company.seats
+
+            await one.done("seat", how="take", seat=1)
+            async with dealing(one, lambda s: bool(s.hands)) as task:
+                await until(lambda: chips(one.state, 2, "main") == 1000, SOON)
+                await one.done("seat", how="out", seat=1)
+                await asyncio.wait_for(task, SOON)
+            assert [hand.seat for hand in one.state.hands] == [2]
+            assert (await one.ask("seat", how="out", seat=1))[0] == 409
+
+    asyncio.run(main())
+
+
+def test_what_a_seat_without_buttons_tells_the_robot_dealer_is_entered(tmp_path: Path) -> None:
+    """By hand signals: once, when it is asked, and only what is open to it."""
+
+    async def main() -> None:
+        async with at_bench(tmp_path, "classic", *LOW, robots=1) as one:
+            async with dealing(one, lambda s: s.step is Step.WAGERING and bool(s.seats)) as task:
+                await task
+            await one.done("seat", how="take", seat=1)
+            async with dealing(one, ended) as task:
+                assert (await one.ask("say", seat=1, choice="hit"))[0] == 409  # not asked yet
+                await one.until_asked(Tell.DECIDE, seat=1)
+                await one.until_seen('id="say-1-hit"')
+                await one.stays()
+                assert (await one.ask("say", seat=1, choice="surrender"))[0] == 400
+                await one.done("say", seat=1, choice="hit")
+                await until(lambda: len(one.state.hands[0].cards) == 3, SOON)
+                await one.until_asked(Tell.DECIDE, seat=1)
+                await one.stays()
+                await one.done("say", seat=1, choice="stand")
+                await asyncio.wait_for(task, SOON)
+            assert one.robot.refused == []
+
+    asyncio.run(main())
+
+
+def test_robots_wait_for_what_people_have_done(tmp_path: Path) -> None:
+    """Cards are stuck because somebody at the bench has jammed them: the round goes on when they
+    are freed. What is broken is seen on the page."""
+
+    async def main() -> None:
+        async with at_bench(tmp_path, "maxtime", *LOW, robots=1) as one:
+            async with dealing(one, lambda s: s.step is Step.WAGERING and bool(s.seats)) as task:
+                await task
+            await one.done("hand", device="SH-1", button="fault-jam")
+            async with dealing(one, ended) as task:
+                await one.until_seen('id="trouble">Waiting: cards are stuck')
+                assert not task.done()
+                await one.done("hand", device="SH-1", button="fault-free")
+                await asyncio.wait_for(task, 60)
+            station = one.stage.station_of(1)
+            assert station is not None
+            station.hand(Power(off_ms=600_000))
+            assert 'id="dark-1">no power' in one.page.table()
+
+    asyncio.run(main())

@@ -1,1 +1,0 @@
-"""The running table."""
