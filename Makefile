@@ -65,7 +65,7 @@ fresh: setup ## check that what is generated is that of the code that runs
 	$(BIN)/holecard procedure --check
 	$(BIN)/python -m firmware_protocol.generate --check
 	$(BIN)/python -m firmware_protocol.vectors.make
-	$(BIN)/python -m hil.front.control_page --check
+	$(BIN)/python -m hil.control.page --check
 
 screenshots: setup ## draw the README's pictures anew, and every state of the pages into artifacts/
 	$(BIN)/python -m tests.support.screens.browser.pictures

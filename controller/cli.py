@@ -10,7 +10,7 @@ under the entry point group `holecard.commands`. Only the module of the command 
 for is imported.
 """
 
-import controller.daemon.early  # noqa: F401 - first of all: it takes signals from here on
+import controller.early_signals  # noqa: F401 - first of all: it takes signals from here on
 
 # isort: split
 import argparse
@@ -25,7 +25,7 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, v
 from pathlib import Path
 from typing import NamedTuple
 
-from controller.audit.problems import (
+from controller.audit.errors import (
     CannotWrite,
     Failed,
     IndexBusy,
@@ -38,7 +38,7 @@ from controller.audit.problems import (
     OtherTable,
     RecordProblem,
 )
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
 
 GROUP = "holecard.commands"
 _UNUSABLE = (NoRecord, OtherTable, InUse, CannotWrite, IndexPlace, IndexOfOther, IndexBusy)
@@ -58,20 +58,18 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("config", "controller.config.cli:register", "check and explain games and tables"),
-    Command(
-        "procedure", "controller.procedure_cli:register", "a game's dealing procedure in words"
-    ),
-    Command("script", "controller.audit.cli_script:register", "run scripted rounds"),
-    Command("par", "controller.sim.cli_par:register", "play many rounds and report the figures"),
-    Command("devices", "controller.devices.cli:register", "pair devices with this host", True),
-    Command("keys", "controller.audit.cli_keys:register", "make the keys of the record"),
-    Command("audit", "controller.audit.cli_audit:register", "verify, show and export a record"),
-    Command("review", "controller.screens.cli_review:register", "look at a record in a browser"),
-    Command("people", "controller.table.cli_people:register", "keep the people of a house"),
+    Command("procedure", "controller.publish.cli:register", "a game's dealing procedure in words"),
+    Command("script", "controller.audit.simulate.cli:register", "run scripted rounds"),
+    Command("par", "controller.sim.par.cli:register", "play many rounds and report the figures"),
+    Command("devices", "controller.pairing.cli:register", "pair devices with this host", True),
+    Command("keys", "controller.audit.keys.cli:register", "make the keys of the record"),
+    Command("audit", "controller.audit.commands.cli:register", "verify, show and export a record"),
+    Command("review", "controller.screens.cli:register", "look at a record in a browser"),
+    Command("people", "controller.people.cli:register", "keep the people of a house"),
     Command("serve", "controller.daemon.cli:register", "serve a table", True),
     Command(
         "doctor",
-        "controller.daemon.cli_doctor:register",
+        "controller.doctor.cli:register",
         "what is wrong with a table, and what mends it",
     ),
 )
@@ -156,7 +154,9 @@ def _run(arguments: list[str]) -> int:
         subparsers.choices[name].print_help(sys.stderr)
         return EXIT_USAGE
     if command.drives:
-        from drivers import log_lines  # loads structlog, which takes longer than most commands
+        from drivers import (
+            logging as log_lines,  # loads structlog, which takes longer than most commands
+        )
 
         log_lines.to_stderr()
     _leave_no_core()

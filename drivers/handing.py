@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from drivers.device_events import DeviceEvent
-from drivers.keeping import Come
-from firmware_protocol.limits import WINDOW
+from drivers.devices.events import DeviceEvent
+from drivers.session.acknowledge import Come
+from firmware_protocol.messages.limits import WINDOW
 
 MOST_HANDED: Final = 4 * WINDOW
 """Kept records that wait for room in the queue. A device that was asked to wait may send a window

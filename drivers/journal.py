@@ -38,9 +38,9 @@ from drivers.journal_entries import (
     pack,
     read,
 )
-from drivers.keeper import RECENT, Adoption
-from firmware_protocol.link_cursor import NO_CURSOR, Cursor
-from firmware_protocol.plaintext import EventRecord
+from drivers.session.record_store import RECENT, Adoption
+from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.tablelink.plaintext import EventRecord
 
 MOST_ENTRIES: Final = 8192
 """A file of 2 MiB; then a new one is begun with what still matters."""

@@ -16,11 +16,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from drivers.keeper import Adoption
-from drivers.people import MOST_BYTES
-from firmware_protocol.keys import FINGERPRINT_SIZE
-from firmware_protocol.link_cursor import NO_CURSOR, Cursor
-from firmware_protocol.plaintext import CHAIN_SIZE, NO_CHAIN, EventRecord
+from drivers.keys.names import MOST_BYTES
+from drivers.session.record_store import Adoption
+from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE
+from firmware_protocol.tablelink.plaintext import CHAIN_SIZE, NO_CHAIN, EventRecord
 
 ENTRY_SIZE: Final = 256
 TEXT_SIZE: Final = MOST_BYTES

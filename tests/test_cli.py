@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from controller import cli
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
 from tests.support.paths import ROOT
 
 Install = Callable[..., None]
@@ -22,7 +22,7 @@ MODULE = '''\
 More words.
 """
 
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
 
 
 def register(subparsers):

@@ -7,16 +7,17 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from controller.config import equipment, explain, files, loader
+from controller.config import equipment, files, loader
+from controller.config import option_texts as explain
 from controller.config.jurisdictions import JurisdictionFile
-from controller.config.layers import Origin
 from controller.config.loader import Anything
-from controller.config.problems import each, printable
+from controller.config.option_layers import Origin
 from controller.config.sheets import GameSheet
 from controller.config.tables import TableConfig
+from controller.errors import UsageProblem
+from controller.errors_problems import each, printable
+from controller.rules.irregularities import Irregularity
 from controller.rules.money import Denomination, Odds
-from controller.rules.problem import UsageProblem
-from controller.rules.rulings import Irregularity
 
 SET = "--set"
 EXIT_USAGE = 2

@@ -16,15 +16,15 @@ import msgspec
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
-from controller.config import checks
-from controller.config.checks import Check, Wrong, unfit
-from controller.config.port_paths import port_from, same_port
-from controller.config.problems import printable, refuse, shown
-from controller.config.screens_place import ScreensPlace, line_of, read_screens
-from controller.config.shape import Key, read_table, refuse_unknown
-from controller.rules.combinations import MOST_MONEY, Range
+from controller.config import values as checks
+from controller.config.equipment_port_paths import port_from, same_port
+from controller.config.equipment_screens_place import ScreensPlace, line_of, read_screens
+from controller.config.schema import Key, read_table, refuse_unknown
+from controller.config.values import Check, Wrong, unfit
+from controller.errors import UsageProblem
+from controller.errors_problems import printable, refuse, shown
+from controller.rules.option_constraints import MOST_MONEY, Range
 from controller.rules.options import Limit, Options
-from controller.rules.problem import UsageProblem
 
 BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster")
 MOST_STATIONS: Final = 7

@@ -16,9 +16,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from controller.config.leaves import nearest
-from controller.config.problems import UsageProblems, printable
-from controller.rules.problem import UsageProblem
+from controller.config.option_paths import nearest
+from controller.errors import UsageProblem
+from controller.errors_problems import UsageProblems, printable
 
 Kind: TypeAlias = Literal["game", "table", "jurisdiction"]
 

@@ -8,15 +8,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.config import checks, files
+from controller.config import files
+from controller.config import values as checks
 from controller.config.files import Document
-from controller.config.layers import Layer, read_layer
-from controller.config.leaves import LEAVES
-from controller.config.problems import refuse
-from controller.config.shape import Key, open_document, read_table, refuse_unknown
-from controller.rules.combinations import Range
-from controller.rules.problem import UsageProblem
-from controller.rules.rulings import (
+from controller.config.option_layers import Layer, read_layer
+from controller.config.option_paths import LEAVES
+from controller.config.schema import Key, open_document, read_table, refuse_unknown
+from controller.errors import UsageProblem
+from controller.errors_problems import refuse
+from controller.rules.irregularities import (
     FIXED,
     TWO_PEOPLE,
     WAYS,
@@ -25,6 +25,7 @@ from controller.rules.rulings import (
     Ruling,
     Way,
 )
+from controller.rules.option_constraints import Range
 
 DEFAULT: Final = "default"
 ACTS: Final = tuple(dict.fromkeys((*TWO_PEOPLE, *(way.value for way in Way))))

@@ -11,10 +11,10 @@ from controller.config.jurisdictions import (
     load_jurisdiction,
     parse_jurisdiction,
 )
-from controller.config.layers import Origin
-from controller.config.problems import printable
+from controller.config.option_layers import Origin
 from controller.config.sheets import NOTHING, OVERRIDES, GameSheet, load_game, parse_game
 from controller.config.tables import Currency, TableConfig, load_table, parse_table
+from controller.errors_problems import printable
 
 __all__ = [
     "Anything",

@@ -8,17 +8,18 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.config import checks, files, jurisdictions
-from controller.config.checks import Wrong
+from controller.config import files, jurisdictions
+from controller.config import values as checks
 from controller.config.files import Document
-from controller.config.layers import Layer, Origin, flat, merge, read_layer
-from controller.config.leaves import LEAVES, keys_near, nearest
-from controller.config.problems import printable, refuse
-from controller.config.shape import Key, open_document, read_table
-from controller.rules.combinations import SHOES
+from controller.config.option_layers import Layer, Origin, flat, merge, read_layer
+from controller.config.option_paths import LEAVES, keys_near, nearest
+from controller.config.schema import Key, open_document, read_table
+from controller.config.values import Wrong
+from controller.errors import UsageProblem
+from controller.errors_problems import printable, refuse
 from controller.rules.money import Odds
+from controller.rules.option_constraints import SHOES
 from controller.rules.options import Options
-from controller.rules.problem import UsageProblem
 
 OVERRIDES: Final = "overrides"
 NOTHING: Final[Mapping[str, object]] = {}

@@ -10,8 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.config import checks, files
-from controller.config.checks import Check, unfit
+from controller.config import files
+from controller.config import values as checks
 from controller.config.equipment import (
     NO_EQUIPMENT,
     TABLES,
@@ -21,13 +21,14 @@ from controller.config.equipment import (
 )
 from controller.config.files import Document
 from controller.config.jurisdictions import DEFAULT, read_jurisdiction
-from controller.config.layers import read_layer
-from controller.config.problems import refuse
-from controller.config.shape import Key, open_document, read_table
+from controller.config.option_layers import read_layer
+from controller.config.schema import Key, open_document, read_table
 from controller.config.sheets import NOTHING, OVERRIDES, GameSheet, lay_over, read_sheet
-from controller.rules.combinations import SHOES, Range
-from controller.rules.problem import UsageProblem
-from controller.rules.rulings import Jurisdiction
+from controller.config.values import Check, unfit
+from controller.errors import UsageProblem
+from controller.errors_problems import refuse
+from controller.rules.irregularities import Jurisdiction
+from controller.rules.option_constraints import SHOES, Range
 
 MOST_SEATS: Final = 7
 _CODE: Final = re.compile(r"[A-Z]{3}")

@@ -15,16 +15,18 @@ from typing import Final, NoReturn
 import structlog
 from msgspec.structs import replace
 
+from controller import early_signals as early
+from controller import terminal_cli_people as cli_people
 from controller.config.loader import TableConfig, load_table
-from controller.config.problems import printable
-from controller.daemon import early, exits, lines
-from controller.daemon.notify import Notify
-from controller.daemon.serving import Ready, Tells, serve
-from controller.devices import cli_people
-from controller.devices.cli_people import GivenUp
-from controller.rules.problem import UsageProblem
-from controller.table.parts import REAL, World
-from drivers.log_lines import takes
+from controller.daemon import exit_codes as exits
+from controller.daemon import logging as lines
+from controller.daemon.serve import Ready, Tells, serve
+from controller.daemon.systemd import Notify
+from controller.errors import UsageProblem
+from controller.errors_problems import printable
+from controller.table.loop.parts import REAL, World
+from controller.terminal_cli_people import GivenUp
+from drivers.logging import takes
 
 STOP_WITHIN: Final = 40.0
 """Seconds from the first signal to the end. The record alone may take most of them."""

@@ -11,14 +11,14 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controller.procedure.effects import Told
-from controller.procedure.row import Decision
-from controller.procedure.unheld import REFUSED, TAKEN
-from controller.rules.rulings import Irregularity
-from controller.table.items import Done
-from controller.table.running import RunningTable
-from controller.table.taking import Answered
-from drivers.states import State
+from controller.procedure.model.effects import Told
+from controller.procedure.model.holds_unheld import REFUSED, TAKEN
+from controller.procedure.model.row import Decision
+from controller.rules.irregularities import Irregularity
+from controller.table.intake.apply import Answered
+from controller.table.loop.requests import Done
+from controller.table.running.table import RunningTable
+from drivers.devices.state import State
 
 _APPENDS: Final = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 3.0, 10.0,

@@ -16,9 +16,9 @@ from typing import Final
 from msgspec import Struct
 
 from controller.config.equipment import ControlPlace
-from controller.config.screens_place import ScreensPlace
-from controller.rules.problem import UsageProblem
-from controller.screens.common.serving import Place, place_of
+from controller.config.equipment_screens_place import ScreensPlace
+from controller.errors import UsageProblem
+from controller.screens.common.server import Place, place_of
 
 HOST: Final = "127.0.0.1"
 LONGEST: Final = 107

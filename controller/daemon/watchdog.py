@@ -8,8 +8,8 @@ from typing import Final
 
 import structlog
 
-from controller.daemon.notify import Notify, status
-from controller.daemon.vitals import Vitals, judge
+from controller.daemon.systemd import Notify, status
+from controller.daemon.watchdog_vitals import Vitals, judge
 
 EVERY: Final = 0.25
 """Seconds between two ticks."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
 
 Card: TypeAlias = int
 """0..51: suit x 13 + rank; suits in the order C D H S, ranks A 2 .. 9 T J Q K."""

@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
 
 Amount: TypeAlias = int
 Rounding: TypeAlias = Literal["floor", "half_up", "ceil"]

@@ -21,23 +21,23 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
-from controller.api.calls import Api
-from controller.api.errors import Problem, told_of_fault
-from controller.procedure.terms import card_words
+from controller.api.contract.errors import Problem, told_of_fault
+from controller.api.http.routes import Api
+from controller.procedure.prompts.terms import card_words
 from controller.rules.cards import NAMES
-from controller.screens.common.doors import Cookie, message, see_other, static_route
+from controller.screens.common.access import Cookie, message, see_other, static_route
 from controller.screens.common.headers import Guarded
-from controller.screens.common.pages import Pages
-from controller.screens.common.serving import Place, names_of
+from controller.screens.common.server import Place, names_of
 from controller.screens.common.static_files import StaticFiles
+from controller.screens.common.templates import Pages
 from controller.screens.common.texts import Texts
-from controller.screens.console.app import COOKIE, Console, telling
-from controller.screens.console.face import Draws, Face
-from controller.screens.console.sessions import Browsers
-from controller.screens.review.app import application, pages_of
-from controller.screens.review.by_badge import ByBadge
-from controller.screens.review.loop import Loop
-from controller.screens.review.running import Running
+from controller.screens.console.web.app import COOKIE, Console, telling
+from controller.screens.console.web.page import Draws, Face
+from controller.screens.console.web.sessions import Browsers
+from controller.screens.review.source.live_source import Running
+from controller.screens.review.source.loop_bridge import Loop
+from controller.screens.review.web.app import application, pages_of
+from controller.screens.review.web.badge_login import ByBadge
 
 REVIEW: Final = "/review"
 _PACKAGES: Final = {

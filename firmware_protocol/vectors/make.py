@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from firmware_protocol import catalogue as catalogues
+from firmware_protocol.generate import catalogue as catalogues
 from firmware_protocol.vectors import parts
 
 FOLDER: Final = Path(__file__).parent

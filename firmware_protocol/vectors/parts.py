@@ -7,19 +7,22 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol import enums, hello, keys, messages_frames, plaintext
-from firmware_protocol.catalogue_shape import Catalogue, Field, Message
-from firmware_protocol.codec import Payload
-from firmware_protocol.enums import DeviceClass, FrameKind, FrameLimit
-from firmware_protocol.framing import Damage, Deframer, Frame, cobs_encode, crc32c
-from firmware_protocol.limits import SCHEMA_HASHES
-from firmware_protocol.messages import MESSAGES, Hello, HelloRsp
-from firmware_protocol.messages_all import Info, InfoReply, Power
-from firmware_protocol.messages_control import EvtAck, PairDone
-from firmware_protocol.messages_shoe import CardRead, Cover, Reread, RereadReply
-from firmware_protocol.noise import Handshake, Keys
-from firmware_protocol.plaintext import CommandCall, CommandReply, EventRecord
-from firmware_protocol.sealing import Sealer
+from firmware_protocol.generate.schema import Catalogue, Field, Message
+from firmware_protocol.messages import enums
+from firmware_protocol.messages import frames as messages_frames
+from firmware_protocol.messages.codec import Payload
+from firmware_protocol.messages.common import Info, InfoReply, Power
+from firmware_protocol.messages.control import EvtAck, PairDone
+from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
+from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.messages.registry import MESSAGES, Hello, HelloRsp
+from firmware_protocol.messages.shoe import CardRead, Cover, Reread, RereadReply
+from firmware_protocol.tablelink import fingerprints as keys
+from firmware_protocol.tablelink import hello, plaintext
+from firmware_protocol.tablelink.framing import Damage, Deframer, Frame, cobs_encode, crc32c
+from firmware_protocol.tablelink.noise import Handshake, Keys
+from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord
+from firmware_protocol.tablelink.session_cipher import Sealer
 from firmware_protocol.vectors.samples import WHICH, samples, some_bytes, some_number
 
 SESSION: Final = 0x1234

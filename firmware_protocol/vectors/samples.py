@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from enum import IntFlag
 from typing import Any, Final
 
-from firmware_protocol import enums
-from firmware_protocol.catalogue_shape import WHOLE, Catalogue, Field, array
-from firmware_protocol.codec import Payload
-from firmware_protocol.emit import camel
+from firmware_protocol.generate.emit import camel
+from firmware_protocol.generate.schema import WHOLE, Catalogue, Field, array
+from firmware_protocol.messages import enums
+from firmware_protocol.messages.codec import Payload
 
 WHICH: Final = ("least", "most", "between")
 

@@ -2,8 +2,8 @@
 
 import sys
 
-from hil import by_module
-from hil.conform.cli import register
+from hil import commands as by_module
+from hil.conform.runs.cli import register
 
 if __name__ == "__main__":
     sys.exit(by_module.run(register, "conform", sys.argv[1:]))

@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from drivers import usb_finding
+from drivers.ports import usb_discovery as usb_finding
 from tests.support.drivers.fake_usb import FakeDevice, plugged
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import structlog
 
-from drivers import happenings as told
-from drivers import log_lines
-from drivers.states import State
+from drivers import logging as log_lines
+from drivers.devices.state import State
+from drivers.session import events as told
 from tests.support.drivers.simulated import running, simulate, table
 
 

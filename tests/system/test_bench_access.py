@@ -13,19 +13,19 @@ import httpx
 import msgspec
 import pytest
 
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
 from firmware_protocol.conformance import Profile
-from firmware_protocol.enums import DeviceClass
-from hil.device.hands import Describe, Draw, Hand, JamHand, Load
-from hil.device.parts import Answer, CannotDo
-from hil.front import hand_words
-from hil.table.company import Company
-from hil.table.house import FEW, VISITED, Fitted
-from hil.table.page import hands
+from firmware_protocol.device.control import Describe, Draw, Hand, JamHand, Load
+from firmware_protocol.device.interfaces import Answer, CannotDo
+from firmware_protocol.messages.enums import DeviceClass
+from hil.control import verbs as hand_words
+from hil.table.page import controls as hands
 from hil.table.page.app import MOST_BYTES, SECRET_HEADER, Page, application
 from hil.table.page.bench import Desk
-from hil.table.page.hands import FAULTS, HANDS, NEXT_PULLS, Bench, Often
-from hil.table.page.serving import bench_page, listening
+from hil.table.page.controls import FAULTS, HANDS, NEXT_PULLS, Bench, Often
+from hil.table.page.server import bench_page, listening
+from hil.table.robots.seats import Company
+from hil.table.setup.house import FEW, VISITED, Fitted
 
 PORT = 8099
 HERE = f"http://127.0.0.1:{PORT}"

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from controller.procedure.effects import Tell
-from controller.procedure.states import State, Step
+from controller.procedure.model.effects import Tell
+from controller.procedure.model.state import State, Step
 from controller.rules.cards import NAMES, Card
-from hil.api_client import Api
-from hil.device.hands import Power
-from hil.table.before import chips, until
-from hil.table.house import DEALER, GUEST
-from hil.table.page.shown import face
-from hil.table.robot import card_of
+from firmware_protocol.device.control import Power
+from hil.table.page.page import face
+from hil.table.robots.api_client import Api
+from hil.table.robots.robot import card_of
+from hil.table.robots.surroundings import chips, until
+from hil.table.setup.house import DEALER, GUEST
 from tests.support.system.at_bench import LOW, SOON, AtBench, at_bench, dealing
 
 pytestmark = pytest.mark.timeout(200)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from controller.table.shown import PAYMENTS
+from controller.table.memory.display import PAYMENTS
 from tests.support.system.killed import Ended, at_decision, at_payment, by_chance, dealt
 
 KILLS = 30

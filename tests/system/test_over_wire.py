@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.verify import Verification
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Event
-from controller.procedure.row import Decision, Refused
-from controller.rules.problem import UsageProblem
-from controller.sim.runner import play_script, procedure_for
-from controller.sim.scripts import ScriptRound
-from hil.table.over_wire import over_wire, playing
+from controller.audit.verify.verifier import Verification
+from controller.errors import UsageProblem
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.events import Event
+from controller.procedure.model.row import Decision, Refused
+from controller.sim.scripts.format import ScriptRound
+from controller.sim.scripts.runner import play_script, procedure_for
+from hil.table.scripts.over_wire import over_wire, playing
 from tests.support.table.simulated.scripted import scripts
 
 Round = tuple[ScriptRound, Procedure]
@@ -84,7 +84,7 @@ WRONG = """
 @pytest.mark.timeout(200)
 def test_what_a_script_gets_wrong_is_told_in_the_same_words(tmp_path: Path) -> None:
     """A round that is left open is void, and the next one comes out as it should."""
-    from controller.sim.scripts import read_scripts
+    from controller.sim.scripts.format import read_scripts
 
     file = tmp_path / "wrong.json"
     file.write_text(WRONG)

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from controller.procedure.effects import Prompt, Tell
-from controller.procedure.events import WagerPlaced
-from controller.procedure.row import Refused
-from controller.procedure.states import State
-from controller.sim.strategy import basic
-from controller.table.hearing import House
-from hil.device.hands import Describe, Draw, Hand
-from hil.device.parts import Answer
-from hil.table.before import chips
-from hil.table.guests import Guests
-from hil.table.robot import Mimics, Robot, Said, Ways, button_of
-from hil.table.saying import STANDING
+from controller.procedure.model.effects import Prompt, Tell
+from controller.procedure.model.events import WagerPlaced
+from controller.procedure.model.row import Refused
+from controller.procedure.model.state import State
+from controller.sim.play.strategy import basic
+from controller.table.intake.context import House
+from firmware_protocol.device.control import Describe, Draw, Hand
+from firmware_protocol.device.interfaces import Answer
+from hil.table.robots.players import Guests
+from hil.table.robots.robot import Mimics, Robot, Said, Ways, button_of
+from hil.table.robots.surroundings import chips
+from hil.table.robots.text import STANDING
 from tests.support.drivers.simulated import Plugged, simulate
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.serving import right, run, serving

@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.config.loader import load_table
-from controller.procedure.engine import Procedure
-from controller.rules.problem import UsageProblem
-from controller.sim.games import game_of_table
-from controller.sim.runner import procedure_for
-from controller.table.serving import parts_of
-from hil.api_client import Api
-from hil.table.daemon import DidNotServe
-from hil.table.demo import TABLES
-from hil.table.house import FEW, SEVEN, SHOE, House
-from hil.table.stage import staged
-from hil.table.table_file import Deals, example, scripted, table_text, toml
+from controller.errors import UsageProblem
+from controller.games import game_of_table
+from controller.procedure.engine.dispatch import Procedure
+from controller.sim.scripts.runner import procedure_for
+from controller.table.running.build import parts_of
+from hil.table.demo.demo import TABLES
+from hil.table.robots.api_client import Api
+from hil.table.setup.daemon import DidNotServe
+from hil.table.setup.house import FEW, SEVEN, SHOE, House
+from hil.table.setup.stage import staged
+from hil.table.setup.table_file import Deals, example, scripted, table_text, toml
 from tests.support.table.simulated.scripted import scripts
 
 # --- table files ------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from controller.config.problems import printable
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
+from controller.errors_problems import printable
 
 MOST_BYTES: Final = 16 * 1024
 MOST_FIELDS: Final = 40

@@ -16,8 +16,8 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Final
 
-from controller.config.problems import printable
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
+from controller.errors_problems import printable
 
 NAME: Final = "texts.toml"
 _MOST_BYTES: Final = 1 << 20

@@ -22,11 +22,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from controller.screens.common.headers import Guarded
-from firmware_protocol.enums import DeviceClass
-from hil.table.house import Robotic
-from hil.table.page import hands
+from firmware_protocol.messages.enums import DeviceClass
+from hil.table.page import controls as hands
 from hil.table.page.bench import Desk, No
-from hil.table.page.shown import Shown
+from hil.table.page.page import Shown
+from hil.table.setup.house import Robotic
 
 HERE: Final = Path(__file__).parent
 LOOK: Final = 0.1

@@ -9,22 +9,22 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from controller.procedure.effects import Tell
-from firmware_protocol.enums import DeviceClass
-from hil.api_client import ApiProblem, Unreachable
-from hil.device.hands import Describe, Draw, Hand
-from hil.device.parts import Answer, CannotDo
-from hil.front.hand_words import BadHand, read
-from hil.table.before import Touched
-from hil.table.company import SEATS, Company
-from hil.table.console import Console
-from hil.table.house import Fitted
-from hil.table.page import hands
-from hil.table.page.hands import NEXT_PULLS, Bench
-from hil.table.page.shown import Shown, shown
-from hil.table.robot import Stuck
-from hil.table.saying import Said
-from hil.table.shared import ASKING, Shared
+from controller.procedure.model.effects import Tell
+from firmware_protocol.device.control import Describe, Draw, Hand
+from firmware_protocol.device.interfaces import Answer, CannotDo
+from firmware_protocol.messages.enums import DeviceClass
+from hil.control.verbs import BadHand, read
+from hil.table.page import controls as hands
+from hil.table.page.controls import NEXT_PULLS, Bench
+from hil.table.page.page import Shown, shown
+from hil.table.robots.api_client import ApiProblem, Unreachable
+from hil.table.robots.console import Console
+from hil.table.robots.robot import Stuck
+from hil.table.robots.seats import SEATS, Company
+from hil.table.robots.shared import ASKING, Shared
+from hil.table.robots.surroundings import Touched
+from hil.table.robots.text import Said
+from hil.table.setup.house import Fitted
 
 ABOUT_ROBOT: Final = "the robot deals already"
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from controller.config import files, loader
 from controller.config.loader import load, load_game, load_jurisdiction, load_table
-from controller.config.problems import UsageProblems, each
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
+from controller.errors_problems import UsageProblems, each
 
 SHEET = """
 schema = 1

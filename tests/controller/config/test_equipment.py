@@ -18,11 +18,11 @@ from controller.config.equipment import (
     as_json,
     lines,
 )
+from controller.config.equipment_screens_place import ScreensPlace
 from controller.config.files import installed
 from controller.config.loader import load_table
-from controller.config.problems import each
-from controller.config.screens_place import ScreensPlace
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
+from controller.errors_problems import each
 
 HEAD = """
 schema = 1

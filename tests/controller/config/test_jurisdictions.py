@@ -9,8 +9,8 @@ import pytest
 from controller.config import files
 from controller.config.jurisdictions import read_jurisdiction
 from controller.config.loader import load_jurisdiction
-from controller.rules.problem import UsageProblem
-from controller.rules.rulings import FIXED, WAYS, Irregularity, Way
+from controller.errors import UsageProblem
+from controller.rules.irregularities import FIXED, WAYS, Irregularity, Way
 
 INSTALLED = ("default", "strict")
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.config.layers import Layer, Origin, merge, read_layer
-from controller.config.leaves import GROUPS, LEAVES
 from controller.config.loader import load_game, load_jurisdiction, load_table
-from controller.config.problems import each
-from controller.rules.combinations import impossible
+from controller.config.option_layers import Layer, Origin, merge, read_layer
+from controller.config.option_paths import GROUPS, LEAVES
+from controller.errors import UsageProblem
+from controller.errors_problems import each
 from controller.rules.money import Odds
-from controller.rules.problem import UsageProblem
+from controller.rules.option_constraints import impossible
 
 GAMES = ("maxtime", "sf21x", "classic", "mega")
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from controller.config import explain, files
+from controller.config import files
+from controller.config import option_texts as explain
 from controller.config.cli import plain
-from controller.config.leaves import LEAVES
 from controller.config.loader import load_game
-from controller.rules.features import ALWAYS_THERE, FEATURES, off_features
+from controller.config.option_paths import LEAVES
+from controller.rules.option_features import ALWAYS_THERE, FEATURES, off_features
 
 GAMES = ("maxtime", "sf21x", "classic", "mega")
 NONE: object = None

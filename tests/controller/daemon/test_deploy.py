@@ -15,9 +15,9 @@ import pytest
 
 from controller import cli
 from controller.cli import main
+from controller.config.equipment_screens_place import ScreensPlace
 from controller.config.loader import load_table
-from controller.config.screens_place import ScreensPlace
-from controller.daemon import exits
+from controller.daemon import exit_codes as exits
 from controller.daemon.cli import STOP_WITHIN
 from controller.daemon.watchdog import SHARE
 from tests.conftest import require

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from controller.daemon import early
+from controller import early_signals as early
 from tests.support.daemon.rig import PATIENCE
 from tests.support.paths import ROOT
 
@@ -27,7 +27,7 @@ sys.exit(main([]))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("module", ["argparse", "controller.audit.problems"])
+@pytest.mark.parametrize("module", ["argparse", "controller.audit.errors"])
 def test_while_the_first_modules_are_loaded(number: signal.Signals, module: str) -> None:
     for command, code in (("serve", 0), ("doctor", -number)):
         done = subprocess.run(

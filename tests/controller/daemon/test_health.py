@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.config.loader import load_table
-from controller.daemon.vitals import (
+from controller.daemon.watchdog_vitals import (
     MOST_APPEND,
     MOST_LAG,
     MOST_QUIET,
@@ -19,13 +19,13 @@ from controller.daemon.vitals import (
     judge,
     links_of,
 )
-from controller.table.running import RunningTable
-from controller.table.serving import parts_of
-from drivers.clock import monotonic_us
-from drivers.rests import REST_MOST, REST_REFUSED
-from drivers.states import State
-from drivers.supervisor import CLOSE_WAIT, OPEN_WAIT, Supervisor
-from drivers.wire import PATIENCE
+from controller.table.running.build import parts_of
+from controller.table.running.table import RunningTable
+from drivers.devices.state import State
+from drivers.session.backoff import REST_MOST, REST_REFUSED
+from drivers.session.connection import PATIENCE
+from drivers.session.progress_clock import monotonic_us
+from drivers.session.supervisor import CLOSE_WAIT, OPEN_WAIT, Supervisor
 from tests.support.daemon.rig import furnished, until
 
 WELL = Vitals(0.001, 0.0, 0.002, (LinkVitals("SH-1", State.READY, 0.4),))

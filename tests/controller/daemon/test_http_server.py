@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from controller.daemon import connections
-from controller.daemon.connections import SPARE
-from controller.daemon.servers import MOST_CONNECTIONS, Server
+from controller.daemon import http_server_connections as connections
+from controller.daemon.http_server import MOST_CONNECTIONS, Server
+from controller.daemon.http_server_connections import SPARE
 from tests.support.daemon.rig import until
 
 ASKS = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"

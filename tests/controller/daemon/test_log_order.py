@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.api import stream
-from controller.api.looking import Seen
+from controller.api.http import sse as stream
+from controller.api.service.views import Seen
 from controller.config.loader import load_table
-from controller.daemon import lines
-from controller.table.items import Done
-from hil.api_client import Api, Pin
+from controller.daemon import logging as lines
+from controller.table.loop.requests import Done
+from hil.table.robots.api_client import Api, Pin
 from tests.support.daemon.rig import furnished, served
 from tests.support.table.simulated.house import PINS
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import structlog
 
-from controller.daemon import lines
-from controller.procedure.states import Step
+from controller.daemon import logging as lines
+from controller.procedure.model.state import Step
 from controller.rules.cards import DECK
-from drivers.happenings import StateChanged
-from drivers.states import State
-from hil.table.robot import wire_name
+from drivers.devices.state import State
+from drivers.session.events import StateChanged
+from hil.table.robots.robot import wire_name
 from tests.support.table.simulated.serving import run, serving
 
 CARD = re.compile(r"(?<![0-9A-Za-z])(?:[2-9TJQKA]|10)[CDHS](?![0-9A-Za-z])", re.IGNORECASE)

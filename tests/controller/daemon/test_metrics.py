@@ -14,14 +14,14 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.daemon.measured import Measured
 from controller.daemon.metrics import Metrics
-from controller.daemon.metrics_app import metrics_app
-from controller.procedure.row import Decision
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity
-from drivers.states import State
-from hil.device.hands import Plug
+from controller.daemon.metrics_measured import Measured
+from controller.daemon.metrics_metrics_app import metrics_app
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity
+from drivers.devices.state import State
+from firmware_protocol.device.control import Plug
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import run, serving
 from tests.support.table.simulated.simulated_table import DEALER, SimulatedBook

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.records import Moment
-from controller.daemon import people_news
-from controller.daemon.people_news import PeopleNews
-from controller.table.items import Stopped
-from controller.table.people_answers import Denied, Reason
-from controller.table.people_desk import PeopleDesk
-from controller.table.person_entries import Left
-from controller.table.signing_in import Session, Standing
+from controller.audit.format.records import Moment
+from controller.daemon import people_watch as people_news
+from controller.daemon.people_watch import PeopleNews
+from controller.people.records import Left
+from controller.people.service import PeopleDesk
+from controller.people.service_people_answers import Denied, Reason
+from controller.people.sign_in import Session, Standing
+from controller.table.loop.requests import Stopped
 from tests.support.drivers.simulated import simulate
 from tests.support.table.simulated.house import Time, house
 

@@ -13,7 +13,7 @@ import pytest
 
 from controller.config.equipment import ControlPlace
 from controller.daemon.sockets import taken
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
 from tests.support.daemon.rig import free_port
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.daemon.notify import NOBODY, Notify, status
+from controller.daemon.systemd import NOBODY, Notify, status
 
 
 @pytest.mark.parametrize("abstract", [False, True], ids=["a path", "an abstract name"])

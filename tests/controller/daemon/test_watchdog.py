@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.daemon.notify import Notify
-from controller.daemon.vitals import Vitals
+from controller.daemon.systemd import Notify
 from controller.daemon.watchdog import EVERY, Pulse, Watchdog
+from controller.daemon.watchdog_vitals import Vitals
 
 WELL = Vitals(0.0, 0.0, 0.0)
 STUCK = Vitals(0.0, 0.0, 45.0)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.daemon import doctor_ports
 from controller.daemon.sockets import LONGEST, taken
-from controller.rules.problem import UsageProblem
+from controller.doctor import network_doctor_ports as doctor_ports
+from controller.errors import UsageProblem
 from tests.support.daemon.doctor_house import House, child, house
 from tests.support.table.simulated.house import mode
 

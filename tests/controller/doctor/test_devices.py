@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.daemon.doctor_processes import locking, opening
-from drivers import usb_finding
-from drivers.address import Address, Transport
-from drivers.finding import Found as Plugged
-from drivers.key_store import KeyStore
-from drivers.port import PortRefused
-from firmware_protocol.enums import DeviceClass
-from firmware_protocol.keys import fingerprint_text
-from hil.device.hands import Service
+from controller.doctor.processes import locking, opening
+from drivers.keys.store import KeyStore
+from drivers.ports import usb_discovery as usb_finding
+from drivers.ports.address import Address, Transport
+from drivers.ports.discovery import Found as Plugged
+from drivers.ports.port import PortRefused
+from firmware_protocol.device.control import Service
+from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.tablelink.fingerprints import fingerprint_text
 from tests.controller.doctor.test_record import LOCKING
 from tests.support.daemon.doctor_house import House, child, house, owned, pair
 from tests.support.devices.standing import standing
@@ -205,7 +205,7 @@ def test_a_machine_without_a_usb_library_is_told_once(made: House) -> None:
 
 
 def test_a_device_on_a_bus_of_its_own(made: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("sim", "hil.front.usb_backend:backend", usb_finding.GROUP)
+    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_finding.GROUP)
     monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
     with standing(made.place / "bench", "ST-1") as bench:
         made.edit(f"{made.place}/ports/station", bench.usb)

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controller.daemon import doctor_disk, doctor_host
-from controller.daemon.doctor_disk import Mount, bytes_a_day, mount_of, mounts
-from controller.daemon.doctor_forms import Machine
-from controller.daemon.doctor_host import RULES, UNIT, deployed, numbered
+from controller.doctor import disk as doctor_disk
+from controller.doctor import host as doctor_host
+from controller.doctor.check import Machine
+from controller.doctor.disk import Mount, bytes_a_day, mount_of, mounts
+from controller.doctor.host import RULES, UNIT, deployed, numbered
 from tests.support.daemon.doctor_house import NOON, House, clock, house
 
 MOUNTS = """\

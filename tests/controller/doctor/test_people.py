@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.table.people_forms import People, people_bytes
+from controller.people.person import People, people_bytes
 from tests.support.daemon.doctor_house import House, house
 from tests.support.table.simulated.house import KEY, PINS, person, put
 

@@ -11,18 +11,18 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from msgspec.structs import replace
 
-from controller.audit.frames import chained, pack
-from controller.audit.keys import load_hole_key, load_table_private
-from controller.audit.opening import Opening
-from controller.audit.problems import InUse
-from controller.audit.reading import read_segment, record_of
-from controller.audit.recorder import Keys, Recorder
-from controller.audit.segments import HEADER_SIZE, segment_file
-from controller.audit.tree import leaf_hash
+from controller.audit.errors import InUse
+from controller.audit.format.frames import chained, pack
+from controller.audit.format.merkle import leaf_hash
+from controller.audit.format.segments import HEADER_SIZE, segment_file
+from controller.audit.keys.store import load_hole_key, load_table_private
+from controller.audit.log.opening import Opening
+from controller.audit.read.reader import read_segment, record_of
+from controller.audit.simulate.recorder import Keys, Recorder
 from controller.config.loader import load_table
-from controller.procedure.engine import Procedure
-from controller.procedure.events import WagerPlaced
-from controller.sim.games import DEALER, game_of_table
+from controller.games import DEALER, game_of_table
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.events import WagerPlaced
 from tests.support.daemon.doctor_house import (
     NAME,
     NOON,

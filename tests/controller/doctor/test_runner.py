@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from controller.cli import main
-from controller.daemon import cli_doctor
-from controller.daemon.doctor import CHECKS, look
-from controller.daemon.doctor_forms import Case, Check, Found, Machine, found, wrong
-from drivers.key_disk import KeyProblem
+from controller.doctor import cli as cli_doctor
+from controller.doctor.check import Case, Check, Found, Machine, found, wrong
+from controller.doctor.runner import CHECKS, look
+from drivers.keys.private_files import KeyProblem
 from tests.support.daemon.doctor_house import House, house, tree
 from tests.support.paths import ROOT
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.daemon import doctor_ports
-from controller.daemon.doctor_host import UNIT, deployed
+from controller.doctor import network_doctor_ports as doctor_ports
+from controller.doctor.host import UNIT, deployed
 from tests.controller.daemon.test_deploy import blocks
 from tests.controller.doctor.test_control import LISTENING
 from tests.controller.doctor.test_host import as_installed

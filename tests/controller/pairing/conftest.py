@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from controller.devices import cli_people
-from drivers import usb_finding
-from drivers.key_store import KeyStore
-from firmware_protocol import pairing
-from hil.device.hands import Service
+from controller import terminal_cli_people as cli_people
+from drivers.keys.store import KeyStore
+from drivers.ports import usb_discovery as usb_finding
+from firmware_protocol.device.control import Service
+from firmware_protocol.host import pairing
 from tests.support.devices.standing import Standing, Typed, standing
 
 
@@ -36,7 +36,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeyStore:
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No terminal, and the simulated bus announced as if it were installed."""
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    point = EntryPoint("sim", "hil.front.usb_backend:backend", usb_finding.GROUP)
+    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_finding.GROUP)
     monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
 
 

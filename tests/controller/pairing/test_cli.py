@@ -13,10 +13,10 @@ import pytest
 import usb.backend.libusb1
 from serial.tools import list_ports
 
+from controller import terminal_cli_people as cli_people
 from controller.cli import main
-from controller.devices import cli_people
-from drivers.key_store import KeyStore, Paired, keys_directory
-from firmware_protocol.enums import DeviceClass
+from drivers.keys.store import KeyStore, Paired, keys_directory
+from firmware_protocol.messages.enums import DeviceClass
 
 AT = "2026-07-29T17:30:00Z"
 TWO = ["--by", "Ann", "--and", "Bo"]

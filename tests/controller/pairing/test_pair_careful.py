@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from controller import terminal_cli_people as cli_people
 from controller.cli import main
-from controller.devices import cli_people
-from drivers import finding
-from drivers.key_store import KeyStore
-from drivers.port import PortRefused
-from firmware_protocol.keys import fingerprint_text
-from hil.device.hands import Defect, Describe, Plug, Service
+from drivers.keys.store import KeyStore
+from drivers.ports import discovery as finding
+from drivers.ports.port import PortRefused
+from firmware_protocol.device.control import Defect, Describe, Plug, Service
+from firmware_protocol.tablelink.fingerprints import fingerprint_text
 from tests.support.devices.standing import PATIENCE, TWO, WRONG, Standing, Typed, pair
 from tests.support.paths import ROOT
 

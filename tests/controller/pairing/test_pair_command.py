@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from drivers.key_store import KeyStore
-from firmware_protocol import pairing
-from firmware_protocol.keys import fingerprint_text
-from hil.device.hands import Describe, Line, Plug, Service
+from drivers.keys.store import KeyStore
+from firmware_protocol.device.control import Describe, Line, Plug, Service
+from firmware_protocol.host import pairing
+from firmware_protocol.tablelink.fingerprints import fingerprint_text
 from tests.support.devices.standing import (
     PATIENCE,
     TWO,

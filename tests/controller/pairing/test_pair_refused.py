@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from drivers import pairing_port
-from drivers.key_store import KeyStore
-from firmware_protocol.enums import AlertCode
-from firmware_protocol.messages_frames import Alert
-from firmware_protocol.pairing import Hinted, Introduction
+from drivers.keys.store import KeyStore
+from drivers.pairing import pairing as pairing_port
+from firmware_protocol.host.pairing import Hinted, Introduction
+from firmware_protocol.messages.enums import AlertCode
+from firmware_protocol.messages.frames import Alert
 from tests.support.devices.standing import TWO, WRONG, Standing, pair
 
 

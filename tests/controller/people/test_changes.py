@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.table import people_forms
-from controller.table.pin_checks import renew
-from drivers.key_disk import KeyProblem
+from controller.people import person as people_forms
+from controller.people.pin_check import renew
+from drivers.keys.private_files import KeyProblem
 from tests.support.hil.conform.failing_disk import FailingDisk
 from tests.support.table.simulated.house import (
     AT,

@@ -11,8 +11,8 @@ import pytest
 from argon2.exceptions import HashingError
 
 from controller.cli import main
-from controller.table import pins
-from controller.table.people_file import PeopleFile
+from controller.people import pins
+from controller.people.directory import PeopleFile
 from tests.support.table.simulated.house import KEY, PINS, house, put
 from tests.support.table.typed.at_command import (
     IVY,

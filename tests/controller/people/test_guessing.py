@@ -13,15 +13,16 @@ from argon2 import low_level
 from argon2.exceptions import HashingError
 from msgspec.structs import replace
 
-from controller.audit.book import Book
-from controller.audit.verify_data import check_data
-from controller.procedure.events import PaymentApproved
-from controller.table import people_desk, pins
-from controller.table.acts import act_of
-from controller.table.lockouts import BADGE, SCREEN
-from controller.table.people_answers import WORDS, Denied, Signed
-from controller.table.people_file import PeopleFile
-from controller.table.signing_in import dealer, fold
+from controller.audit.format.data_fields import check_data
+from controller.audit.log.writer import Book
+from controller.people import pins
+from controller.people import service as people_desk
+from controller.people.approvals import act_of
+from controller.people.directory import PeopleFile
+from controller.people.rate_limit import BADGE, SCREEN
+from controller.people.service_people_answers import WORDS, Denied, Signed
+from controller.people.sign_in import dealer, fold
+from controller.procedure.model.events import PaymentApproved
 from tests.support.audit.record.table import begun, everything
 from tests.support.table.simulated.house import CHEAP, DEARER, PINS, everybody, house, person
 from tests.support.table.typed.at_desk import SCREEN_1, WRONG, Desk, at, change

@@ -11,8 +11,8 @@ from argon2.low_level import Type, verify_secret
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.table import pins
-from controller.table.pins import BadPin, CannotHash, Cost, PeopleKey, Verifier, check_pin
+from controller.people import pins
+from controller.people.pins import BadPin, CannotHash, Cost, PeopleKey, Verifier, check_pin
 from tests.support.table.simulated.house import CHEAP, DEARER, KEY
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.table.lockouts import (
+from controller.people.rate_limit import (
     BADGE,
     DAY,
     HOUR,

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.audit import reading
-from controller.audit.opening import Opening
-from controller.audit.problems import Damaged
-from controller.audit.records import CONTROLLER, Entry
-from controller.audit.segments import numbers
-from controller.table import people_recovery
-from controller.table.people_recovery import standing_before
-from controller.table.person_entries import Said, SignedIn, SignedOut, Turned, entry_for
-from controller.table.signing_in import Standing, dealer, fold, wait_for
+from controller.audit.errors import Damaged
+from controller.audit.format.records import CONTROLLER, Entry
+from controller.audit.format.segments import numbers
+from controller.audit.log.opening import Opening
+from controller.audit.read import reader as reading
+from controller.people import restore as people_recovery
+from controller.people.records import Said, SignedIn, SignedOut, Turned, entry_for
+from controller.people.restore import standing_before
+from controller.people.sign_in import Standing, dealer, fold, wait_for
 from tests.support.audit.record.table import TABLE, FakeClock, begun, everything, note
 
 HOUR: Final = 3600

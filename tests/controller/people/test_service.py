@@ -11,15 +11,15 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
-from controller.audit.problems import Busy
-from controller.audit.records import Entry
-from controller.procedure.events import Actor, PaymentApproved
-from controller.table.acts import act_of
-from controller.table.people_answers import Denied, Signed, Taken
-from controller.table.people_file import PeopleFile
-from controller.table.people_forms import Person
-from controller.table.pins import Cost
-from controller.table.signing_in import ACT_LIFE, LIVES, dealer
+from controller.audit.errors import Busy
+from controller.audit.format.records import Entry
+from controller.people.approvals import act_of
+from controller.people.directory import PeopleFile
+from controller.people.person import Person
+from controller.people.pins import Cost
+from controller.people.service_people_answers import Denied, Signed, Taken
+from controller.people.sign_in import ACT_LIFE, LIVES, dealer
+from controller.procedure.model.events import Actor, PaymentApproved
 from tests.support.table.simulated.house import CHEAP, DEARER, PINS, house
 from tests.support.table.typed.at_desk import SCREEN_1, VOID, WRONG, Desk, at, change
 

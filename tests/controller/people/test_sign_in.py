@@ -10,16 +10,12 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.records import CONTROLLER, By, Entry, Moment
-from controller.audit.verify_data import check_data
-from controller.procedure import events as e
-from controller.procedure.events import Actor, Event
-from controller.procedure.felt import second_person
-from controller.procedure.who import WHO
-from controller.table.acts import ADOPTED, SECONDS, TWO, Act, act_of
-from controller.table.lockouts import BADGE, SCREEN
-from controller.table.people_forms import ROLES
-from controller.table.person_entries import (
+from controller.audit.format.data_fields import check_data
+from controller.audit.format.records import CONTROLLER, By, Entry, Moment
+from controller.people.approvals import ADOPTED, SECONDS, TWO, Act, act_of
+from controller.people.person import ROLES
+from controller.people.rate_limit import BADGE, SCREEN
+from controller.people.records import (
     Authorised,
     Said,
     SignedIn,
@@ -30,7 +26,7 @@ from controller.table.person_entries import (
     entry_for,
     read_said,
 )
-from controller.table.signing_in import (
+from controller.people.sign_in import (
     ACT_LIFE,
     LIVES,
     START,
@@ -45,6 +41,10 @@ from controller.table.signing_in import (
     used,
     wait_for,
 )
+from controller.procedure.model import events as e
+from controller.procedure.model.events import Actor, Event
+from controller.procedure.model.felt import second_person
+from controller.procedure.model.permissions import WHO
 from tests.support.table.simulated.house import NOON, Ledger, Time
 
 VOID: Final = act_of(e.RoundVoided)

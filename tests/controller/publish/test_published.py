@@ -10,19 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from controller import procedure_cli
 from controller.cli import main
 from controller.config import files
-from controller.procedure.engine import rows_of
-from controller.procedure.rows import EVENTS, REFUSALS, ROWS
-from controller.procedure.states import Step
-from controller.rules.problem import UsageProblem
-from controller.sim import pages, publish
-from controller.sim.conditions import CONDITIONS, condition_of
-from controller.sim.diagram import LEFT_OUT, diagram
-from controller.sim.publish import Family, families
-from controller.sim.wording import AFTER_RULINGS, STEPS, Part, part_of, steps_words
-from controller.sim.wording import EVENTS as EVENT_WORDS
+from controller.errors import UsageProblem
+from controller.procedure.engine.dispatch import rows_of
+from controller.procedure.engine.row_table import EVENTS, REFUSALS, ROWS
+from controller.procedure.model.state import Step
+from controller.publish import cli as procedure_cli
+from controller.publish import pages
+from controller.publish import rows as publish
+from controller.publish.diagram import LEFT_OUT, diagram
+from controller.publish.guards import CONDITIONS, condition_of
+from controller.publish.rows import Family, families
+from controller.publish.terms import AFTER_RULINGS, STEPS, Part, part_of, steps_words
+from controller.publish.terms import EVENTS as EVENT_WORDS
 from tests.support.paths import ROOT
 
 GAMES = tuple(files.installed("game"))
@@ -55,7 +56,7 @@ def test_every_guard_has_words_and_all_words_have_a_guard() -> None:
         if row.when is None and condition_of(row.id, family.id):
             silent.append(f"{family.id} has no guard")
         used |= {row.id, family.id}
-    assert not silent, "say in controller/sim/conditions.py when these rows fire"
+    assert not silent, "say in controller/publish/guards.py when these rows fire"
     assert not set(CONDITIONS) - used
     assert not AFTER_RULINGS - used
 

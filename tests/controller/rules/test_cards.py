@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.errors import UsageProblem
 from controller.rules.cards import (
     ACE,
     DECK,
@@ -20,7 +21,6 @@ from controller.rules.cards import (
     card_names,
     parse_card,
 )
-from controller.rules.problem import UsageProblem
 
 PIPS = {"A": 1, "T": 10, "J": 10, "Q": 10, "K": 10, **{str(n): n for n in range(2, 10)}}
 

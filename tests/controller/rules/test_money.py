@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.errors import UsageProblem
 from controller.rules.money import (
     EVEN,
     Denomination,
@@ -18,7 +19,6 @@ from controller.rules.money import (
     in_chips,
     parse_odds,
 )
-from controller.rules.problem import UsageProblem
 
 AMOUNTS = st.integers(0, 10**9)
 NUMBERS = st.integers(1, 1000)

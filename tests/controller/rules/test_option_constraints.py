@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controller.rules.combinations import RANGES, Impossible, Range, impossible, value_at
-from controller.rules.features import COMMON, FEATURES, off_features
 from controller.rules.money import Denomination, Odds
+from controller.rules.option_constraints import RANGES, Impossible, Range, impossible, value_at
+from controller.rules.option_features import COMMON, FEATURES, off_features
 from controller.rules.options import Blackjack, Options
 
 PLAIN = Options(decks=6, blackjack=Blackjack(pays=Odds(3, 2)))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.sim.scripts import read_scripts
+from controller.sim.scripts.format import read_scripts
 from tests.support.audit.record.scripted import FILES, record_all
 from tests.support.screens.looked_at import Browser, Looking, dealt, seen, written
 

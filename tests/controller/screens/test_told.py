@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from controller.audit.records import By, Entry, Kind
+from controller.audit.format.records import By, Entry, Kind
 from tests.support.screens.looked_at import Browser, dealt, looking, seen, written
 
 ROUND: Final = 3

@@ -11,19 +11,20 @@ from typing import Any
 import pytest
 
 import firmware_protocol
-from drivers import calls, shoe, shuffler, station
-from drivers.device_events import COMMON, DeviceEvent, Origin
-from drivers.driver import Driver
-from drivers.shoe import Shoe, ShoeCardRead
-from drivers.shuffler import Shuffler
-from drivers.states import State
-from drivers.station import Station
-from drivers.supervisor import _UNDRIVEN
-from firmware_protocol import messages
-from firmware_protocol.codec import Command, Event
-from firmware_protocol.enums import ButtonMask, DeviceClass, LockState
-from firmware_protocol.messages_all import Resume
-from firmware_protocol.messages_shoe import CardRead
+from drivers.devices import commands as calls
+from drivers.devices import shoe, shuffler, station
+from drivers.devices.driver import Driver
+from drivers.devices.events import COMMON, DeviceEvent, Origin
+from drivers.devices.shoe import Shoe, ShoeCardRead
+from drivers.devices.shuffler import Shuffler
+from drivers.devices.state import State
+from drivers.devices.station import Station
+from drivers.session.supervisor import _UNDRIVEN
+from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages.codec import Command, Event
+from firmware_protocol.messages.common import Resume
+from firmware_protocol.messages.enums import ButtonMask, DeviceClass, LockState
+from firmware_protocol.messages.shoe import CardRead
 from tests.support.drivers.fake_line import FakeLine
 
 DRIVERS: dict[DeviceClass, type[Driver]] = {

@@ -20,14 +20,14 @@ import structlog
 from rich.console import Console
 from rich.pretty import pretty_repr
 
-from drivers.device_events import Origin
-from drivers.keeping import Come
-from drivers.sealed import SealBroken, Sealed, SealedCard
-from drivers.shoe import EVENTS, RereadProblem, ShoeCardRead, _record
-from firmware_protocol.enums import CardFlags
-from firmware_protocol.link_events import Arrived, Replied
-from firmware_protocol.messages_shoe import CardRead, Reread, RereadReply
-from firmware_protocol.plaintext import EventRecord, chained
+from drivers.devices.events import Origin
+from drivers.devices.sealed import SealBroken, Sealed, SealedCard
+from drivers.devices.shoe import EVENTS, RereadProblem, ShoeCardRead, _record
+from drivers.session.acknowledge import Come
+from firmware_protocol.host.events import Arrived, Replied
+from firmware_protocol.messages.enums import CardFlags
+from firmware_protocol.messages.shoe import CardRead, Reread, RereadReply
+from firmware_protocol.tablelink.plaintext import EventRecord, chained
 
 CARD = 37
 BODY = CardRead(7, 211, CARD, 91, 38, CardFlags.DUPLICATE, 433, 66, b"saltysecret")

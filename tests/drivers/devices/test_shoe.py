@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from drivers.calls import CommandRefused, NotReady
-from drivers.device_events import Started, Tampered
-from drivers.sealed import Sealed
-from drivers.shoe import (
+from drivers.devices.commands import CommandRefused, NotReady
+from drivers.devices.events import Started, Tampered
+from drivers.devices.sealed import Sealed
+from drivers.devices.shoe import (
     CardRetracted,
     CoverMoved,
     CutCardCame,
@@ -21,9 +21,10 @@ from drivers.shoe import (
     ShoeJammed,
     ShoeLoaded,
 )
-from drivers.states import State
-from firmware_protocol import messages
-from firmware_protocol.enums import (
+from drivers.devices.state import State
+from firmware_protocol.device.control import CoverHand, Draw, JamHand, Load, Retract, Tamper
+from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages.enums import (
     DeviceClass,
     DeviceState,
     JamCode,
@@ -32,8 +33,7 @@ from firmware_protocol.enums import (
     Refusal,
     TamperSource,
 )
-from firmware_protocol.messages_shoe import RereadReply
-from hil.device.hands import CoverHand, Draw, JamHand, Load, Retract, Tamper
+from firmware_protocol.messages.shoe import RereadReply
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.simulated import running, simulate, table, until
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from drivers.calls import CommandRefused, CommandUnanswered, NotReady
-from drivers.device_events import Faulted
-from drivers.driver import RESULT_WAIT, ResultMissing
-from drivers.shuffler import (
+from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
+from drivers.devices.driver import RESULT_WAIT, ResultMissing
+from drivers.devices.events import Faulted
+from drivers.devices.shuffler import (
     CountWrong,
     DoorMoved,
     InDoubt,
@@ -20,15 +20,15 @@ from drivers.shuffler import (
     ShufflerJammed,
     ShuffleStarted,
 )
-from drivers.states import State
-from firmware_protocol import messages
-from firmware_protocol.codec import Command, Event, Reply
-from firmware_protocol.enums import DeviceClass, FaultCode, JamCode, PowerCause, Refusal
-from firmware_protocol.errors import OutOfRange
-from firmware_protocol.link import LinkBusy
-from firmware_protocol.messages_all import Power
-from firmware_protocol.messages_shuffler import Door, EjectReply, Started, StartReply
-from hil.device.hands import Break, JamHand, Pace, Put
+from drivers.devices.state import State
+from firmware_protocol.device.control import Break, JamHand, Pace, Put
+from firmware_protocol.host.link import LinkBusy
+from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages.codec import Command, Event, Reply
+from firmware_protocol.messages.common import Power
+from firmware_protocol.messages.enums import DeviceClass, FaultCode, JamCode, PowerCause, Refusal
+from firmware_protocol.messages.errors import OutOfRange
+from firmware_protocol.messages.shuffler import Door, EjectReply, Started, StartReply
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.simulated import now_us, running, simulate, table
 

@@ -9,9 +9,11 @@ from typing import Final, get_args
 import pytest
 from transitions import MachineError
 
-from drivers import adopting, supervisor, wire
-from drivers.states import PORT_OPEN, ROWS, WITHOUT_PORT, Row, Standing, State, Trigger
-from firmware_protocol.link_events import (
+from drivers.devices.state import PORT_OPEN, ROWS, WITHOUT_PORT, Row, Standing, State, Trigger
+from drivers.session import adoption as adopting
+from drivers.session import connection as wire
+from drivers.session import supervisor
+from firmware_protocol.host.events import (
     Alerted,
     Arrived,
     Beat,

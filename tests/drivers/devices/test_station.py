@@ -8,26 +8,14 @@ from typing import Any
 
 import pytest
 
-from drivers.calls import CommandRefused, CommandUnanswered, NotReady
-from drivers.states import State
-from drivers.station import (
-    ButtonPressed,
-    ButtonReleased,
-    ButtonStuck,
-    LampBroken,
-    Station,
-)
-from firmware_protocol import errors
-from firmware_protocol.enums import (
-    BuzzPattern,
-    DeviceClass,
-    Edge,
-    Refusal,
-    WhichButton,
-)
-from firmware_protocol.link import LinkBusy
-from firmware_protocol.messages_station import Arm, Button
-from hil.device.hands import Chord, Describe, LampHand, Plug, Press
+from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
+from drivers.devices.state import State
+from drivers.devices.station import ButtonPressed, ButtonReleased, ButtonStuck, LampBroken, Station
+from firmware_protocol.device.control import Chord, Describe, LampHand, Plug, Press
+from firmware_protocol.host.link import LinkBusy
+from firmware_protocol.messages import errors
+from firmware_protocol.messages.enums import BuzzPattern, DeviceClass, Edge, Refusal, WhichButton
+from firmware_protocol.messages.station import Arm, Button
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.seated import ALL, BLUE, at_station, seat
 from tests.support.drivers.simulated import running, simulate

@@ -8,23 +8,13 @@ from typing import Any
 
 import pytest
 
-from drivers.calls import CommandRefused, CommandUnanswered
-from drivers.states import State
-from drivers.station import (
-    DARK,
-    LEASE_MS,
-    OFF,
-    Station,
-    Wish,
-)
-from firmware_protocol import errors
-from firmware_protocol.enums import (
-    DeviceClass,
-    LampPattern,
-    Refusal,
-)
-from firmware_protocol.messages_station import Lamps
-from hil.device.hands import Plug, Power
+from drivers.devices.commands import CommandRefused, CommandUnanswered
+from drivers.devices.state import State
+from drivers.devices.station import DARK, LEASE_MS, OFF, Station, Wish
+from firmware_protocol.device.control import Plug, Power
+from firmware_protocol.messages import errors
+from firmware_protocol.messages.enums import DeviceClass, LampPattern, Refusal
+from firmware_protocol.messages.station import Lamps
 from tests.support.drivers.fake_line import FakeLine
 from tests.support.drivers.seated import BLUE, at_station, seat
 from tests.support.drivers.simulated import Plugged, now_us, running, simulate, stopped

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from drivers.journal_entries import Kind, pack, unpack
-from drivers.keeper import RECENT
-from firmware_protocol.enums import CardFlags, Verdict
-from firmware_protocol.link_cursor import NO_CURSOR, Cursor
-from firmware_protocol.messages_shoe import CardRead
-from firmware_protocol.plaintext import NO_CHAIN, EventRecord, chained
+from drivers.session.record_store import RECENT
+from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.messages.enums import CardFlags, Verdict
+from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
 from tests.support.drivers.journal_book import EPOCH, Book, adoption, cursor, ring
 
 

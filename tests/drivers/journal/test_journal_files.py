@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from drivers.journal_entries import ENTRY_SIZE, JournalRefused, pack, read
-from drivers.keeper import RECENT
-from firmware_protocol.link_cursor import NO_CURSOR
-from firmware_protocol.plaintext import EventRecord
+from drivers.session.record_store import RECENT
+from firmware_protocol.host.cursor import NO_CURSOR
+from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.support.drivers.journal_book import Book, cursor, ring
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.journal_entries import TEXT_SIZE
-from drivers.people import (
+from drivers.keys.names import (
     LONGEST,
     MOST_BYTES,
     BadName,

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from drivers import key_files, key_store
-from drivers.key_store import KeyProblem, KeyStore, Paired
-from firmware_protocol.enums import DeviceClass
+from drivers.keys import formats as key_files
+from drivers.keys import store as key_store
+from drivers.keys.store import KeyProblem, KeyStore, Paired
+from firmware_protocol.messages.enums import DeviceClass
 
 AT = "2026-07-29T17:30:00Z"
 

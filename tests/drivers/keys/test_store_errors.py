@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 from rich.pretty import pretty_repr
 
-from drivers import key_disk, key_files, key_store
-from drivers.key_store import KeyProblem, KeyStore
+from drivers.keys import formats as key_files
+from drivers.keys import private_files as key_disk
+from drivers.keys import store as key_store
+from drivers.keys.store import KeyProblem, KeyStore
 from tests.drivers.keys.test_store import paired, raw
 from tests.support.hil.conform.failing_disk import FailingDisk
 

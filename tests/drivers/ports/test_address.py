@@ -9,8 +9,10 @@ from types import SimpleNamespace
 import pytest
 from serial.tools import list_ports
 
-from drivers import finding, serial_port, usb_port
-from drivers.address import (
+from drivers.ports import discovery as finding
+from drivers.ports import serial as serial_port
+from drivers.ports import usb as usb_port
+from drivers.ports.address import (
     Address,
     AddressProblem,
     Place,
@@ -19,7 +21,7 @@ from drivers.address import (
     parse,
     parse_placed,
 )
-from drivers.port import PortRefused
+from drivers.ports.port import PortRefused
 from tests.support.drivers.listening import Listener
 
 

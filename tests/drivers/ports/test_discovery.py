@@ -13,13 +13,17 @@ from typing import Any
 import pytest
 from serial.tools import list_ports, list_ports_linux
 
-from drivers import address, finding, locating, serial_port, usb_finding
-from drivers.address import Address, Transport, open_port
-from drivers.finding import Found
-from drivers.locating import Search, Wanted
-from drivers.port import PortRefused
-from drivers.usb_finding import Unit
-from firmware_protocol.enums import DeviceClass
+from drivers.ports import address
+from drivers.ports import discovery as finding
+from drivers.ports import serial as serial_port
+from drivers.ports import usb_discovery as usb_finding
+from drivers.ports.address import Address, Transport, open_port
+from drivers.ports.discovery import Found
+from drivers.ports.port import PortRefused
+from drivers.ports.usb_discovery import Unit
+from drivers.session import lookup as locating
+from drivers.session.lookup import Search, Wanted
+from firmware_protocol.messages.enums import DeviceClass
 from tests.support.drivers.fake_usb import FakeDevice, failure, plugged
 from tests.support.drivers.listening import Listener
 

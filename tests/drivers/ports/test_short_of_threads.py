@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 from serial.tools import list_ports
 
-from drivers import finding, serial_port
-from drivers import happenings as told
-from drivers.address import Address, Transport, open_port, parse
+from drivers.devices.state import State
 from drivers.journal_entries import JournalRefused
-from drivers.port import WRITE_BOUND, PortRefused
-from drivers.serial_port import open_serial
-from drivers.states import State
-from drivers.usb_port import open_usb
-from hil.front.sim import plugged_in
+from drivers.ports import discovery as finding
+from drivers.ports import serial as serial_port
+from drivers.ports.address import Address, Transport, open_port, parse
+from drivers.ports.port import WRITE_BOUND, PortRefused
+from drivers.ports.serial import open_serial
+from drivers.ports.usb import open_usb
+from drivers.session import events as told
+from hil.simulator.run import plugged_in
 from tests.drivers.session.supervisor.test_ports import House, hosted
 from tests.support.drivers.fake_usb import FakeDevice
 from tests.support.drivers.journal_book import Book

@@ -9,11 +9,11 @@ import threading
 import pytest
 import usb.backend.libusb1
 
-from drivers import usb_finding
-from drivers.address import Address, Place, Transport
-from drivers.finding import usb_devices
-from drivers.port import Port, PortRefused
-from drivers.usb_port import open_usb
+from drivers.ports import usb_discovery as usb_finding
+from drivers.ports.address import Address, Place, Transport
+from drivers.ports.discovery import usb_devices
+from drivers.ports.port import Port, PortRefused
+from drivers.ports.usb import open_usb
 from tests.support.drivers.fake_usb import FakeDevice, failure, plugged
 from tests.support.drivers.listening import PATIENCE, Listener
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from drivers import usb_port
-from drivers.port import WRITE_BOUND, Port
-from drivers.usb_port import HEAR_SIZE, READ_BOUND, open_usb
+from drivers.ports import usb as usb_port
+from drivers.ports.port import WRITE_BOUND, Port
+from drivers.ports.usb import HEAR_SIZE, READ_BOUND, open_usb
 from tests.support.drivers.fake_usb import FakeDevice
 from tests.support.drivers.listening import PATIENCE, Listener
 

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from drivers import usb_finding
-from drivers.address import open_port, parse
-from drivers.finding import usb_devices
-from drivers.port import WRITE_BOUND, Port, PortRefused
-from hil.front.usb_bus import UsbDevice
-from hil.front.usb_words import Status
+from drivers.ports import usb_discovery as usb_finding
+from drivers.ports.address import open_port, parse
+from drivers.ports.discovery import usb_devices
+from drivers.ports.port import WRITE_BOUND, Port, PortRefused
+from hil.ports.usb_bus import UsbDevice
+from hil.ports.usb_messages import Status
 from tests.support.drivers.listening import PATIENCE, Listener
 
 
 @pytest.fixture(autouse=True)
 def _announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("sim", "hil.front.usb_backend:backend", usb_finding.GROUP)
+    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_finding.GROUP)
     monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
 
 

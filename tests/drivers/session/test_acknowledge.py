@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from drivers.device_events import DeviceEvent
+from drivers.devices.events import DeviceEvent
 from drivers.handing import MOST_HANDED, Handing
-from drivers.keeper import Adoption
-from drivers.keeping import KEEP_WAIT, MOST, SETTLE_WAIT, Come, Keeping, NotKept
-from firmware_protocol.plaintext import EventRecord
+from drivers.session.acknowledge import KEEP_WAIT, MOST, SETTLE_WAIT, Come, Keeping, NotKept
+from drivers.session.record_store import Adoption
+from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.support.drivers.journal_book import adoption, ring
 from tests.support.drivers.simulated import MemoryKeeper, now_us, simulate, stopped
 

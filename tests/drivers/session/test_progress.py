@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drivers.progress import Progress
-from drivers.states import State
-from hil.device.hands import Draw, Line, Load, Plug
+from drivers.devices.state import State
+from drivers.session.progress import Progress
+from firmware_protocol.device.control import Draw, Line, Load, Plug
 from tests.long.fuzz.wired import Wired
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import run, serving

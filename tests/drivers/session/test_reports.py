@@ -6,15 +6,15 @@ import asyncio
 from itertools import pairwise
 from pathlib import Path
 
-from drivers import happenings as told
-from drivers.locating import Search, Wanted
-from drivers.reports import MOST_KNOWN, Reports
-from drivers.states import State
-from firmware_protocol import link_events as said
-from firmware_protocol.enums import DeviceClass, DeviceState
-from firmware_protocol.messages_control import DeviceBeat
-from hil.device import identity
-from hil.device.hands import Freeze, Plug
+from drivers.devices.state import State
+from drivers.session import events as told
+from drivers.session.lookup import Search, Wanted
+from drivers.session.reports import MOST_KNOWN, Reports
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Freeze, Plug
+from firmware_protocol.host import events as said
+from firmware_protocol.messages.control import DeviceBeat
+from firmware_protocol.messages.enums import DeviceClass, DeviceState
 from tests.support.drivers.simulated import Desk, Plugged, Watched, running, simulate, table
 
 S = State

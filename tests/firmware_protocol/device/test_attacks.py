@@ -13,14 +13,14 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol import errors
-from firmware_protocol.enums import AlertCode, Capabilities, FrameKind
-from firmware_protocol.framing import Deframer, Frame
-from firmware_protocol.link_events import Alerted, SessionBegan, Suspicious, TurnedAway
-from firmware_protocol.messages_frames import Hello, HelloRsp
-from hil.device import identity
-from hil.device.hands import Load
-from hil.device.shoe import Shoe
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Load
+from firmware_protocol.host.events import Alerted, SessionBegan, Suspicious, TurnedAway
+from firmware_protocol.messages import errors
+from firmware_protocol.messages.enums import AlertCode, Capabilities, FrameKind
+from firmware_protocol.messages.frames import Hello, HelloRsp
+from firmware_protocol.tablelink.framing import Deframer, Frame
+from hil.devices.shoe import Shoe
 from tests.support.hil.devices.meeting import Meeting
 
 Touch = Callable[[Frame], Frame | None]

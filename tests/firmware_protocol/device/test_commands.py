@@ -6,17 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.enums import (
-    DeviceClass,
-    DeviceState,
-    FaultCode,
-    LockState,
-    Refusal,
-    ResumeMode,
-    Verdict,
-)
-from firmware_protocol.messages import COMMANDS
-from firmware_protocol.messages_all import (
+from firmware_protocol.device.commands import SELFTEST_US, field_offsets
+from firmware_protocol.device.control import Defect, Describe, Ring
+from firmware_protocol.messages.common import (
     Fault,
     Info,
     InfoReply,
@@ -25,19 +17,20 @@ from firmware_protocol.messages_all import (
     Selftest,
     SelftestReply,
 )
-from firmware_protocol.messages_shoe import Lock, Reread, RereadReply
-from firmware_protocol.messages_shuffler import (
-    Abort,
-    AbortReply,
-    Eject,
-    Start,
-    Started,
-    StartReply,
+from firmware_protocol.messages.enums import (
+    DeviceClass,
+    DeviceState,
+    FaultCode,
+    LockState,
+    Refusal,
+    ResumeMode,
+    Verdict,
 )
-from firmware_protocol.messages_station import Arm
-from firmware_protocol.plaintext import CommandReply
-from hil.device.commands import SELFTEST_US, field_offsets
-from hil.device.hands import Defect, Describe, Ring
+from firmware_protocol.messages.registry import COMMANDS
+from firmware_protocol.messages.shoe import Lock, Reread, RereadReply
+from firmware_protocol.messages.shuffler import Abort, AbortReply, Eject, Start, Started, StartReply
+from firmware_protocol.messages.station import Arm
+from firmware_protocol.tablelink.plaintext import CommandReply
 from tests.support.hil.devices.device_talk import ask, raw, replies
 from tests.support.hil.devices.plain_device import Bench
 from tests.support.hil.devices.raw_host import BOOT, resume

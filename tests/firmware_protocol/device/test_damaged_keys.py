@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.enums import AlertCode, DeviceState, FaultCode, FrameKind
-from firmware_protocol.framing import Frame
-from firmware_protocol.limits import ALERT_GAP_MS
-from firmware_protocol.messages_all import Fault, InfoReply, Selftest, SelftestReply
-from firmware_protocol.messages_frames import Alert
-from hil.device import identity
-from hil.device.hands import Defect, Service
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Defect, Service
+from firmware_protocol.messages.common import Fault, InfoReply, Selftest, SelftestReply
+from firmware_protocol.messages.enums import AlertCode, DeviceState, FaultCode, FrameKind
+from firmware_protocol.messages.frames import Alert
+from firmware_protocol.messages.limits import ALERT_GAP_MS
+from firmware_protocol.tablelink.framing import Frame
 from tests.support.hil.devices.plain_device import Bench
 
 DAMAGED = Defect("memory")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.enums import AlertCode, DeviceState, FrameKind, PowerCause
-from firmware_protocol.framing import Frame
-from firmware_protocol.limits import SCHEMA_HASHES
-from firmware_protocol.messages_all import Info, InfoReply
-from firmware_protocol.messages_frames import Alert
+from firmware_protocol.messages.common import Info, InfoReply
+from firmware_protocol.messages.enums import AlertCode, DeviceState, FrameKind, PowerCause
+from firmware_protocol.messages.frames import Alert
+from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.tablelink.framing import Frame
 from tests.support.hil.devices.plain_device import Bench
 from tests.support.hil.devices.raw_host import STRANGER, RawHost
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol import keys
-from firmware_protocol.enums import DeviceClass
-from hil.device import identity
-from hil.device.kept import Kept
-from hil.device.place import PlaceProblem
+from firmware_protocol.device import identity
+from firmware_protocol.device.storage import PlaceProblem
+from firmware_protocol.device.storage_kept import Kept
+from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.tablelink import fingerprints as keys
 
 
 def test_a_device_is_made_once_and_is_the_same_ever_after(tmp_path: Path) -> None:

@@ -6,13 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.enums import AlertCode, DeviceState, FrameKind, TamperSource, Verdict
-from firmware_protocol.framing import Frame
-from firmware_protocol.keys import fingerprint
-from firmware_protocol.messages_all import Info, InfoReply, Paired, Tamper
-from firmware_protocol.messages_control import PairDone
-from firmware_protocol.messages_frames import Alert
-from hil.device.hands import Moment
+from firmware_protocol.device.control import Moment
+from firmware_protocol.messages.common import Info, InfoReply, Paired, Tamper
+from firmware_protocol.messages.control import PairDone
+from firmware_protocol.messages.enums import (
+    AlertCode,
+    DeviceState,
+    FrameKind,
+    TamperSource,
+    Verdict,
+)
+from firmware_protocol.messages.frames import Alert
+from firmware_protocol.tablelink.fingerprints import fingerprint
+from firmware_protocol.tablelink.framing import Frame
 from tests.support.hil.devices.device_talk import WRONG, new_host, pair, switch, tampers
 from tests.support.hil.devices.plain_device import Bench
 from tests.support.hil.devices.raw_host import RawHost

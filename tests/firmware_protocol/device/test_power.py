@@ -10,19 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firmware_protocol.enums import DeviceState, FaultCode, PowerCause, TamperSource, Verdict
-from firmware_protocol.keys import fingerprint, fingerprint_text
-from firmware_protocol.messages_all import Fault, Info, InfoReply, Power, Selftest, Tamper
-from firmware_protocol.messages_shuffler import Door, Start, Started
-from firmware_protocol.plaintext import EventRecord
-from hil.device import hands
-from hil.device.core import PowerCut
-from hil.device.hands import Break, Describe, Firmware, Moment, Ring
-from hil.device.kept import Kept
-from hil.device.parts import CannotDo
-from hil.device.place import PlaceProblem
-from hil.device.room import Room
-from hil.device.ways import Ways
+from firmware_protocol.device import control as hands
+from firmware_protocol.device.behaviour import Ways
+from firmware_protocol.device.control import Break, Describe, Firmware, Moment, Ring
+from firmware_protocol.device.core import PowerCut
+from firmware_protocol.device.interfaces import CannotDo
+from firmware_protocol.device.send_window_room import Room
+from firmware_protocol.device.storage import PlaceProblem
+from firmware_protocol.device.storage_kept import Kept
+from firmware_protocol.messages.common import Fault, Info, InfoReply, Power, Selftest, Tamper
+from firmware_protocol.messages.enums import (
+    DeviceState,
+    FaultCode,
+    PowerCause,
+    TamperSource,
+    Verdict,
+)
+from firmware_protocol.messages.shuffler import Door, Start, Started
+from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_text
+from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.support.hil.devices.plain_device import MS, SECOND, Bench
 from tests.support.hil.devices.raw_host import ack
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.enums import DeviceState, PowerCause, Verdict
-from firmware_protocol.messages_all import LogPressure, Power
-from firmware_protocol.messages_shuffler import Door, Start
-from hil.device.hands import Ring
+from firmware_protocol.device.control import Ring
+from firmware_protocol.messages.common import LogPressure, Power
+from firmware_protocol.messages.enums import DeviceState, PowerCause, Verdict
+from firmware_protocol.messages.shuffler import Door, Start
 from tests.support.hil.devices.device_talk import fill
 from tests.support.hil.devices.plain_device import Bench
 

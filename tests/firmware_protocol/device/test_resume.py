@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.enums import PowerCause, ResumeMode, Verdict
-from firmware_protocol.messages_all import Power, ResumeReply
-from firmware_protocol.plaintext import NO_CHAIN
-from hil.device.hands import Ring
+from firmware_protocol.device.control import Ring
+from firmware_protocol.messages.common import Power, ResumeReply
+from firmware_protocol.messages.enums import PowerCause, ResumeMode, Verdict
+from firmware_protocol.tablelink.plaintext import NO_CHAIN
 from tests.support.hil.devices.device_talk import nak
 from tests.support.hil.devices.plain_device import Bench
 from tests.support.hil.devices.raw_host import ack, resume

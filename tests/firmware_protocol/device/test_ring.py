@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.enums import PowerCause
-from firmware_protocol.messages_all import Power
-from firmware_protocol.messages_shuffler import Progress
-from firmware_protocol.plaintext import NO_CHAIN, chained
-from hil.device.place import PlaceProblem
-from hil.device.ring import SLOT, Ring
+from firmware_protocol.device.ring import SLOT, Ring
+from firmware_protocol.device.storage import PlaceProblem
+from firmware_protocol.messages.common import Power
+from firmware_protocol.messages.enums import PowerCause
+from firmware_protocol.messages.shuffler import Progress
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, chained
 
 EPOCH = 0xABCDEF01
 START = 24

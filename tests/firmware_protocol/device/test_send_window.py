@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firmware_protocol.enums import Verdict
-from firmware_protocol.messages_control import HostBeat
-from firmware_protocol.messages_shuffler import Door
-from firmware_protocol.plaintext import EventRecord
+from firmware_protocol.messages.control import HostBeat
+from firmware_protocol.messages.enums import Verdict
+from firmware_protocol.messages.shuffler import Door
+from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.support.hil.devices.device_talk import flowing, nak, sent
 from tests.support.hil.devices.plain_device import MS, Bench
 from tests.support.hil.devices.raw_host import ack

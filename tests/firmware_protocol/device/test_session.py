@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.enums import AlertCode, FrameKind, NakWhy, Verdict
-from firmware_protocol.errors import KeysWiped
-from firmware_protocol.framing import Frame
-from firmware_protocol.limits import MAX_FRAMES
-from firmware_protocol.messages_all import Info, InfoReply, ResumeReply
-from firmware_protocol.messages_control import DeviceBeat, EvtNak, HostBeat, TimeAnswer, TimeAsk
-from firmware_protocol.messages_frames import Alert
-from firmware_protocol.messages_shuffler import Start
-from hil.device import identity
-from hil.device.core import Device
+from firmware_protocol.device import identity
+from firmware_protocol.device.core import Device
+from firmware_protocol.messages.common import Info, InfoReply, ResumeReply
+from firmware_protocol.messages.control import DeviceBeat, EvtNak, HostBeat, TimeAnswer, TimeAsk
+from firmware_protocol.messages.enums import AlertCode, FrameKind, NakWhy, Verdict
+from firmware_protocol.messages.errors import KeysWiped
+from firmware_protocol.messages.frames import Alert
+from firmware_protocol.messages.limits import MAX_FRAMES
+from firmware_protocol.messages.shuffler import Start
+from firmware_protocol.tablelink.framing import Frame
 from tests.support.hil.devices.plain_device import MS, SECOND, Bench, Plain
 from tests.support.hil.devices.raw_host import ack, resume
 

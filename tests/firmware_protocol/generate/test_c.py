@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from firmware_protocol import vectors
-from firmware_protocol.catalogue_shape import Field
-from firmware_protocol.enums import FrameKind
-from firmware_protocol.framing import Damage, Deframer, Frame, cobs_encode, crc32c
+from firmware_protocol.generate.schema import Field
+from firmware_protocol.messages.enums import FrameKind
+from firmware_protocol.tablelink.framing import Damage, Deframer, Frame, cobs_encode, crc32c
 from tests.conftest import require
 from tests.firmware_protocol.tablelink.test_framing import PIECES
 from tests.support.firmware_protocol.strategies import catalogue

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol import catalogue as catalogues
-from firmware_protocol import conformance, emit_page, errors, generate, messages
-from firmware_protocol.catalogue import CatalogueError
-from firmware_protocol.catalogue_shape import REPLY_OFFSET, schema_hash
-from firmware_protocol.limits import SCHEMA_HASHES
-from firmware_protocol.link_handshake import PAUSE_FIRST, PAUSE_MOST
-from firmware_protocol.link_session import MOST_LOST
+from firmware_protocol import conformance
+from firmware_protocol.generate import __main__ as generate
+from firmware_protocol.generate import catalogue as catalogues
+from firmware_protocol.generate import emit_page
+from firmware_protocol.generate.catalogue import CatalogueError
+from firmware_protocol.generate.schema import REPLY_OFFSET, schema_hash
+from firmware_protocol.host.handshake import PAUSE_FIRST, PAUSE_MOST
+from firmware_protocol.host.session import MOST_LOST
+from firmware_protocol.messages import errors
+from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages.limits import SCHEMA_HASHES
 from tests.support.firmware_protocol.strategies import catalogue
 
 SOURCE = (generate.ROOM / catalogues.FILE).read_text(encoding="utf-8")
@@ -31,7 +35,7 @@ def test_a_stale_file_is_named_and_written(
     monkeypatch.setattr(generate, "ROOM", tmp_path)
     monkeypatch.setattr(generate, "stale", lambda stale=generate.stale: stale(tmp_path))
     assert generate.main(["--check"]) == generate.EXIT_STALE
-    assert "firmware_protocol/messages_shoe.py: is stale" in capsys.readouterr().out
+    assert "firmware_protocol/messages/shoe.py: is stale" in capsys.readouterr().out
     assert generate.main(["--write"]) == 0
     assert generate.main(["--check"]) == 0
     (tmp_path / "PROTOCOL.md").write_text("older", encoding="utf-8")

@@ -8,10 +8,8 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from firmware_protocol.enums import FrameKind, NakWhy, ResumeMode, Verdict
-from firmware_protocol.limits import WINDOW
-from firmware_protocol.link_cursor import NO_CURSOR, Cursor
-from firmware_protocol.link_events import (
+from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.host.events import (
     Arrived,
     Beat,
     Ending,
@@ -21,9 +19,11 @@ from firmware_protocol.link_events import (
     SessionEnded,
     StuckBehind,
 )
-from firmware_protocol.link_session import BEHIND_ASK, BEHIND_END
-from firmware_protocol.messages_all import Resume, ResumeReply
-from firmware_protocol.messages_control import EvtNak
+from firmware_protocol.host.session import BEHIND_ASK, BEHIND_END
+from firmware_protocol.messages.common import Resume, ResumeReply
+from firmware_protocol.messages.control import EvtNak
+from firmware_protocol.messages.enums import FrameKind, NakWhy, ResumeMode, Verdict
+from firmware_protocol.messages.limits import WINDOW
 from tests.long.fuzz.scripted import EPOCH, Scripted, records
 from tests.long.fuzz.wired import MS, Wired
 

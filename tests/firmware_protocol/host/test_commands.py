@@ -6,9 +6,20 @@ from typing import Any, ClassVar
 
 import pytest
 
-from firmware_protocol import errors
-from firmware_protocol.codec import Command, Spec
-from firmware_protocol.enums import (
+from firmware_protocol.host.commands import MOST_CALLS
+from firmware_protocol.host.events import Defective, Held, Replied, SessionBegan, Unanswered
+from firmware_protocol.host.link import Cursor, LinkBusy
+from firmware_protocol.messages import errors
+from firmware_protocol.messages.codec import Command, Spec
+from firmware_protocol.messages.common import (
+    Info,
+    InfoReply,
+    Refused,
+    Resume,
+    Selftest,
+    SelftestReply,
+)
+from firmware_protocol.messages.enums import (
     DeviceClass,
     FaultCode,
     FrameLimit,
@@ -17,20 +28,9 @@ from firmware_protocol.enums import (
     ResumeMode,
     Verdict,
 )
-from firmware_protocol.link import Cursor, LinkBusy
-from firmware_protocol.link_calls import MOST_CALLS
-from firmware_protocol.link_events import Defective, Held, Replied, SessionBegan, Unanswered
-from firmware_protocol.messages_all import (
-    Info,
-    InfoReply,
-    Refused,
-    Resume,
-    Selftest,
-    SelftestReply,
-)
-from firmware_protocol.messages_shoe import Lock, LockReply, Reread, RereadReply
-from firmware_protocol.messages_shuffler import Start, StartReply
-from firmware_protocol.plaintext import NO_CHAIN, CommandCall, CommandReply
+from firmware_protocol.messages.shoe import Lock, LockReply, Reread, RereadReply
+from firmware_protocol.messages.shuffler import Start, StartReply
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply
 from tests.long.fuzz.scripted import BOOT, EPOCH, Scripted, lock
 from tests.long.fuzz.wired import Wired
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from firmware_protocol import errors
-from firmware_protocol.enums import FrameKind, LockState
-from firmware_protocol.framing import Frame
-from firmware_protocol.limits import MAX_FRAMES, REKEY_FRAMES
-from firmware_protocol.link_events import (
+from firmware_protocol.host.events import (
     Damaged,
     Defective,
     Ending,
@@ -19,7 +15,11 @@ from firmware_protocol.link_events import (
     TurnedAway,
     Unanswered,
 )
-from firmware_protocol.messages_all import Info
+from firmware_protocol.messages import errors
+from firmware_protocol.messages.common import Info
+from firmware_protocol.messages.enums import FrameKind, LockState
+from firmware_protocol.messages.limits import MAX_FRAMES, REKEY_FRAMES
+from firmware_protocol.tablelink.framing import Frame
 from tests.long.fuzz.scripted import lock
 from tests.long.fuzz.wired import MS, Wired
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firmware_protocol.link_events import Defective
-from firmware_protocol.plaintext import EventRecord, encode
+from firmware_protocol.host.events import Defective
+from firmware_protocol.tablelink.plaintext import EventRecord, encode
 from tests.long.fuzz import decoders
 from tests.long.fuzz.scripted import EPOCH, Scripted, records
 from tests.long.fuzz.targets import TARGETS

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-from firmware_protocol import errors
-from firmware_protocol.link import NO_CURSOR
-from firmware_protocol.link_events import (
-    ClockRead,
-    Defective,
-)
-from firmware_protocol.messages_all import Resume
-from firmware_protocol.messages_control import HostBeat, TimeAnswer, TimeAsk
+from firmware_protocol.host.events import ClockRead, Defective
+from firmware_protocol.host.link import NO_CURSOR
+from firmware_protocol.messages import errors
+from firmware_protocol.messages.common import Resume
+from firmware_protocol.messages.control import HostBeat, TimeAnswer, TimeAsk
 from tests.long.fuzz.scripted import Scripted, lock
 from tests.long.fuzz.wired import MS, START, Wired
 

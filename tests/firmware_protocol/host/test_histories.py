@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from firmware_protocol.enums import LockState
-from firmware_protocol.limits import REKEY_FRAMES
-from firmware_protocol.messages_all import Info, Selftest
-from firmware_protocol.messages_shoe import Lock
-from hil.device.hands import CoverHand, Draw
+from firmware_protocol.device.control import CoverHand, Draw
+from firmware_protocol.messages.common import Info, Selftest
+from firmware_protocol.messages.enums import LockState
+from firmware_protocol.messages.limits import REKEY_FRAMES
+from firmware_protocol.messages.shoe import Lock
 from tests.long.fuzz import link as campaign
 from tests.long.fuzz.history import MEMORY, MOMENTS, Failed, play
 from tests.long.fuzz.powered import Terms

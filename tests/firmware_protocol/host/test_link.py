@@ -7,11 +7,7 @@ import itertools
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol import errors
-from firmware_protocol.enums import DeviceClass, FrameKind
-from firmware_protocol.framing import Frame
-from firmware_protocol.link import Link
-from firmware_protocol.link_events import (
+from firmware_protocol.host.events import (
     ClockRead,
     Greeted,
     Informed,
@@ -20,9 +16,13 @@ from firmware_protocol.link_events import (
     TurnedAway,
     Unanswered,
 )
-from firmware_protocol.messages_all import Info, Resume
-from firmware_protocol.messages_control import HostBeat
-from firmware_protocol.plaintext import CommandCall
+from firmware_protocol.host.link import Link
+from firmware_protocol.messages import errors
+from firmware_protocol.messages.common import Info, Resume
+from firmware_protocol.messages.control import HostBeat
+from firmware_protocol.messages.enums import DeviceClass, FrameKind
+from firmware_protocol.tablelink.framing import Frame
+from firmware_protocol.tablelink.plaintext import CommandCall
 from tests.long.fuzz.scripted import BOOT, DEVICE, DEVICE_KEY, OWN, Scripted
 from tests.long.fuzz.wired import START, Wired
 
@@ -107,7 +107,7 @@ def test_another_class_is_taken_where_any_will_do() -> None:
 def test_a_key_of_low_order_is_an_error_and_no_crash() -> None:
     device = Scripted()
     wired = Wired(device, key=bytes(32))
-    from firmware_protocol.keys import fingerprint
+    from firmware_protocol.tablelink.fingerprints import fingerprint
 
     device.answer = {"fingerprint": fingerprint(bytes(32))}
     wired.open()

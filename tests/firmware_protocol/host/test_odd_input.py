@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from firmware_protocol import errors
-from firmware_protocol.enums import AlertCode, FrameKind
-from firmware_protocol.framing import Cause, Frame
-from firmware_protocol.link import MOST_OUT
-from firmware_protocol.link_events import (
-    Alerted,
-    Beat,
-    Damaged,
-    Defective,
-    Suspicious,
-)
-from firmware_protocol.messages_control import PairDone
-from firmware_protocol.messages_frames import Alert
-from firmware_protocol.sealing import Sealer
+from firmware_protocol.host.events import Alerted, Beat, Damaged, Defective, Suspicious
+from firmware_protocol.host.link import MOST_OUT
+from firmware_protocol.messages import errors
+from firmware_protocol.messages.control import PairDone
+from firmware_protocol.messages.enums import AlertCode, FrameKind
+from firmware_protocol.messages.frames import Alert
+from firmware_protocol.tablelink.framing import Cause, Frame
+from firmware_protocol.tablelink.session_cipher import Sealer
 from tests.long.fuzz.wired import START, Wired
 
 

@@ -11,19 +11,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol import errors, noise
-from firmware_protocol.enums import (
-    AlertCode,
-    DeviceClass,
-    DeviceState,
-    FrameKind,
-)
-from firmware_protocol.framing import Deframer, Frame
-from firmware_protocol.keys import fingerprint, label_psk
-from firmware_protocol.limits import HELLO_WAIT_MS, PAIR_WAIT_MS
-from firmware_protocol.messages import DeviceBeat, PairDone
-from firmware_protocol.messages_frames import Alert, Hello
-from firmware_protocol.pairing import (
+from firmware_protocol.host.pairing import (
     HELLO_TRIES,
     Hinted,
     Ignored,
@@ -36,6 +24,14 @@ from firmware_protocol.pairing import (
     PairingFailed,
     Why,
 )
+from firmware_protocol.messages import errors
+from firmware_protocol.messages.enums import AlertCode, DeviceClass, DeviceState, FrameKind
+from firmware_protocol.messages.frames import Alert, Hello
+from firmware_protocol.messages.limits import HELLO_WAIT_MS, PAIR_WAIT_MS
+from firmware_protocol.messages.registry import DeviceBeat, PairDone
+from firmware_protocol.tablelink import noise
+from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
+from firmware_protocol.tablelink.framing import Deframer, Frame
 from tests.support.firmware_protocol.pairing_device import CODE, Device
 from tests.support.paths import ROOT
 

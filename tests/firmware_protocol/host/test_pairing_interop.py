@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol import plaintext
-from firmware_protocol.codec import Event
-from firmware_protocol.enums import AlertCode, DeviceClass, DeviceState, TamperSource
-from firmware_protocol.keys import fingerprint, label_psk
-from firmware_protocol.messages import Paired, Tamper
-from firmware_protocol.pairing import (
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Service
+from firmware_protocol.device.core import Device
+from firmware_protocol.host.pairing import (
     Hinted,
     Introduced,
     Introduction,
@@ -22,10 +20,12 @@ from firmware_protocol.pairing import (
     PairingFailed,
     Why,
 )
-from hil.device import identity
-from hil.device.core import Device
-from hil.device.hands import Service
-from hil.device.station import Station
+from firmware_protocol.messages.codec import Event
+from firmware_protocol.messages.enums import AlertCode, DeviceClass, DeviceState, TamperSource
+from firmware_protocol.messages.registry import Paired, Tamper
+from firmware_protocol.tablelink import plaintext
+from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
+from hil.devices.station import Station
 
 OWN = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 OWN_KEY = OWN.public_key().public_bytes_raw()

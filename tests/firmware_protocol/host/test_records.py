@@ -9,22 +9,15 @@ import pytest
 from msgspec.structs import replace
 from rich.pretty import pretty_repr
 
-from firmware_protocol.enums import CardFlags, NakWhy, ResumeMode, Verdict
-from firmware_protocol.limits import WINDOW
-from firmware_protocol.link import Cursor
-from firmware_protocol.link_cursor import RECENT, Place, Records
-from firmware_protocol.link_events import (
-    Arrived,
-    Defective,
-    Held,
-    Replied,
-    Resumed,
-    SessionEnded,
-)
-from firmware_protocol.messages_all import Resume
-from firmware_protocol.messages_control import EvtAck, EvtNak, HostBeat
-from firmware_protocol.messages_shoe import CardRead, Reread, RereadReply
-from firmware_protocol.plaintext import NO_CHAIN, CommandReply
+from firmware_protocol.host.cursor import RECENT, Place, Records
+from firmware_protocol.host.events import Arrived, Defective, Held, Replied, Resumed, SessionEnded
+from firmware_protocol.host.link import Cursor
+from firmware_protocol.messages.common import Resume
+from firmware_protocol.messages.control import EvtAck, EvtNak, HostBeat
+from firmware_protocol.messages.enums import CardFlags, NakWhy, ResumeMode, Verdict
+from firmware_protocol.messages.limits import WINDOW
+from firmware_protocol.messages.shoe import CardRead, Reread, RereadReply
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandReply
 from tests.long.fuzz.scripted import EPOCH, Scripted, records
 from tests.long.fuzz.wired import Wired
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from firmware_protocol.enums import ResumeMode, Verdict
-from firmware_protocol.link import NO_CURSOR, Cursor
-from firmware_protocol.link_events import Held, Resumed, Unanswered
-from firmware_protocol.messages_all import Resume, ResumeReply
-from firmware_protocol.plaintext import NO_CHAIN
+from firmware_protocol.host.events import Held, Resumed, Unanswered
+from firmware_protocol.host.link import NO_CURSOR, Cursor
+from firmware_protocol.messages.common import Resume, ResumeReply
+from firmware_protocol.messages.enums import ResumeMode, Verdict
+from firmware_protocol.tablelink.plaintext import NO_CHAIN
 from tests.long.fuzz.scripted import EPOCH, Scripted, records
 from tests.long.fuzz.wired import Wired
 

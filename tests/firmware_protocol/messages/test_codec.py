@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.pretty import pretty_repr
 
-from firmware_protocol import enums, errors, messages, plaintext
-from firmware_protocol.codec import Payload, Side
-from firmware_protocol.enums import DeviceClass, PlaintextType
-from firmware_protocol.errors import ProtocolError
-from firmware_protocol.messages import (
+from firmware_protocol.messages import enums, errors
+from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages.codec import Payload, Side
+from firmware_protocol.messages.enums import DeviceClass, PlaintextType
+from firmware_protocol.messages.errors import ProtocolError
+from firmware_protocol.messages.registry import (
     Arm,
     Button,
     CardRead,
@@ -25,7 +26,8 @@ from firmware_protocol.messages import (
     RereadReply,
     Tamper,
 )
-from firmware_protocol.plaintext import CommandCall, CommandReply, EventRecord, chained
+from firmware_protocol.tablelink import plaintext
+from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord, chained
 from tests.support.firmware_protocol.strategies import any_payload, any_plaintext
 
 CARD = CardRead(1, 2, 50, 99, 0xFE, enums.CardFlags.DUPLICATE, 120, 3, b"saltysalty!")

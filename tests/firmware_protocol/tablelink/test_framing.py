@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.enums import FrameKind
-from firmware_protocol.errors import BadFrame
-from firmware_protocol.framing import (
+from firmware_protocol.messages.enums import FrameKind
+from firmware_protocol.messages.errors import BadFrame
+from firmware_protocol.messages.frames import PAYLOAD_SIZES
+from firmware_protocol.messages.limits import MAX_DECODED, MAX_ENCODED, VERSION
+from firmware_protocol.tablelink.framing import (
     Cause,
     Damage,
     Deframer,
@@ -23,8 +25,6 @@ from firmware_protocol.framing import (
     crc32c,
     read_frame,
 )
-from firmware_protocol.limits import MAX_DECODED, MAX_ENCODED, VERSION
-from firmware_protocol.messages_frames import PAYLOAD_SIZES
 
 
 @st.composite

@@ -13,9 +13,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from noise.connection import Keypair, NoiseConnection
 
-from firmware_protocol import errors
-from firmware_protocol.keys import label_psk
-from firmware_protocol.noise import KK_NAME, XX_NAME, Cipher, Handshake, Role
+from firmware_protocol.messages import errors
+from firmware_protocol.tablelink.fingerprints import label_psk
+from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME, Cipher, Handshake, Role
 
 HOST = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 DEVICE = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))

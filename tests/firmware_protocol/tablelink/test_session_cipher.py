@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol import enums, errors, hello, keys
-from firmware_protocol.enums import DeviceClass, FrameKind, FrameLimit
-from firmware_protocol.framing import Deframer, Frame
-from firmware_protocol.limits import MAX_FRAMES, SCHEMA_HASHES
-from firmware_protocol.messages_frames import Hello, HelloRsp
-from firmware_protocol.sealing import Opener, Sealer
+from firmware_protocol.messages import enums, errors
+from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
+from firmware_protocol.messages.frames import Hello, HelloRsp
+from firmware_protocol.messages.limits import MAX_FRAMES, SCHEMA_HASHES
+from firmware_protocol.tablelink import fingerprints as keys
+from firmware_protocol.tablelink import hello
+from firmware_protocol.tablelink.framing import Deframer, Frame
+from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 
 KEY = bytes(range(32))
 PLAIN = b"p" * 56

@@ -18,15 +18,18 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from msgspec import structs
 from noise.connection import Keypair, NoiseConnection
 
-from firmware_protocol import catalogue as catalogues
-from firmware_protocol import framing, keys, messages, plaintext, vectors
-from firmware_protocol.catalogue_shape import Version
-from firmware_protocol.codec import Payload
-from firmware_protocol.enums import FrameKind
-from firmware_protocol.framing import Damage, Deframer, Frame
-from firmware_protocol.noise import KK_NAME, XX_NAME
-from firmware_protocol.plaintext import CommandCall, CommandReply, EventRecord
-from firmware_protocol.sealing import Opener, Sealer
+from firmware_protocol import vectors
+from firmware_protocol.generate import catalogue as catalogues
+from firmware_protocol.generate.schema import Version
+from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages.codec import Payload
+from firmware_protocol.messages.enums import FrameKind
+from firmware_protocol.tablelink import fingerprints as keys
+from firmware_protocol.tablelink import framing, plaintext
+from firmware_protocol.tablelink.framing import Damage, Deframer, Frame
+from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME
+from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord
+from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 from firmware_protocol.vectors import make, parts
 from tests.firmware_protocol.tablelink.test_framing import plain_cobs, plain_crc
 from tests.support.firmware_protocol.strategies import catalogue

@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from hil import bench
-from hil.bench_lines import Line, Section, ratio
-from hil.bench_peer import peer
-from hil.bench_record import RECORD
-from hil.bench_rows import rounds_of, through_rows, through_transitions
-from hil.bench_verify import VERIFY
-from hil.contest import Pace, contest
+from hil.bench import cli as bench
+from hil.bench.measure import Pace, contest
+from hil.bench.measure_bench_lines import Line, Section, ratio
+from hil.bench.record import RECORD
+from hil.bench.reference import peer
+from hil.bench.rows import rounds_of, through_rows, through_transitions
+from hil.bench.verify import VERIFY
 
 
 def run(*arguments: str) -> int:
@@ -127,7 +127,7 @@ def test_the_peer_plays(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_unknown_section_is_refused() -> None:
-    from controller.rules.problem import UsageProblem
+    from controller.errors import UsageProblem
 
     with pytest.raises(UsageProblem, match="there is no speed"):
         run("--section", "speed")

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import structlog
 
-from drivers.calls import NotReady
-from drivers.locating import Wanted
-from drivers.states import State
-from firmware_protocol.enums import DeviceClass
-from hil.bench_host import PUBLIC, hosted
-from hil.device import identity
-from hil.device.hands import Load, Plug
-from hil.front.sim import Setup, plugged_in
+from drivers.devices.commands import NotReady
+from drivers.devices.state import State
+from drivers.session.lookup import Wanted
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Load, Plug
+from firmware_protocol.messages.enums import DeviceClass
+from hil.bench.devices_bench_host import PUBLIC, hosted
+from hil.simulator.run import Setup, plugged_in
 
 
 def test_a_new_device_is_adopted_and_nothing_is_said_on_stdout(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hil.bench_review import FULL_ROUNDS, NAMES, REVIEW, ROUNDS, rounds_of
-from hil.contest import Pace
+from hil.bench.measure import Pace
+from hil.bench.review import FULL_ROUNDS, NAMES, REVIEW, ROUNDS, rounds_of
 
 
 def test_a_review_is_measured() -> None:

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hil import bench
-from hil.bench_echo import SIZE, echo
-from hil.bench_played import GAP_MS, SEATS, Standing, Stream, played
-from hil.bench_table import (
+from hil.bench import cli as bench
+from hil.bench.measure import Pace
+from hil.bench.table import (
     CARDS,
     FULL_RECORDS,
     FULL_ROUNDS,
@@ -26,10 +25,11 @@ from hil.bench_table import (
     processor,
     sizes,
 )
-from hil.contest import Pace
-from hil.table.house import FEW
-from hil.table.stage import staged
-from hil.table.table_file import example
+from hil.bench.table_bench_echo import SIZE, echo
+from hil.bench.table_clients import GAP_MS, SEATS, Standing, Stream, played
+from hil.table.setup.house import FEW
+from hil.table.setup.stage import staged
+from hil.table.setup.table_file import example
 
 # --- what is measured -------------------------------------------------------------------------
 
@@ -110,8 +110,8 @@ def test_players_stand_at_the_seats_that_are_taken() -> None:
 def test_an_event_is_timed_by_its_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where its bytes come in pieces, or with those of another one."""
     clock = iter(range(100, 1000, 100))
-    monkeypatch.setattr("hil.bench_played.time.monotonic_ns", lambda: next(clock))
-    monkeypatch.setattr("hil.bench_played._view", bytes)
+    monkeypatch.setattr("hil.bench.table_clients.time.monotonic_ns", lambda: next(clock))
+    monkeypatch.setattr("hil.bench.table_clients._view", bytes)
     told: list[tuple[object, int]] = []
     stream = Stream("token", lambda view, at: told.append((view, at)))
     for data in (

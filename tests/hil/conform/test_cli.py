@@ -13,12 +13,13 @@ from xml.etree import ElementTree
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from controller.rules.problem import UsageProblem
-from drivers import finding, usb_finding
-from drivers.key_store import KeyStore
-from hil import by_module
-from hil.conform import cli
-from hil.front.running import running
+from controller.errors import UsageProblem
+from drivers.keys.store import KeyStore
+from drivers.ports import discovery as finding
+from drivers.ports import usb_discovery as usb_finding
+from hil import commands as by_module
+from hil.conform.runs import cli
+from hil.simulator.process import running
 
 SOCKET = "control"
 
@@ -31,7 +32,7 @@ def private(file: Path, text: str) -> None:
 @pytest.fixture(autouse=True)
 def _announced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The simulated bus as if it were installed, and no keys of whoever runs this."""
-    point = EntryPoint("sim", "hil.front.usb_backend:backend", usb_finding.GROUP)
+    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_finding.GROUP)
     monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
     monkeypatch.setenv("HOLECARD_KEYS", str(tmp_path / "no-keys"))
 
@@ -298,7 +299,7 @@ def test_the_module_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_module_whose_reader_has_gone() -> None:
-    command = [sys.executable, "-m", "hil.front", "breaks", "--profile", "station"]
+    command = [sys.executable, "-m", "hil.simulator", "breaks", "--profile", "station"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stderr is not None

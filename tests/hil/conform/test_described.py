@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
 from firmware_protocol.conformance import Profile
-from hil.conform.controlled import Controlled
-from hil.conform.findings import Lacking
-from hil.conform.operators import ALL_NEEDS
-from hil.device import hands
-from hil.device.hands import Hand
-from hil.device.parts import Answer, CannotDo
-from hil.front.control import Control
+from firmware_protocol.device import control as hands
+from firmware_protocol.device.control import Hand
+from firmware_protocol.device.interfaces import Answer, CannotDo
+from hil.conform.runs.remote_operator import Controlled
+from hil.conform.tester.findings import Lacking
+from hil.conform.tester.operators import ALL_NEEDS
+from hil.control.socket import Control
 from tests.support.hil.conform.conform_rig import Rig
 
 

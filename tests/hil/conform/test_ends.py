@@ -19,18 +19,18 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
 from firmware_protocol.conformance import Profile
-from firmware_protocol.framing import Deframer, Frame
-from hil.conform import cli, report
-from hil.conform.operators import Direct, Nobody
-from hil.conform.runner import Course, course
-from hil.conform.trials import WITHOUT_SESSION
-from hil.conform.wire import Piece, SimulatedWire, WireLost
-from hil.device import hands
-from hil.device.hands import Hand
-from hil.device.parts import Answer, Peer
-from hil.front.running import Running, running
+from firmware_protocol.device import control as hands
+from firmware_protocol.device.control import Hand
+from firmware_protocol.device.interfaces import Answer, Peer
+from firmware_protocol.tablelink.framing import Deframer, Frame
+from hil.conform.items.registry import WITHOUT_SESSION
+from hil.conform.runs import cli, report
+from hil.conform.runs.runner import Course, course
+from hil.conform.tester.operators import Direct, Nobody
+from hil.conform.tester.wire import Piece, SimulatedWire, WireLost
+from hil.simulator.process import Running, running
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of
 
 

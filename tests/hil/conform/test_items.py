@@ -10,16 +10,16 @@ from random import Random
 import pytest
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.enums import Capabilities
-from hil.conform import bench
-from hil.conform.operators import Nobody, Person, in_words
-from hil.conform.runner import Outcome
-from hil.conform.trials import TRIALS
-from hil.device.hands import Describe, Hand
-from hil.device.parts import Answer, Mechanism, Peer
-from hil.device.shoe import Shoe
-from hil.device.shuffler import Shuffler
-from hil.device.station import Station
+from firmware_protocol.device.control import Describe, Hand
+from firmware_protocol.device.interfaces import Answer, Mechanism, Peer
+from firmware_protocol.messages.enums import Capabilities
+from hil.conform.items.registry import TRIALS
+from hil.conform.runs.runner import Outcome
+from hil.conform.tester import bench
+from hil.conform.tester.operators import Nobody, Person, in_words
+from hil.devices.shoe import Shoe
+from hil.devices.shuffler import Shuffler
+from hil.devices.station import Station
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Paced, Rig, of
 
 
@@ -177,4 +177,4 @@ def test_the_tester_is_no_user_of_the_hosts_link() -> None:
     for file in Path(bench.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom):
-                assert not str(node.module).startswith("firmware_protocol.link"), file
+                assert not str(node.module).startswith("firmware_protocol.host.link"), file

@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drivers.address import parse
+from drivers.ports.address import parse
 from firmware_protocol.conformance import Profile
-from hil.conform import rest
-from hil.conform.bench import Bench
-from hil.conform.findings import Lacking
-from hil.conform.keys import Keyring
-from hil.conform.operators import Direct, Nobody
-from hil.conform.run import Plan, tried
-from hil.conform.runner import Outcome, course
-from hil.conform.wire import Piece, SimulatedWire
-from hil.device import hands
-from hil.device.hands import Hand
-from hil.device.parts import Answer, Peer
+from firmware_protocol.device import control as hands
+from firmware_protocol.device.control import Hand
+from firmware_protocol.device.interfaces import Answer, Peer
+from hil.conform.runs.keys import Keyring
+from hil.conform.runs.run import Plan, tried
+from hil.conform.runs.runner import Outcome, course
+from hil.conform.tester import recovery as rest
+from hil.conform.tester.bench import Bench
+from hil.conform.tester.findings import Lacking
+from hil.conform.tester.operators import Direct, Nobody
+from hil.conform.tester.wire import Piece, SimulatedWire
 from tests.support.hil.conform.conform_rig import ITEMS, OWN, PROFILES, Rig, of
 
 AFTER: dict[Profile, tuple[str, ...]] = {

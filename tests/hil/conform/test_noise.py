@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.conformance import Profile
-from hil.conform.bench import Bench
-from hil.conform.noisy import Noise
+from hil.conform.tester.bench import Bench
+from hil.conform.tester.line_noise import Noise
 from tests.support.hil.conform.conform_rig import PROFILES, Rig
 
 

@@ -9,12 +9,12 @@ from random import Random
 import pytest
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.enums import FrameKind
-from firmware_protocol.framing import Deframer, Frame
-from firmware_protocol.messages import Alert
-from firmware_protocol.messages_frames import PAYLOAD_SIZES
-from hil.conform.operators import Nobody
-from hil.device.parts import Peer
+from firmware_protocol.device.interfaces import Peer
+from firmware_protocol.messages.enums import FrameKind
+from firmware_protocol.messages.frames import PAYLOAD_SIZES
+from firmware_protocol.messages.registry import Alert
+from firmware_protocol.tablelink.framing import Deframer, Frame
+from hil.conform.tester.operators import Nobody
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of
 
 

@@ -9,15 +9,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from controller.rules.problem import UsageProblem
-from firmware_protocol.limits import SCHEMA_HASHES
-from hil.conform import report
-from hil.conform.findings import Lacking
-from hil.conform.operators import Nobody, Person
-from hil.conform.report import Setting
-from hil.conform.runner import INTERRUPTED, Course, Outcome, Result, untried
-from hil.device import hands
-from hil.device.hands import Hand
+from controller.errors import UsageProblem
+from firmware_protocol.device import control as hands
+from firmware_protocol.device.control import Hand
+from firmware_protocol.messages.limits import SCHEMA_HASHES
+from hil.conform.runs import report
+from hil.conform.runs.report import Setting
+from hil.conform.runs.runner import INTERRUPTED, Course, Outcome, Result, untried
+from hil.conform.tester.findings import Lacking
+from hil.conform.tester.operators import Nobody, Person
 from tests.support.hil.conform.conform_rig import ITEMS, Rig, of
 
 SETTING = Setting(

@@ -13,15 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from controller.rules.problem import UsageProblem
-from drivers.address import parse
-from firmware_protocol.enums import AlertCode, FrameKind
-from firmware_protocol.framing import Deframer, Frame
-from firmware_protocol.messages_frames import Alert
-from hil.conform import bench, cli, wire
-from hil.conform.operators import Person
-from hil.conform.wire import PortWire, WireLost
-from hil.device.parts import Peer
+from controller.errors import UsageProblem
+from drivers.ports.address import parse
+from firmware_protocol.device.interfaces import Peer
+from firmware_protocol.messages.enums import AlertCode, FrameKind
+from firmware_protocol.messages.frames import Alert
+from firmware_protocol.tablelink.framing import Deframer, Frame
+from hil.conform.runs import cli
+from hil.conform.tester import bench, wire
+from hil.conform.tester.operators import Person
+from hil.conform.tester.wire import PortWire, WireLost
 from tests.support.hil.conform.conform_rig import Rig
 
 

@@ -10,8 +10,9 @@ from typing import Any, Final
 import pytest
 
 from firmware_protocol.conformance import Profile
-from hil.device import hands
-from hil.device.answers import (
+from firmware_protocol.device import control as hands
+from firmware_protocol.device.control import Hand
+from hil.control.replies import (
     ANSWERS,
     CARDS,
     FLAG,
@@ -28,8 +29,7 @@ from hil.device.answers import (
     TEXTS,
     Told,
 )
-from hil.device.hands import Hand
-from hil.front.hand_words import ALL
+from hil.control.verbs import ALL
 from tests.support.hil.conform.conform_rig import PROFILES, Rig
 
 OUTLETS: Final = {"port", "usb_address"}

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from firmware_protocol.enums import DeviceClass
-from hil.device.hands import Chord, Describe, Draw, Hand, JamHand, Line, Load, Press
-from hil.device.parts import Answer, CannotDo
-from hil.front import control_page
-from hil.front.control import CLIENTS, LONGEST, Control, ControlLost, ControlServer, HandRefused
-from hil.front.hand_words import ALL, BY_CLASS, BadHand, read, words
-from hil.front.unix_paths import PathTaken
+from firmware_protocol.device.control import Chord, Describe, Draw, Hand, JamHand, Line, Load, Press
+from firmware_protocol.device.interfaces import Answer, CannotDo
+from firmware_protocol.messages.enums import DeviceClass
+from hil.control import page as control_page
+from hil.control.socket import CLIENTS, LONGEST, Control, ControlLost, ControlServer, HandRefused
+from hil.control.verbs import ALL, BY_CLASS, BadHand, read, words
+from hil.ports.unix_sockets import PathTaken
 
 SHOE = BY_CLASS[DeviceClass.SHOE]
 

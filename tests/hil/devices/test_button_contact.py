@@ -5,13 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.enums import (
-    Edge,
-)
-from firmware_protocol.limits import DEBOUNCE_MS
-from firmware_protocol.messages_station import Button
-from hil.device.contacts import DEBOUNCE_US, Contact, bouncing
-from hil.device.hands import LetGo, Press
+from firmware_protocol.device.control import LetGo, Press
+from firmware_protocol.messages.enums import Edge
+from firmware_protocol.messages.limits import DEBOUNCE_MS
+from firmware_protocol.messages.station import Button
+from hil.devices.button_contact import DEBOUNCE_US, Contact, bouncing
 from tests.support.hil.devices.station_table import seat
 
 # --- contacts -------------------------------------------------------------------------------

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from firmware_protocol.codec import Event
-from firmware_protocol.enums import DeviceState, FaultCode, LockState
-from firmware_protocol.messages_all import Fault
-from firmware_protocol.messages_shoe import CardRead, Loaded, Lock, ReadFail
-from firmware_protocol.messages_shuffler import CountError, Done, Start, Started
-from firmware_protocol.plaintext import EventRecord, decode
-from hil.device import identity
-from hil.device.core import Device, PowerCut
-from hil.device.hands import Describe, Draw, Load, Moment, Put, Ring
-from hil.device.parts import Mechanism
-from hil.device.shoe import Shoe
-from hil.device.shuffler import Shuffler
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Describe, Draw, Load, Moment, Put, Ring
+from firmware_protocol.device.core import Device, PowerCut
+from firmware_protocol.device.interfaces import Mechanism
+from firmware_protocol.messages.codec import Event
+from firmware_protocol.messages.common import Fault
+from firmware_protocol.messages.enums import DeviceState, FaultCode, LockState
+from firmware_protocol.messages.shoe import CardRead, Loaded, Lock, ReadFail
+from firmware_protocol.messages.shuffler import CountError, Done, Start, Started
+from firmware_protocol.tablelink.plaintext import EventRecord, decode
+from hil.devices.shoe import Shoe
+from hil.devices.shuffler import Shuffler
 from tests.support.hil.conform.tapped import Table
 
 MOMENTS = ("before_commit", "in_commit", "after_commit")

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.codec import Event
-from firmware_protocol.messages_shoe import Cover
-from hil.device.owed import MOST, Owed
-from hil.device.parts import CannotDo
+from firmware_protocol.device.interfaces import CannotDo
+from firmware_protocol.messages.codec import Event
+from firmware_protocol.messages.shoe import Cover
+from hil.devices.pending_events import MOST, Owed
 from tests.support.hil.devices.desk import PowerGone, SmallDesk
 
 

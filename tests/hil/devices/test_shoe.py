@@ -8,25 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.enums import (
-    CardFlags,
-    DeviceState,
-    JamCode,
-    LockState,
-    Refusal,
-)
-from firmware_protocol.limits import CARD_UNREAD
-from firmware_protocol.messages_shoe import (
-    CardRead,
-    CardRetracted,
-    Cover,
-    Loaded,
-    ShoeJam,
-)
-from firmware_protocol.messages_shuffler import Eject
-from hil.device import cards, hands
-from hil.device.hands import CoverHand, Defect, Draw, JamHand, Load, Pace, Retract
-from hil.device.shoe import GAP_MS, RECOGNISE_MS, Shoe
+from firmware_protocol.device import control as hands
+from firmware_protocol.device.control import CoverHand, Defect, Draw, JamHand, Load, Pace, Retract
+from firmware_protocol.messages.enums import CardFlags, DeviceState, JamCode, LockState, Refusal
+from firmware_protocol.messages.limits import CARD_UNREAD
+from firmware_protocol.messages.shoe import CardRead, CardRetracted, Cover, Loaded, ShoeJam
+from firmware_protocol.messages.shuffler import Eject
+from hil.devices import card_names as cards
+from hil.devices.shoe import GAP_MS, RECOGNISE_MS, Shoe
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, SHUT, cannot, draw, names, table
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.enums import (
-    CardFlags,
-    DeviceState,
-)
-from firmware_protocol.messages_shoe import (
+from firmware_protocol.device import control as hands
+from firmware_protocol.device.control import CoverHand, Draw, JamHand, Load, Retract
+from firmware_protocol.device.interfaces import CannotDo, Refuse
+from firmware_protocol.messages.enums import CardFlags, DeviceState
+from firmware_protocol.messages.shoe import (
     CardRead,
     CardRetracted,
     Cover,
@@ -21,11 +21,9 @@ from firmware_protocol.messages_shoe import (
     Lock,
     ReadFail,
 )
-from hil.device import cards, hands
-from hil.device.hands import CoverHand, Draw, JamHand, Load, Retract
-from hil.device.owed import MOST
-from hil.device.parts import CannotDo, Refuse
-from hil.device.shoe import Shoe
+from hil.devices import card_names as cards
+from hil.devices.pending_events import MOST
+from hil.devices.shoe import Shoe
 from tests.support.hil.devices.desk import PowerGone, Scene
 from tests.support.hil.devices.shoe_table import OPEN, SHUT, cannot, draw, names, table
 

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from firmware_protocol import plaintext
-from firmware_protocol.enums import (
-    Capabilities,
-    CardFlags,
-    DeviceState,
-    ReadWhy,
-    Refusal,
-)
-from firmware_protocol.limits import CARD_UNREAD
-from firmware_protocol.messages_shoe import (
-    CardRead,
-    CutCard,
-    ReadFail,
-    Reread,
-    RereadReply,
-)
-from hil.device import cards, shoe, shoe_reader
-from hil.device.hands import Defect, Draw, Load, Retract
-from hil.device.parts import Refuse
-from hil.device.shoe import Shoe
+from firmware_protocol.device.control import Defect, Draw, Load, Retract
+from firmware_protocol.device.interfaces import Refuse
+from firmware_protocol.messages.enums import Capabilities, CardFlags, DeviceState, ReadWhy, Refusal
+from firmware_protocol.messages.limits import CARD_UNREAD
+from firmware_protocol.messages.shoe import CardRead, CutCard, ReadFail, Reread, RereadReply
+from firmware_protocol.tablelink import plaintext
+from hil.devices import card_names as cards
+from hil.devices import shoe, shoe_reader
+from hil.devices.shoe import Shoe
 from tests.support.hil.devices.desk import EPOCH, Scene
 from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, cannot, draw, names, table
 

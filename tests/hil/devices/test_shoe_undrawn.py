@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.limits import DEAD_MS
-from firmware_protocol.messages_shoe import CardRead
-from hil.device.hands import CoverHand, Describe, Draw, JamHand, Load
-from hil.device.shoe import GAP_MS, Shoe
+from firmware_protocol.device.control import CoverHand, Describe, Draw, JamHand, Load
+from firmware_protocol.messages.limits import DEAD_MS
+from firmware_protocol.messages.shoe import CardRead
+from hil.devices.shoe import GAP_MS, Shoe
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.meeting import Meeting
 from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, SHUT, draw, table

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from firmware_protocol.enums import (
+from firmware_protocol.device import control as hands
+from firmware_protocol.device.control import Defect, DoorHand, Draw, JamHand, Pace, Put
+from firmware_protocol.messages.common import Fault
+from firmware_protocol.messages.enums import (
     Capabilities,
     DeviceState,
     FaultCode,
@@ -12,9 +15,8 @@ from firmware_protocol.enums import (
     LockState,
     Refusal,
 )
-from firmware_protocol.messages_all import Fault
-from firmware_protocol.messages_shoe import Lock
-from firmware_protocol.messages_shuffler import (
+from firmware_protocol.messages.shoe import Lock
+from firmware_protocol.messages.shuffler import (
     Abort,
     AbortReply,
     CountError,
@@ -28,9 +30,8 @@ from firmware_protocol.messages_shuffler import (
     Started,
     StartReply,
 )
-from hil.device import cards, hands
-from hil.device.hands import Defect, DoorHand, Draw, JamHand, Pace, Put
-from hil.device.shuffler import Shuffler
+from hil.devices import card_names as cards
+from hil.devices.shuffler import Shuffler
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.shoe_table import cannot
 from tests.support.hil.devices.shuffler_table import SECOND, STEPS, ends, machine, seeded, shuffle

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.enums import (
-    DeviceState,
-    FaultCode,
-    Refusal,
-)
-from firmware_protocol.messages_all import Fault
-from firmware_protocol.messages_shuffler import (
+from firmware_protocol.device import control as hands
+from firmware_protocol.device.control import DoorHand, JamHand, Put
+from firmware_protocol.device.interfaces import CannotDo, Refuse
+from firmware_protocol.messages.common import Fault
+from firmware_protocol.messages.enums import DeviceState, FaultCode, Refusal
+from firmware_protocol.messages.shuffler import (
     Abort,
     CountError,
     Done,
@@ -25,10 +24,7 @@ from firmware_protocol.messages_shuffler import (
     Started,
     StartReply,
 )
-from hil.device import hands
-from hil.device.hands import DoorHand, JamHand, Put
-from hil.device.owed import MOST
-from hil.device.parts import CannotDo, Refuse
+from hil.devices.pending_events import MOST
 from tests.support.hil.devices.desk import PowerGone, Scene
 from tests.support.hil.devices.shoe_table import cannot
 from tests.support.hil.devices.shuffler_table import ENDS, ends, machine, seeded, shuffle

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from firmware_protocol.enums import (
+from firmware_protocol.device.control import Chord, Defect, Draw, LetGo, Press
+from firmware_protocol.messages.enums import (
     ButtonMask,
     DeviceState,
     Edge,
@@ -14,13 +15,12 @@ from firmware_protocol.enums import (
     Refusal,
     WhichButton,
 )
-from firmware_protocol.limits import DEBOUNCE_MS, STUCK_AFTER_MS
-from firmware_protocol.messages_shoe import Lock
-from firmware_protocol.messages_station import Arm, ArmReply, Button, Stuck
-from hil.device.contacts import DEBOUNCE_US
-from hil.device.hands import Chord, Defect, Draw, LetGo, Press
-from hil.device.owed import MOST
-from hil.device.station import Station
+from firmware_protocol.messages.limits import DEBOUNCE_MS, STUCK_AFTER_MS
+from firmware_protocol.messages.shoe import Lock
+from firmware_protocol.messages.station import Arm, ArmReply, Button, Stuck
+from hil.devices.button_contact import DEBOUNCE_US
+from hil.devices.pending_events import MOST
+from hil.devices.station import Station
 from tests.support.hil.devices.desk import PowerGone
 from tests.support.hil.devices.shoe_table import cannot
 from tests.support.hil.devices.station_table import EVERY, HIT, STAND, pair, seat

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from firmware_protocol.enums import BuzzPattern, Capabilities, FaultCode, LampPattern, Refusal
-from firmware_protocol.messages_station import (
-    Buzz,
-    BuzzReply,
-    LampFault,
-    Lamps,
-    LampsReply,
+from firmware_protocol.device.control import LampHand
+from firmware_protocol.device.interfaces import Mechanism
+from firmware_protocol.messages.enums import (
+    BuzzPattern,
+    Capabilities,
+    FaultCode,
+    LampPattern,
+    Refusal,
 )
-from hil.device.hands import LampHand
-from hil.device.parts import Mechanism
-from hil.device.station import BUZZ_MS, Station
+from firmware_protocol.messages.station import Buzz, BuzzReply, LampFault, Lamps, LampsReply
+from hil.devices.station import BUZZ_MS, Station
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.shoe_table import cannot
 

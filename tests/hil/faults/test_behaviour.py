@@ -10,15 +10,12 @@ from typing import Final
 
 import pytest
 
-from firmware_protocol.enums import (
-    DeviceClass,
-    Verdict,
-)
-from firmware_protocol.messages_all import Info, InfoReply
-from firmware_protocol.messages_frames import Alert
-from firmware_protocol.messages_shoe import CardRead
-from hil.device.breaks import BREAKS
-from hil.device.hands import Service
+from firmware_protocol.device.control import Service
+from firmware_protocol.messages.common import Info, InfoReply
+from firmware_protocol.messages.enums import DeviceClass, Verdict
+from firmware_protocol.messages.frames import Alert
+from firmware_protocol.messages.shoe import CardRead
+from hil.faults.catalogue import BREAKS
 from tests.support.hil.conform.device_trials_run import TRIALS, Trial
 from tests.support.hil.devices.plain_device import MS, Bench
 from tests.support.hil.devices.raw_host import ack

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from firmware_protocol.enums import FrameKind
-from firmware_protocol.messages_shoe import CardRead
-from firmware_protocol.plaintext import EventRecord
-from hil.device import cards, tap
-from hil.device.hands import Draw
-from hil.device.shoe_reader import FIXED_SALT
-from hil.device.tap import Tap, Tapped
+from firmware_protocol.device.control import Draw
+from firmware_protocol.messages.enums import FrameKind
+from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.tablelink.plaintext import EventRecord
+from hil.devices import card_names as cards
+from hil.devices.shoe_reader import FIXED_SALT
+from hil.faults import tap
+from hil.faults.tap import Tap, Tapped
 from tests.support.hil.conform.tapped import Run, play
 
 LOW = ("2c", "3d", "4h", "5s", "6c", "7d", "8h", "9s", "Tc", "Ad")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import serial
 
-from hil.front.pty_port import LinkTaken, PtyPort, point, unpoint
+from hil.ports.pty import LinkTaken, PtyPort, point, unpoint
 
 
 class _Ear:

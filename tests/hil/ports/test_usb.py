@@ -13,9 +13,9 @@ import pytest
 import usb.core
 import usb.util
 
-from hil.front import usb_bus
-from hil.front.usb_backend import SimBackend, backend
-from hil.front.usb_words import END_IN, END_OUT, Status
+from hil.ports import usb_bus
+from hil.ports.usb_backend import SimBackend, backend
+from hil.ports.usb_messages import END_IN, END_OUT, Status
 from tests.support.hil.conform.usb_rig import LONG, NAMES, SHORT, Rig, a_rig, find, scene
 
 
@@ -95,7 +95,7 @@ def test_one_handle_claims_and_others_are_told_busy(bus: Path) -> None:
 
 _OTHER_PROCESS = """
 import sys, usb.core, usb.util
-from hil.front.usb_backend import backend
+from hil.ports.usb_backend import backend
 device = usb.core.find(backend=backend(sys.argv[1]))
 usb.util.claim_interface(device, 0)
 print("claimed", flush=True)

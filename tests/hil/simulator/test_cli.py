@@ -16,16 +16,18 @@ from pathlib import Path
 import pytest
 
 from controller.cli import main
-from controller.rules.problem import UsageProblem
-from drivers.address import Transport, parse
-from drivers.key_store import KeyStore
-from firmware_protocol.enums import DeviceClass
-from hil.device import identity
-from hil.device.hands import Describe, Plug
-from hil.device.place import PlaceProblem
-from hil.front import pty_port, sim_cli, unix_paths
-from hil.front.control import Control
-from hil.front.running import DidNotRun, running
+from controller.errors import UsageProblem
+from drivers.keys.store import KeyStore
+from drivers.ports.address import Transport, parse
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Describe, Plug
+from firmware_protocol.device.storage import PlaceProblem
+from firmware_protocol.messages.enums import DeviceClass
+from hil.control.socket import Control
+from hil.ports import pty as pty_port
+from hil.ports import unix_sockets as unix_paths
+from hil.simulator import cli as sim_cli
+from hil.simulator.process import DidNotRun, running
 from tests.hil.simulator.test_run import left_in, run
 
 PATIENCE = 30.0
@@ -284,7 +286,7 @@ def test_an_output_that_takes_nothing_is_no_disk_of_the_device(tmp_path: Path) -
 
 def test_a_folder_that_is_not_named_in_utf_8_is_told_too(tmp_path: Path) -> None:
     place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/n\xff"))
-    command = [sys.executable, "-m", "hil.front", "shoe", "--dir", str(place), "--create"]
+    command = [sys.executable, "-m", "hil.simulator", "shoe", "--dir", str(place), "--create"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     with ended(process):
         assert process.stdout is not None
@@ -294,7 +296,7 @@ def test_a_folder_that_is_not_named_in_utf_8_is_told_too(tmp_path: Path) -> None
 
 def test_a_reader_that_goes_after_the_first_line_ends_nothing(tmp_path: Path) -> None:
     place = tmp_path / "shoe"
-    command = [sys.executable, "-m", "hil.front", "shoe", "--dir", str(place), "--create"]
+    command = [sys.executable, "-m", "hil.simulator", "shoe", "--dir", str(place), "--create"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     with ended(process):
         assert process.stdout is not None
@@ -308,7 +310,7 @@ def test_a_reader_that_goes_after_the_first_line_ends_nothing(tmp_path: Path) ->
 @pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])
 def test_it_runs_without_its_own_input_and_output(tmp_path: Path, closed: str) -> None:
     place = tmp_path / "shoe"
-    command = [sys.executable, "-m", "hil.front", "shoe", "--dir", str(place), "--create"]
+    command = [sys.executable, "-m", "hil.simulator", "shoe", "--dir", str(place), "--create"]
     process = subprocess.Popen(["bash", "-c", f'exec "$@" {closed}', "bash", *command], text=True)
     with ended(process):
         while not (place / "control").is_socket():

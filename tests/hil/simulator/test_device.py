@@ -4,13 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.enums import PowerCause, TamperSource
-from firmware_protocol.link_events import Damaged, Ending, Resumed, SessionEnded
-from firmware_protocol.messages_all import Info
-from firmware_protocol.messages_all import Power as PowerEvent
-from firmware_protocol.messages_all import Tamper as TamperEvent
-from hil.device.core import Device
-from hil.device.hands import (
+from firmware_protocol.device.control import (
     Break,
     Describe,
     Firmware,
@@ -22,8 +16,14 @@ from hil.device.hands import (
     Service,
     Tamper,
 )
-from hil.device.parts import CannotDo
-from hil.front.stand import UART
+from firmware_protocol.device.core import Device
+from firmware_protocol.device.interfaces import CannotDo
+from firmware_protocol.host.events import Damaged, Ending, Resumed, SessionEnded
+from firmware_protocol.messages.common import Info
+from firmware_protocol.messages.common import Power as PowerEvent
+from firmware_protocol.messages.common import Tamper as TamperEvent
+from firmware_protocol.messages.enums import PowerCause, TamperSource
+from hil.simulator.device import UART
 from tests.support.hil.devices.meeting import Meeting
 
 MOMENTS = ("before_commit", "in_commit", "after_commit", "before_reply", "before_ack")

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from controller.rules.problem import UsageProblem
-from hil.device.hands import Service, Tamper
-from hil.device.place import read_whole, write_at
-from hil.front import sim_cli
-from hil.front.control import Control, ControlLost
-from hil.front.running import running
+from controller.errors import UsageProblem
+from firmware_protocol.device.control import Service, Tamper
+from firmware_protocol.device.storage import read_whole, write_at
+from hil.control.socket import Control, ControlLost
+from hil.simulator import cli as sim_cli
+from hil.simulator.process import running
 from tests.support.hil.conform.failing_disk import FailingDisk
 
 ENDED = 74
@@ -178,7 +178,7 @@ def test_a_short_write_is_no_whole_one(tmp_path: Path, monkeypatch: pytest.Monke
 
 def limited(place: Path, blocks: int) -> subprocess.CompletedProcess[str]:
     """A shoe whose files may be so many kilobytes long: the system itself says no."""
-    command = [sys.executable, "-m", "hil.front", "shoe", "--dir", str(place), "--create"]
+    command = [sys.executable, "-m", "hil.simulator", "shoe", "--dir", str(place), "--create"]
     return subprocess.run(
         ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "bash", *command],
         capture_output=True,

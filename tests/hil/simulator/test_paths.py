@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.enums import DeviceClass
-from hil.device import identity
-from hil.front import sim_cli
-from hil.front.sim import Setup
+from firmware_protocol.device import identity
+from firmware_protocol.messages.enums import DeviceClass
+from hil.simulator import cli as sim_cli
+from hil.simulator.run import Setup
 
 
 @pytest.mark.parametrize(

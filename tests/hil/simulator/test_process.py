@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hil.device.hands import Describe
-from hil.device.place import PlaceProblem
-from hil.front import running as module
-from hil.front.running import DidNotRun, running
-from hil.front.sim import sole
+from firmware_protocol.device.control import Describe
+from firmware_protocol.device.storage import PlaceProblem
+from hil.simulator import process as module
+from hil.simulator.process import DidNotRun, running
+from hil.simulator.run import sole
 
 
 def test_one_device_runs_from_a_folder(tmp_path: Path) -> None:

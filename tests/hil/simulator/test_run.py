@@ -15,17 +15,26 @@ import pytest
 import usb.core
 import usb.util
 
-from controller.rules.problem import UsageProblem
-from firmware_protocol.enums import DeviceClass
-from firmware_protocol.keys import fingerprint
-from hil.device import identity
-from hil.device.hands import Describe, Draw, Firmware, Freeze, Plug, Power, Press, Service
-from hil.front import sim_cli
-from hil.front.control import Control, ControlLost, HandRefused
-from hil.front.live import Live
-from hil.front.running import DidNotRun, beside, running
-from hil.front.usb_backend import backend
-from hil.front.usb_words import END_IN, END_OUT
+from controller.errors import UsageProblem
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import (
+    Describe,
+    Draw,
+    Firmware,
+    Freeze,
+    Plug,
+    Power,
+    Press,
+    Service,
+)
+from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.tablelink.fingerprints import fingerprint
+from hil.control.socket import Control, ControlLost, HandRefused
+from hil.ports.usb_backend import backend
+from hil.ports.usb_messages import END_IN, END_OUT
+from hil.simulator import cli as sim_cli
+from hil.simulator.event_loop import Live
+from hil.simulator.process import DidNotRun, beside, running
 from tests.support.hil.devices.hello_talk import HELLO, asked, asked_over_usb, said_over_usb
 
 KEY = bytes(range(32))
@@ -237,7 +246,7 @@ def test_a_device_that_fails_says_so_and_ends(tmp_path: Path) -> None:
 
 def test_words_for_people_and_ctrl_c(tmp_path: Path) -> None:
     place = tmp_path / "shoe"
-    command = [sys.executable, "-m", "hil.front", "shoe", "--dir", str(place), "--create"]
+    command = [sys.executable, "-m", "hil.simulator", "shoe", "--dir", str(place), "--create"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from drivers import usb_finding
+from drivers.ports import usb_discovery as usb_finding
 from firmware_protocol.conformance import Profile
-from hil.conform import cli
-from hil.device.breaks import BREAKS, Broken
-from hil.front.running import running
+from hil.conform.runs import cli
+from hil.faults.catalogue import BREAKS, Broken
+from hil.simulator.process import running
 from tests.support.hil.conform.conform_rig import PROFILES, Rig, of
 
 
@@ -27,7 +27,7 @@ def test_a_whole_run(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    point = EntryPoint("sim", "hil.front.usb_backend:backend", usb_finding.GROUP)
+    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_finding.GROUP)
     monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
     parser = argparse.ArgumentParser()
     cli.register(parser.add_subparsers())

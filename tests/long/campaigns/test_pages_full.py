@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from controller.procedure.states import Step
+from controller.procedure.model.state import Step
 from tests.controller.screens.browser import test_again, test_rounds
 from tests.support.screens.browser.irregular import IN_ONE_DECK, IN_USUAL_DECKS, ONE_DECK
 from tests.support.screens.browser.stories import play, recorded

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.procedure.engine import Procedure
-from controller.sim.runner import play_script, procedure_for
-from hil.table.over_wire import playing
+from controller.procedure.engine.dispatch import Procedure
+from controller.sim.scripts.runner import play_script, procedure_for
+from hil.table.scripts.over_wire import playing
 from tests.long.campaigns import SHARE
 from tests.support.table.simulated.scripted import scripts
 from tests.system.test_over_wire import findings

@@ -7,11 +7,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.limits import MAX_ENCODED, WINDOW
-from firmware_protocol.link import MOST_OUT, NO_CURSOR, Cursor, Link
-from firmware_protocol.link_calls import MOST_CALLS
-from firmware_protocol.link_cursor import RECENT
-from firmware_protocol.plaintext import NO_CHAIN, EventRecord
+from firmware_protocol.host.commands import MOST_CALLS
+from firmware_protocol.host.cursor import RECENT
+from firmware_protocol.host.link import MOST_OUT, NO_CURSOR, Cursor, Link
+from firmware_protocol.messages.limits import MAX_ENCODED, WINDOW
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
 
 
 class Broken(AssertionError):

@@ -12,12 +12,12 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from firmware_protocol.enums import LockState
-from firmware_protocol.limits import REKEY_FRAMES
-from firmware_protocol.link import Link
-from firmware_protocol.messages_all import Info, Selftest
-from firmware_protocol.messages_shoe import Lock, Reread
-from hil.device.hands import CoverHand, Draw, Load, Moment, Ring, Tamper
+from firmware_protocol.device.control import CoverHand, Draw, Load, Moment, Ring, Tamper
+from firmware_protocol.host.link import Link
+from firmware_protocol.messages.common import Info, Selftest
+from firmware_protocol.messages.enums import LockState
+from firmware_protocol.messages.limits import REKEY_FRAMES
+from firmware_protocol.messages.shoe import Lock, Reread
 from tests.long.fuzz.powered import Terms
 from tests.long.fuzz.world import LinkKind, World
 from tests.support.firmware_protocol.line import CLEAN, Faults

@@ -9,13 +9,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.enums import DeviceClass
-from firmware_protocol.limits import REKEY_FRAMES, SESSION_LIFE_S
-from hil.device import identity
-from hil.device.core import Device, PowerCut
-from hil.device.hands import Hand, Moment
-from hil.device.parts import CannotDo
-from hil.device.shoe import Shoe
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Hand, Moment
+from firmware_protocol.device.core import Device, PowerCut
+from firmware_protocol.device.interfaces import CannotDo
+from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages.limits import REKEY_FRAMES, SESSION_LIFE_S
+from hil.devices.shoe import Shoe
 from tests.long.fuzz.disk import Broken
 
 SERIAL: Final = "SH-0001"
@@ -30,7 +30,7 @@ class Terms(Struct, frozen=True):
     tampered: bool = False
     """Someone will be at the ring: the link may hold."""
     breaks: frozenset[str] = frozenset()
-    """What the device does wrong, by the names of hil.device.breaks."""
+    """What the device does wrong, by the names of hil.faults.catalogue."""
 
 
 class Powered:

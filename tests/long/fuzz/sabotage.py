@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from firmware_protocol.enums import Verdict
-from firmware_protocol.link import NO_CURSOR, Link
-from firmware_protocol.link_cursor import Place, Records
-from firmware_protocol.link_events import Arrived, Held, LinkEvent, Resumed
-from firmware_protocol.link_resume import Resuming
-from firmware_protocol.link_session import Session
-from firmware_protocol.link_talk import Talk
-from firmware_protocol.messages_all import Resume, ResumeReply
-from firmware_protocol.plaintext import EventRecord
+from firmware_protocol.host.cursor import Place, Records
+from firmware_protocol.host.events import Arrived, Held, LinkEvent, Resumed
+from firmware_protocol.host.exchange import Talk
+from firmware_protocol.host.link import NO_CURSOR, Link
+from firmware_protocol.host.resume import Resuming
+from firmware_protocol.host.session import Session
+from firmware_protocol.messages.common import Resume, ResumeReply
+from firmware_protocol.messages.enums import Verdict
+from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.long.fuzz.world import LinkKind
 
 

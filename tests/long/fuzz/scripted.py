@@ -11,8 +11,10 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.codec import Command, Event, Reply
-from firmware_protocol.enums import (
+from firmware_protocol.messages.codec import Command, Event, Reply
+from firmware_protocol.messages.common import Info, InfoReply, Resume, ResumeReply
+from firmware_protocol.messages.control import DeviceBeat, TimeAnswer, TimeAsk
+from firmware_protocol.messages.enums import (
     Capabilities,
     DeviceClass,
     DeviceState,
@@ -23,16 +25,14 @@ from firmware_protocol.enums import (
     ResumeMode,
     Verdict,
 )
-from firmware_protocol.framing import Damage, Deframer, Frame
-from firmware_protocol.hello import prologue
-from firmware_protocol.keys import fingerprint
-from firmware_protocol.limits import SCHEMA_HASHES
-from firmware_protocol.messages_all import Info, InfoReply, Resume, ResumeReply
-from firmware_protocol.messages_control import DeviceBeat, TimeAnswer, TimeAsk
-from firmware_protocol.messages_frames import HelloRsp
-from firmware_protocol.messages_shoe import Cover, Lock, LockReply
-from firmware_protocol.noise import Handshake
-from firmware_protocol.plaintext import (
+from firmware_protocol.messages.frames import HelloRsp
+from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.messages.shoe import Cover, Lock, LockReply
+from firmware_protocol.tablelink.fingerprints import fingerprint
+from firmware_protocol.tablelink.framing import Damage, Deframer, Frame
+from firmware_protocol.tablelink.hello import prologue
+from firmware_protocol.tablelink.noise import Handshake
+from firmware_protocol.tablelink.plaintext import (
     NO_CHAIN,
     CommandCall,
     CommandReply,
@@ -42,7 +42,7 @@ from firmware_protocol.plaintext import (
     decode,
     encode,
 )
-from firmware_protocol.sealing import Opener, Sealer
+from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 
 OWN = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 DEVICE = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from firmware_protocol import hello, plaintext
-from firmware_protocol.codec import Side
-from firmware_protocol.enums import DeviceClass, FrameKind
-from firmware_protocol.errors import ProtocolError
-from firmware_protocol.framing import Deframer, Frame, cobs_decode, cobs_encode
-from firmware_protocol.limits import MAX_ENCODED
-from firmware_protocol.link import Cursor, Link
-from firmware_protocol.messages_frames import PAYLOAD_SIZES, Alert, Hello, HelloRsp
-from firmware_protocol.pairing import Introduction, Pairing
-from firmware_protocol.sealing import Sealer
+from firmware_protocol.host.link import Cursor, Link
+from firmware_protocol.host.pairing import Introduction, Pairing
+from firmware_protocol.messages.codec import Side
+from firmware_protocol.messages.enums import DeviceClass, FrameKind
+from firmware_protocol.messages.errors import ProtocolError
+from firmware_protocol.messages.frames import PAYLOAD_SIZES, Alert, Hello, HelloRsp
+from firmware_protocol.messages.limits import MAX_ENCODED
+from firmware_protocol.tablelink import hello, plaintext
+from firmware_protocol.tablelink.framing import Deframer, Frame, cobs_decode, cobs_encode
+from firmware_protocol.tablelink.session_cipher import Sealer
 from tests.long.fuzz.disk import bounded
 from tests.long.fuzz.scripted import BOOT, DEVICE_KEY, EPOCH, OWN, SERIAL, Scripted, lock
 from tests.long.fuzz.wired import START, Wired

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from firmware_protocol.codec import Command
-from firmware_protocol.enums import DeviceClass
-from firmware_protocol.link import Link
-from firmware_protocol.link_cursor import NO_CURSOR, Cursor
-from firmware_protocol.link_events import Arrived, LinkEvent
-from firmware_protocol.plaintext import EventRecord
+from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.host.events import Arrived, LinkEvent
+from firmware_protocol.host.link import Link
+from firmware_protocol.messages.codec import Command
+from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.long.fuzz.scripted import BOOT, DEVICE_KEY, OWN, SERIAL, Scripted
 
 MS = 1000

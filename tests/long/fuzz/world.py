@@ -15,12 +15,9 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.codec import Command
-from firmware_protocol.enums import DeviceClass
-from firmware_protocol.errors import NotAuthentic
-from firmware_protocol.link import MOST_OUT, Link
-from firmware_protocol.link_calls import MOST_CALLS
-from firmware_protocol.link_events import (
+from firmware_protocol.device.control import Hand, Load, Moment
+from firmware_protocol.host.commands import MOST_CALLS
+from firmware_protocol.host.events import (
     Arrived,
     Defective,
     Ending,
@@ -33,7 +30,10 @@ from firmware_protocol.link_events import (
     Suspicious,
     Unanswered,
 )
-from hil.device.hands import Hand, Load, Moment
+from firmware_protocol.host.link import MOST_OUT, Link
+from firmware_protocol.messages.codec import Command
+from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages.errors import NotAuthentic
 from tests.long.fuzz.disk import Broken, Disk, bounded
 from tests.long.fuzz.powered import SERIAL, Powered, Terms
 from tests.support.firmware_protocol.line import CLEAN, Faults, Line

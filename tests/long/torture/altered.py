@@ -11,13 +11,13 @@ from random import Random
 from typing import Any, Final
 
 from controller.audit import verify_record
-from controller.audit.forms import NoteProblem
-from controller.audit.notes import parse_note, signed
-from controller.audit.reading import segments
-from controller.audit.records import KINDS
-from controller.audit.segments import segment_file
-from controller.audit.verify import WRONG, Verification
-from controller.audit.verify_witness import Sighting, given
+from controller.audit.format.notes import parse_note, signed
+from controller.audit.format.notes_forms import NoteProblem
+from controller.audit.format.records import KINDS
+from controller.audit.format.segments import segment_file
+from controller.audit.read.reader import segments
+from controller.audit.verify.cosignatures import Sighting, given
+from controller.audit.verify.verifier import WRONG, Verification
 from tests.support.audit.record.forging import Json, Original, forged, original, read
 from tests.support.audit.record.table import begun, note, told
 from tests.support.audit.tools.outside import WITNESS

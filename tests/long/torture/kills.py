@@ -15,11 +15,11 @@ from typing import Final
 
 import msgspec
 
-from controller.audit.opening import COSIGNED, Opening
-from controller.audit.reading import records
-from controller.audit.records import OWN
-from controller.audit.segments import DIRECTORY, segment_file, spare_file
-from controller.audit.writer_lock import LOCK
+from controller.audit.files.lock import LOCK
+from controller.audit.format.records import OWN
+from controller.audit.format.segments import DIRECTORY, segment_file, spare_file
+from controller.audit.log.opening import COSIGNED, Opening
+from controller.audit.read.reader import records
 from tests.long.torture.writer import READY
 from tests.support.audit.record.table import TABLE
 from tests.support.paths import ROOT

@@ -20,12 +20,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from controller.audit.reading import read_segment
-from controller.audit.records import By, DeviceCursor, Entry
-from controller.audit.segments import SIZE, numbers
-from controller.audit.verify_facts import Wanted
-from controller.audit.verify_segment import verify_segment
-from controller.procedure.states import State
+from controller.audit.format.records import By, DeviceCursor, Entry
+from controller.audit.format.segments import SIZE, numbers
+from controller.audit.read.reader import read_segment
+from controller.audit.verify.facts import Wanted
+from controller.audit.verify.segment import verify_segment
+from controller.procedure.model.state import State
 from tests.support.audit.record.table import FakeClock, begun
 
 TOGETHER: Final = 1_000

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from controller.audit.book import Book
-from controller.audit.disk import RealDisk
+from controller.audit.files.disk import RealDisk
+from controller.audit.log.writer import Book
 from tests.support.audit.record.table import begun, handed_in, note
 
 WAITING: Final = 200

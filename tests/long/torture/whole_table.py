@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from controller.table.shown import PAYMENTS
+from controller.table.memory.display import PAYMENTS
 from tests.support.system.killed import (
     TABLES,
     Ended,

@@ -13,12 +13,12 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from controller.audit.book import Book, Together
-from controller.audit.clock import SystemClock
-from controller.audit.log import Log
-from controller.audit.opening import Opening
-from controller.audit.problems import RecordProblem
-from controller.audit.records import Entry
+from controller.audit.errors import RecordProblem
+from controller.audit.format.records import Entry
+from controller.audit.log.clock import SystemClock
+from controller.audit.log.log import Log
+from controller.audit.log.opening import Opening
+from controller.audit.log.writer import Book, Together
 from tests.support.audit.record.table import IDENTITY, SMALL, TABLE, TABLE_KEY, note
 
 READY: Final = "ready"

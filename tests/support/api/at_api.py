@@ -14,20 +14,20 @@ import msgspec
 from msgspec.structs import asdict
 from starlette.applications import Starlette
 
-from controller.api.app import application
-from controller.api.calls import Api as ApiOfTable
-from controller.api.served import Serving
-from controller.api.view import View
-from controller.procedure.row import Refused
-from controller.procedure.states import State, Step
-from controller.table.people_desk import PATIENCE, PeopleDesk, _CannotLook
-from controller.table.pins import CannotHash
-from controller.table.running import RunningTable
-from controller.table.shown import Shown
-from drivers.key_disk import KeyProblem
-from hil.api_client import Api, Pin, Screen
-from hil.device.hands import Pace
-from hil.table.robot import Players, Robot, Who
+from controller.api.contract.view import View
+from controller.api.http.app import application
+from controller.api.http.routes import Api as ApiOfTable
+from controller.api.service.context import Serving
+from controller.people.pins import CannotHash
+from controller.people.service import PATIENCE, PeopleDesk, _CannotLook
+from controller.procedure.model.row import Refused
+from controller.procedure.model.state import State, Step
+from controller.table.memory.display import Shown
+from controller.table.running.table import RunningTable
+from drivers.keys.private_files import KeyProblem
+from firmware_protocol.device.control import Pace
+from hil.table.robots.api_client import Api, Pin, Screen
+from hil.table.robots.robot import Players, Robot, Who
 from tests.support.drivers.simulated import simulate
 from tests.support.table.simulated.house import CHEAP, PINS, house
 from tests.support.table.simulated.killing import Policy

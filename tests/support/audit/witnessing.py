@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.audit.problems import RecordProblem
-from controller.audit.reading import segments
-from controller.audit.witness import Cosigned, cosign
-from controller.audit.witness_archive import Seen
+from controller.audit.errors import RecordProblem
+from controller.audit.read.reader import segments
+from controller.audit.witness.archive import Seen
+from controller.audit.witness.witness import Cosigned, cosign
 from tests.support.audit.tools.outside import WITNESS, files_in
 
 NOW = 1_800_100_000

@@ -18,16 +18,16 @@ from typing import Any, Final
 
 import msgspec
 
-from controller.audit.key_making import make
-from controller.audit.reading import records
-from controller.audit.verify import Verification
+from controller.audit.keys.create import make
+from controller.audit.read.reader import records
+from controller.audit.verify.verifier import Verification
 from controller.config.loader import TableConfig, load_table
-from controller.daemon.serving import Ready, Tells, serve
-from controller.table.parts import REAL, World
-from controller.table.people_forms import People, key_bytes, people_bytes
-from drivers.key_store import KeyStore, Paired
-from firmware_protocol.enums import DeviceClass
-from hil.device import identity
+from controller.daemon.serve import Ready, Tells, serve
+from controller.people.person import People, key_bytes, people_bytes
+from controller.table.loop.parts import REAL, World
+from drivers.keys.store import KeyStore, Paired
+from firmware_protocol.device import identity
+from firmware_protocol.messages.enums import DeviceClass
 from tests.support.paths import ROOT
 from tests.support.table.simulated.house import KEY, everybody, put
 

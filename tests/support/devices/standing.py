@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from controller.cli import main
-from drivers.key_store import KeyStore
-from firmware_protocol.enums import DeviceClass
-from firmware_protocol.keys import fingerprint_of, fingerprint_text, label_text
-from hil.device import identity
-from hil.device.hands import Describe, Hand
-from hil.device.parts import Answer
-from hil.device.station import Station
-from hil.front import live
-from hil.front.live import Live, PtyOutlet, UsbOutlet
-from hil.front.pty_port import PtyPort
-from hil.front.stand import Stand
-from hil.front.usb_bus import UsbDevice
+from drivers.keys.store import KeyStore
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Describe, Hand
+from firmware_protocol.device.interfaces import Answer
+from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.tablelink.fingerprints import fingerprint_of, fingerprint_text, label_text
+from hil.devices.station import Station
+from hil.ports.pty import PtyPort
+from hil.ports.usb_bus import UsbDevice
+from hil.simulator import event_loop as live
+from hil.simulator.device import Stand
+from hil.simulator.event_loop import Live, PtyOutlet, UsbOutlet
 
 PATIENCE = 10.0
 TWO = ["--by", "Ann Lee", "--and", "Bo Chan"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 
-from drivers.device_events import DeviceEvent
-from drivers.shoe import Shoe
-from hil.device.hands import Load
+from drivers.devices.events import DeviceEvent
+from drivers.devices.shoe import Shoe
+from firmware_protocol.device.control import Load
 from tests.support.drivers.simulated import Plugged, Watched
 
 FULL_DISK = OSError(errno.ENOSPC, "no space left on the disk")

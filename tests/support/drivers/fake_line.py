@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from itertools import count
 
-from drivers.device_events import DeviceEvent, Origin
-from drivers.driver import Driver
-from drivers.states import State
-from firmware_protocol.codec import Command, Event, Reply
-from firmware_protocol.enums import DeviceClass
+from drivers.devices.driver import Driver
+from drivers.devices.events import DeviceEvent, Origin
+from drivers.devices.state import State
+from firmware_protocol.messages.codec import Command, Event, Reply
+from firmware_protocol.messages.enums import DeviceClass
 
 Answer = Callable[[Command], Awaitable[Reply]]
 

@@ -11,15 +11,15 @@ import logging
 import sys
 from pathlib import Path
 
-from drivers import log_lines
-from drivers.address import parse
-from drivers.device_events import DeviceEvent
-from drivers.happenings import AnyHappening, Held
+from drivers import logging as log_lines
+from drivers.devices.events import DeviceEvent
 from drivers.journal import Journal
-from drivers.key_store import KeyStore
-from drivers.locating import Wanted
-from drivers.supervisor import Supervisor
-from firmware_protocol.keys import fingerprint
+from drivers.keys.store import KeyStore
+from drivers.ports.address import parse
+from drivers.session.events import AnyHappening, Held
+from drivers.session.lookup import Wanted
+from drivers.session.supervisor import Supervisor
+from firmware_protocol.tablelink.fingerprints import fingerprint
 
 READY_WAIT = 20.0
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from drivers.journal import Journal
 from drivers.journal_entries import ENTRY_SIZE
-from drivers.keeper import Adoption
-from firmware_protocol.enums import Verdict
-from firmware_protocol.link_cursor import NO_CURSOR, Cursor
-from firmware_protocol.messages_all import LogPressure
-from firmware_protocol.plaintext import NO_CHAIN, EventRecord, chained
+from drivers.session.record_store import Adoption
+from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.messages.common import LogPressure
+from firmware_protocol.messages.enums import Verdict
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
 
 PRINT = bytes(range(14)) + b"\0\0"
 EPOCH = 77

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from drivers.station import Wish
-from firmware_protocol.enums import ButtonMask, DeviceClass, LampPattern
-from hil.device.hands import Describe
+from drivers.devices.station import Wish
+from firmware_protocol.device.control import Describe
+from firmware_protocol.messages.enums import ButtonMask, DeviceClass, LampPattern
 from tests.support.drivers.simulated import Plugged, table
 
 BLUE = Wish(bytes((0, 0, 255)), LampPattern.BLINK, 1000)

@@ -17,25 +17,25 @@ from typing import Any, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from drivers import happenings as told
-from drivers.address import Address, Transport
-from drivers.device_events import DeviceEvent
+from drivers.devices.events import DeviceEvent
+from drivers.devices.state import State
 from drivers.journal_entries import Entry, Kind, adopted, kept, may_follow
-from drivers.keeper import Adoption
-from drivers.locating import Wanted
-from drivers.port import Ears, PortLost, PortRefused
-from drivers.states import State
-from drivers.supervisor import Supervisor
-from firmware_protocol.enums import DeviceClass
-from firmware_protocol.link_cursor import NO_CURSOR, Cursor
-from firmware_protocol.plaintext import EventRecord
-from hil.device import identity
-from hil.device.hands import Hand, Plug
-from hil.device.parts import Answer, Mechanism
-from hil.device.shoe import Shoe as SimShoe
-from hil.device.shuffler import Shuffler as SimShuffler
-from hil.device.station import Station as SimStation
-from hil.front.stand import Stand
+from drivers.ports.address import Address, Transport
+from drivers.ports.port import Ears, PortLost, PortRefused
+from drivers.session import events as told
+from drivers.session.lookup import Wanted
+from drivers.session.record_store import Adoption
+from drivers.session.supervisor import Supervisor
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Hand, Plug
+from firmware_protocol.device.interfaces import Answer, Mechanism
+from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.tablelink.plaintext import EventRecord
+from hil.devices.shoe import Shoe as SimShoe
+from hil.devices.shuffler import Shuffler as SimShuffler
+from hil.devices.station import Station as SimStation
+from hil.simulator.device import Stand
 
 T = TypeVar("T")
 START_US = 1_000_000_000

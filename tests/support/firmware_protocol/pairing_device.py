@@ -7,8 +7,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol import errors, plaintext
-from firmware_protocol.enums import (
+from firmware_protocol.messages import errors
+from firmware_protocol.messages.enums import (
     AlertCode,
     Capabilities,
     DeviceClass,
@@ -16,14 +16,15 @@ from firmware_protocol.enums import (
     FrameKind,
     FrameLimit,
 )
-from firmware_protocol.framing import Deframer, Frame
-from firmware_protocol.hello import prologue
-from firmware_protocol.keys import fingerprint, label_psk
-from firmware_protocol.limits import SCHEMA_HASHES
-from firmware_protocol.messages import PairDone
-from firmware_protocol.messages_frames import Alert, HelloRsp
-from firmware_protocol.noise import Handshake
-from firmware_protocol.sealing import Sealer
+from firmware_protocol.messages.frames import Alert, HelloRsp
+from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.messages.registry import PairDone
+from firmware_protocol.tablelink import plaintext
+from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
+from firmware_protocol.tablelink.framing import Deframer, Frame
+from firmware_protocol.tablelink.hello import prologue
+from firmware_protocol.tablelink.noise import Handshake
+from firmware_protocol.tablelink.session_cipher import Sealer
 
 CODE = bytes(range(16))
 

@@ -7,12 +7,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from firmware_protocol import catalogue as catalogues
-from firmware_protocol import enums, messages, messages_frames
-from firmware_protocol.catalogue_shape import WHOLE, Catalogue, Field, array
-from firmware_protocol.codec import Command, Control, Event, Message, Payload, Reply
-from firmware_protocol.emit import camel
-from firmware_protocol.plaintext import CommandCall, CommandReply, Plaintext, chained
+from firmware_protocol.generate import catalogue as catalogues
+from firmware_protocol.generate.emit import camel
+from firmware_protocol.generate.schema import WHOLE, Catalogue, Field, array
+from firmware_protocol.messages import enums
+from firmware_protocol.messages import frames as messages_frames
+from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages.codec import Command, Control, Event, Message, Payload, Reply
+from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, Plaintext, chained
 
 WORD = "ABCXYZabcxyz0189._-"
 

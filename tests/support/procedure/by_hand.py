@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from controller.procedure import events as e
-from controller.procedure.effects import Effect
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Event
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import State, Step
+from controller.games import DEALER, FLOOR, SECOND, SHOE, wagering
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Effect
+from controller.procedure.model.events import Event
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
 from controller.rules.cards import Card, parse_card
 from controller.rules.hands import is_blackjack
-from controller.rules.rulings import Way
-from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, wagering
+from controller.rules.irregularities import Way
 from tests.support.procedure.random_games import game_as_it_is, game_with
 
 

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from controller.procedure.engine import Procedure
-from controller.procedure.events import (
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine.row_table import ROWS
+from controller.procedure.engine.state_machine import LiveTable
+from controller.procedure.model.events import (
     DealerCardMissed,
     Event,
     FloorCalled,
     InsuranceDisputed,
     SeatMissed,
 )
-from controller.procedure.game import Game
-from controller.procedure.live import LiveTable
-from controller.procedure.row import Row
-from controller.procedure.rows import ROWS
-from controller.procedure.states import PASSING, Step
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Row
+from controller.procedure.model.state import PASSING, Step
 from tests.support.procedure.random_engines import Both
 from tests.support.procedure.random_games import JURISDICTIONS, game_as_it_is, varied_game
 from tests.support.procedure.random_table import RandomTable, Wanted

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from controller.procedure import events as e
-from controller.procedure.effects import (
-    RoundOver,
-    RoundVoid,
-    SeatDead,
-    Settled,
-    WagersLocked,
-)
-from controller.procedure.events import Event
-from controller.procedure.game import BETS, Game
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import State, Step
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import RoundOver, RoundVoid, SeatDead, Settled, WagersLocked
+from controller.procedure.model.events import Event
+from controller.procedure.model.game import BETS, Game
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
 from controller.rules.hands import Hand
 from tests.support.procedure.plain_rules import (
     Felt,

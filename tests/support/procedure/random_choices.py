@@ -5,12 +5,12 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from controller.procedure import events as e
-from controller.procedure.events import Actor, Event
-from controller.procedure.game import Game
-from controller.procedure.states import State, Step
+from controller.games import DEALER, FLOOR, player
+from controller.procedure.model import events as e
+from controller.procedure.model.events import Actor, Event
+from controller.procedure.model.game import Game
+from controller.procedure.model.state import State, Step
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
-from controller.sim.games import DEALER, FLOOR, player
 
 _AMOUNTS: Final = (1, 2, 3, 5, 7, 10, 15, 25, 33, 100)
 _WEIGHTS: Final = {HIT: 6, STAND: 5, DOUBLE: 5, SPLIT: 18, SURRENDER: 1}

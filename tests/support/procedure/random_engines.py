@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Event
-from controller.procedure.game import Game
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import State
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.events import Event
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State
 
 
 class Engine(Protocol):

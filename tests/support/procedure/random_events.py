@@ -12,12 +12,12 @@ from typing import Any, Final, Literal, TypeAlias, get_args, get_origin, get_typ
 
 from msgspec.structs import fields
 
-from controller.procedure.events import Actor, Device, Event, Role
-from controller.procedure.game import Game
-from controller.procedure.rows import EVENTS
-from controller.procedure.states import State, Step
-from controller.rules.rulings import Way
-from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player
+from controller.games import DEALER, FLOOR, SECOND, SHOE, player
+from controller.procedure.engine.row_table import EVENTS
+from controller.procedure.model.events import Actor, Device, Event, Role
+from controller.procedure.model.game import Game
+from controller.procedure.model.state import State, Step
+from controller.rules.irregularities import Way
 
 Make: TypeAlias = Callable[[Random, State], Any]
 

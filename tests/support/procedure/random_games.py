@@ -10,10 +10,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.config.loader import GameSheet, load_game, load_jurisdiction
-from controller.procedure.game import Game
-from controller.rules.problem import UsageProblem
-from controller.rules.rulings import WAYS, Irregularity, Jurisdiction, Ruling, Way
-from controller.sim.games import game_of
+from controller.errors import UsageProblem
+from controller.games import game_of
+from controller.procedure.model.game import Game
+from controller.rules.irregularities import WAYS, Irregularity, Jurisdiction, Ruling, Way
 
 GAMES: Final = ("maxtime", "sf21x", "classic", "mega")
 JURISDICTIONS: Final = ("default", "strict", "silent")

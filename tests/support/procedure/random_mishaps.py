@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias, get_args
 
-from controller.procedure import events as e
-from controller.procedure.events import Actor, Event
-from controller.procedure.game import Game
-from controller.procedure.states import State, Step
+from controller.games import DEALER, FLOOR, SECOND, SHOE
+from controller.procedure.model import events as e
+from controller.procedure.model.events import Actor, Event
+from controller.procedure.model.game import Game
+from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, Card
-from controller.sim.games import DEALER, FLOOR, SECOND, SHOE
 
 _DEVICES: Final[tuple[e.Device, ...]] = get_args(e.Device)
 STATION: Final = Actor("device", "station")

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Final, TypeAlias, cast
 
-from controller.procedure import events as e
-from controller.procedure.effects import RoundOver
-from controller.procedure.events import Actor, Event
-from controller.procedure.felt import discards, next_spare
-from controller.procedure.game import BETS
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import State, Step
+from controller.games import DEALER, FLOOR, SECOND, SHOE, player
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import RoundOver
+from controller.procedure.model.events import Actor, Event
+from controller.procedure.model.felt import discards, next_spare
+from controller.procedure.model.game import BETS
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, Card
 from controller.rules.hands import is_blackjack
-from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player
 from tests.support.procedure.random_choices import Choices
 from tests.support.procedure.random_engines import Engine, Stuck
 from tests.support.procedure.random_events import any_event

@@ -16,8 +16,10 @@ from functools import cache
 from typing import Any, Final, TypeVar
 
 from controller.config.loader import load_game, load_jurisdiction
-from controller.procedure import events as e
-from controller.procedure.effects import (
+from controller.games import DEALER, FLOOR, SECOND, SHOE, game_of, player, wagering
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import (
     Effect,
     Fact,
     Prompt,
@@ -28,15 +30,13 @@ from controller.procedure.effects import (
     Stations,
     Tell,
 )
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Actor, Event
-from controller.procedure.felt import top
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import Hold, Spare, State, Step
+from controller.procedure.model.events import Actor, Event
+from controller.procedure.model.felt import top
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import Hold, Spare, State, Step
 from controller.rules.cards import Card, card_name, card_names, parse_card
 from controller.rules.hands import is_blackjack
-from controller.rules.rulings import Irregularity, Way
-from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, game_of, player, wagering
+from controller.rules.irregularities import Irregularity, Way
 
 HOUSES: Final = ("default", "strict")
 OVER: Final = (Step.WAGERING, Step.SHUFFLE_NEEDED, Step.CLOSED)

@@ -15,21 +15,21 @@ from typing import Any, Final, Self
 import httpx
 from starlette.types import ASGIApp
 
-from controller.audit.identity import identity_of
-from controller.audit.log import Log
-from controller.audit.opening import Opening
-from controller.audit.records import By, Entry
+from controller.audit.format.records import By, Entry
+from controller.audit.log.log import Log
+from controller.audit.log.opening import Opening
+from controller.audit.replay.identity import identity_of
 from controller.config.tables import load_table
-from controller.procedure.engine import Procedure
-from controller.procedure.events import CardDrawn
-from controller.procedure.game import Game
+from controller.games import game_of_table
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.events import CardDrawn
+from controller.procedure.model.game import Game
 from controller.screens.common.headers import Guarded
 from controller.screens.common.sessions import Clock, Links, Person, Sessions
 from controller.screens.common.texts import load
-from controller.screens.review.app import Review, application, pages_of
-from controller.screens.review.by_link import ByLink
-from controller.screens.review.source import Beside
-from controller.sim.games import game_of_table
+from controller.screens.review.source.source import Beside
+from controller.screens.review.web.app import Review, application, pages_of
+from controller.screens.review.web.link_login import ByLink
 from tests.support.audit.record.dealing import TABLE, Dealing
 from tests.support.audit.record.table import TABLE_KEY, FakeClock
 

@@ -11,22 +11,22 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from controller.procedure.effects import Prompt, Tell
-from controller.procedure.states import State
-from controller.sim.games import game_of_table
-from hil.device.parts import Answer
-from hil.table.before import mechanism, until
-from hil.table.company import Company
-from hil.table.console import Console, console
-from hil.table.demo import TABLES, everybody_bets
-from hil.table.house import FEW, VISITED
+from controller.games import game_of_table
+from controller.procedure.model.effects import Prompt, Tell
+from controller.procedure.model.state import State
+from firmware_protocol.device.interfaces import Answer
+from hil.table.demo.demo import TABLES, everybody_bets
 from hil.table.page.app import SECRET_HEADER, Page, application
 from hil.table.page.bench import Desk, Playing
-from hil.table.robot import Mimics, Ways, card_of
-from hil.table.script_shoe import whole_shoe
-from hil.table.shared import Shared
-from hil.table.stage import Stage, staged
-from hil.table.table_file import example
+from hil.table.robots.console import Console, console
+from hil.table.robots.robot import Mimics, Ways, card_of
+from hil.table.robots.seats import Company
+from hil.table.robots.shared import Shared
+from hil.table.robots.surroundings import mechanism, until
+from hil.table.scripts.shoe import whole_shoe
+from hil.table.setup.house import FEW, VISITED
+from hil.table.setup.stage import Stage, staged
+from hil.table.setup.table_file import example
 
 PORT: Final = 8099
 HERE: Final = f"http://127.0.0.1:{PORT}"

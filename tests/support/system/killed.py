@@ -16,29 +16,29 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import asdict
 
-from controller.audit.entries import Made, read_made
-from controller.audit.following import Following
-from controller.audit.problems import RecordProblem
-from controller.audit.reading import records
-from controller.audit.records import Record
-from controller.audit.segments import numbers
-from controller.audit.verify import Verification
-from controller.procedure import events as e
-from controller.procedure.effects import Prompt, Settled
-from controller.procedure.events import Event
-from controller.procedure.row import Refused
-from controller.procedure.states import State, Step
-from controller.sim.games import game_of_table
-from controller.table.shown import PAYMENTS, Shown
-from hil.api_client import ApiProblem, Unreachable
-from hil.table.before import until
-from hil.table.console import Console, console
-from hil.table.daemon import DidNotServe
-from hil.table.house import FEW
-from hil.table.robot import PATIENCE, Robot, Ways, Who, card_of
-from hil.table.script_shoe import whole_shoe
-from hil.table.stage import Stage, staged
-from hil.table.table_file import example
+from controller.audit.errors import RecordProblem
+from controller.audit.format.records import Record
+from controller.audit.format.segments import numbers
+from controller.audit.read.follow import Following
+from controller.audit.read.reader import records
+from controller.audit.replay.entries import Made, read_made
+from controller.audit.verify.verifier import Verification
+from controller.games import game_of_table
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Prompt, Settled
+from controller.procedure.model.events import Event
+from controller.procedure.model.row import Refused
+from controller.procedure.model.state import State, Step
+from controller.table.memory.display import PAYMENTS, Shown
+from hil.table.robots.api_client import ApiProblem, Unreachable
+from hil.table.robots.console import Console, console
+from hil.table.robots.robot import PATIENCE, Robot, Ways, Who, card_of
+from hil.table.robots.surroundings import until
+from hil.table.scripts.shoe import whole_shoe
+from hil.table.setup.daemon import DidNotServe
+from hil.table.setup.house import FEW
+from hil.table.setup.stage import Stage, staged
+from hil.table.setup.table_file import example
 from tests.support.table.simulated.killing import SHOE, Policy
 
 TABLES: Final = {

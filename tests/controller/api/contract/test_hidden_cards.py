@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
-from controller.procedure.effects import Prompt
-from controller.procedure.states import Step
+from controller.procedure.model.effects import Prompt
+from controller.procedure.model.state import Step
 from controller.rules.cards import DECK, VALUE, Card
 from controller.rules.hands import is_blackjack
-from hil.table.robot import ACTS, Robot, Said, wire_name
+from hil.table.robots.robot import ACTS, Robot, Said, wire_name
 from tests.support.api.at_api import ApiScreen, AtApi, at_api, run
 from tests.support.procedure.random_games import game_with
 

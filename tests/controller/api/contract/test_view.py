@@ -7,17 +7,17 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import asdict, replace
 
-from controller.api.looking import named
-from controller.api.view import Named, PromptShown, Stands, View, dealer_of, view_of
-from controller.audit.problems import NotNow
-from controller.procedure.effects import Effect, Prompt, Tell
-from controller.procedure.states import State, Step
-from controller.procedure.terms import Currency
-from controller.procedure.words import say
+from controller.api.contract.view import Named, PromptShown, Stands, View, dealer_of, view_of
+from controller.api.service.views import named
+from controller.audit.errors import NotNow
+from controller.people.sign_in import START, Session
+from controller.procedure.model.effects import Effect, Prompt, Tell
+from controller.procedure.model.state import State, Step
+from controller.procedure.prompts.terms import Currency
+from controller.procedure.prompts.text import say
 from controller.rules.hands import Hand
-from controller.table.shown import Shown
-from controller.table.signing_in import START, Session
-from hil.device.hands import Plug
+from controller.table.memory.display import Shown
+from firmware_protocol.device.control import Plug
 from tests.support.api.at_api import asked, at_api, run
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.simulated_table import NOON

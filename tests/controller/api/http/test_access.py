@@ -8,8 +8,8 @@ import httpx
 import pytest
 from starlette.requests import Request
 
-from controller.api.calls import CALLS, PREFIX
-from controller.api.doors import LOOPBACK, turned_away
+from controller.api.http.access import LOOPBACK, turned_away
+from controller.api.http.routes import CALLS, PREFIX
 from tests.support.api.at_api import AtApi, asked, at_api, run
 from tests.support.api.at_port import at_port
 

@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from controller.api.calls import CALLS, PREFIX
-from controller.procedure.states import Step
-from controller.table.sent_acts import NAMES
-from hil.api_client import bearer
+from controller.api.http.routes import CALLS, PREFIX
+from controller.procedure.model.state import Step
+from controller.table.loop.acts import NAMES
+from hil.table.robots.api_client import bearer
 from tests.controller.api.http.test_openapi import DOCUMENT, operation
 from tests.support.api.at_api import FIRST, SECOND, at_api, run
 from tests.support.api.deeds import FIELDS

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controller.api.answers import OpenScreen
-from controller.api.bodies import DEEPEST, MOST, PATIENCE, read_as, read_object
-from controller.api.errors import Problem
+from controller.api.contract.errors import Problem
+from controller.api.contract.messages import OpenScreen
+from controller.api.http.body import DEEPEST, MOST, PATIENCE, read_as, read_object
 from tests.support.api.at_api import AtApi, asked, at_api, run
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

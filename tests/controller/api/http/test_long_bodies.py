@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from controller.api import bodies
-from controller.api.errors import Problem, told
-from controller.daemon.servers import Server
+from controller.api.contract.errors import Problem, told
+from controller.api.http import body as bodies
+from controller.daemon.http_server import Server
 
 MIB = 1024 * 1024
 HEAD = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"

@@ -12,14 +12,14 @@ import httpx
 import msgspec
 import pytest
 
-from controller.api.calls import CALLS, PREFIX
-from controller.api.errors import DENIED
-from controller.api.schema import ABOUT, WORDS, document, document_bytes, errors_of
-from controller.api.view import EFFECTS, StateShown
-from controller.procedure import effects as f
-from controller.procedure.states import State, Step
-from controller.table.sent_acts import NAMES, BadAct, kind_of
-from hil.api_client import PREFIX as PREFIX_OF_CLIENT
+from controller.api.contract.errors import DENIED
+from controller.api.contract.view import EFFECTS, StateShown
+from controller.api.http.openapi import ABOUT, WORDS, document, document_bytes, errors_of
+from controller.api.http.routes import CALLS, PREFIX
+from controller.procedure.model import effects as f
+from controller.procedure.model.state import State, Step
+from controller.table.loop.acts import NAMES, BadAct, kind_of
+from hil.table.robots.api_client import PREFIX as PREFIX_OF_CLIENT
 from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, asked, at_api, run
 from tests.support.api.deeds import FIELDS
 from tests.support.api.fits import Schemas
@@ -98,7 +98,10 @@ def test_it_is_printed_and_served_alike(tmp_path: Path) -> None:
 
     run(main())
     made = subprocess.run(
-        [sys.executable, "-m", "controller.api.schema"], capture_output=True, check=True, timeout=60
+        [sys.executable, "-m", "controller.api.http.openapi"],
+        capture_output=True,
+        check=True,
+        timeout=60,
     )
     assert made.stdout == document_bytes()
     assert json.loads(made.stdout)["openapi"] == "3.1.0"

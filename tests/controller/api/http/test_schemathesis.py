@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from controller.api.calls import CALLS, PREFIX
+from controller.api.http.routes import CALLS, PREFIX
 from controller.config.loader import load_table
 from tests.support.daemon.rig import free_port, furnished, served
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from controller.api import stream
-from controller.api.stream import HEARTBEAT, MOST_OF_ONE, STUCK
-from controller.api.view import View
-from controller.audit.records import CONTROLLER, Entry
-from hil.api_client import NoScreen, Screen, TooMuch, Unreachable
+from controller.api.contract.view import View
+from controller.api.http import sse as stream
+from controller.api.http.sse import HEARTBEAT, MOST_OF_ONE, STUCK
+from controller.audit.format.records import CONTROLLER, Entry
+from hil.table.robots.api_client import NoScreen, Screen, TooMuch, Unreachable
 from tests.support.api.at_api import FIRST, SECOND, run
 from tests.support.api.at_port import Port, at_port
 from tests.support.drivers.simulated import until

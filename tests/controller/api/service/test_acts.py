@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from controller.procedure.states import Step
-from controller.procedure.who import DECISIONS, WHO
-from controller.table import sent_acts
-from controller.table.sent_acts import NAMES
-from hil.api_client import BadRequest, NotAllowed, Screen
+from controller.procedure.model.permissions import DECISIONS, WHO
+from controller.procedure.model.state import Step
+from controller.table.loop import acts as sent_acts
+from controller.table.loop.acts import NAMES
+from hil.table.robots.api_client import BadRequest, NotAllowed, Screen
 from tests.support.api.at_api import FIRST, SECOND, AtApi, at_api, run
 from tests.support.api.deeds import FIELDS, VOID, events, nothing_recorded, send
 from tests.support.table.simulated.house import PINS

@@ -9,17 +9,17 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from controller.api.floor_acts import about, act_for
-from controller.audit.records import Moment, Record
-from controller.procedure import events as e
-from controller.procedure.events import Event
-from controller.procedure.states import Due, Hold, State, Step
-from controller.rules.rulings import Irregularity, Way
-from controller.table.acts import Act
-from controller.table.hearing import Heard
-from controller.table.items import Item
-from controller.table.people_answers import Denied, Taken
-from hil.api_client import BadRequest, NotAllowed, NotNow, Pin
+from controller.api.service.approvals import about, act_for
+from controller.audit.format.records import Moment, Record
+from controller.people.approvals import Act
+from controller.people.service_people_answers import Denied, Taken
+from controller.procedure.model import events as e
+from controller.procedure.model.events import Event
+from controller.procedure.model.state import Due, Hold, State, Step
+from controller.rules.irregularities import Irregularity, Way
+from controller.table.intake.context import Heard
+from controller.table.loop.requests import Item
+from hil.table.robots.api_client import BadRequest, NotAllowed, NotNow, Pin
 from tests.support.api.at_api import FIRST, SECOND, AtApi, at_api, run
 from tests.support.api.deeds import FIELDS, VOID, last_event, nothing_recorded, send
 from tests.support.procedure.random_games import game_with

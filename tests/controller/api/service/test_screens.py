@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from controller.api.errors import Problem
-from controller.api.screens import IDLE, MOST, SPARE, Screens
-from controller.procedure.events import RoundVoided
-from controller.table.acts import act_of
-from hil.api_client import BadRequest
+from controller.api.contract.errors import Problem
+from controller.api.service.screens import IDLE, MOST, SPARE, Screens
+from controller.people.approvals import act_of
+from controller.procedure.model.events import RoundVoided
+from hil.table.robots.api_client import BadRequest
 from tests.support.api.at_api import AtApi, asked, at_api, run
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.procedure.states import Step
-from drivers.states import State
-from hil.api_client import NotAllowed, NotNow, Screen, Unknown
-from hil.device.hands import Defect, Plug
+from controller.procedure.model.state import Step
+from drivers.devices.state import State
+from firmware_protocol.device.control import Defect, Plug
+from hil.table.robots.api_client import NotAllowed, NotNow, Screen, Unknown
 from tests.support.api.at_api import FIRST, SECOND, AtApi, at_api, run
 from tests.support.api.deeds import nothing_recorded
 from tests.support.drivers.simulated import until

@@ -8,9 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.api.answers import Authorise, SignIn
-from controller.procedure.states import Step
-from hil.api_client import ApiProblem, BadRequest, NoScreen, NotAllowed, NotNow, Stopped, TooMuch
+from controller.api.contract.messages import Authorise, SignIn
+from controller.procedure.model.state import Step
+from hil.table.robots.api_client import (
+    ApiProblem,
+    BadRequest,
+    NoScreen,
+    NotAllowed,
+    NotNow,
+    Stopped,
+    TooMuch,
+)
 from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, asked, at_api, run
 from tests.support.table.simulated.house import PINS
 

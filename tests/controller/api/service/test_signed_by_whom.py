@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from controller.procedure.states import Step
-from controller.table.people_file import PeopleFile
-from hil.api_client import NotAllowed, Stopped
+from controller.people.directory import PeopleFile
+from controller.procedure.model.state import Step
+from hil.table.robots.api_client import NotAllowed, Stopped
 from tests.support.api.at_api import FIRST, SECOND, at_api, run
 from tests.support.api.deeds import VOID, nothing_recorded, send
 from tests.support.drivers.simulated import until

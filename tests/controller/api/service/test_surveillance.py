@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.api.looks import EVERY, LOOKS, PATIENCE
-from controller.audit.problems import NotNow as RecordFull
-from controller.audit.records import Entry
-from hil.api_client import Api, Screen, Stopped, Unreachable
+from controller.api.service.surveillance import EVERY, LOOKS, PATIENCE
+from controller.audit.errors import NotNow as RecordFull
+from controller.audit.format.records import Entry
+from hil.table.robots.api_client import Api, Screen, Stopped, Unreachable
 from tests.support.api.at_api import AtApi, at_api, run
 from tests.support.api.at_port import at_port
 from tests.support.drivers.simulated import until

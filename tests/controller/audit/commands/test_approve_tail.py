@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.opening import Opening
-from controller.audit.problems import Unexplained
-from controller.audit.reading import records, segments
-from controller.audit.segments import segment_file
-from controller.audit.verify import PARTLY, RIGHT
+from controller.audit.errors import Unexplained
+from controller.audit.format.segments import segment_file
+from controller.audit.log.opening import Opening
+from controller.audit.read.reader import records, segments
+from controller.audit.verify.verifier import PARTLY, RIGHT
 from tests.support.audit.tools.asked import verify
 from tests.support.audit.tools.audit_command import LEFT_OPEN, Runs, rounds
 from tests.support.audit.tools.outside import files_in

@@ -9,15 +9,15 @@ from threading import current_thread, main_thread
 
 import pytest
 
-from controller.audit import key_making
-from controller.audit.disk import RealDisk
-from controller.audit.ends import check_end
-from controller.audit.finding_records import of_seqs
-from controller.audit.following import Durable, Following
-from controller.audit.frames import HEAD_SIZE
-from controller.audit.problems import Damaged, Missing, Unexplained
-from controller.audit.reading import read_segment, records
-from controller.audit.segments import numbers, segment_file
+from controller.audit.errors import Damaged, Missing, Unexplained
+from controller.audit.files.disk import RealDisk
+from controller.audit.format.frames import HEAD_SIZE
+from controller.audit.format.segments import numbers, segment_file
+from controller.audit.keys import create as key_making
+from controller.audit.read.follow import Durable, Following
+from controller.audit.read.follow_ends import check_end
+from controller.audit.read.lookup import of_seqs
+from controller.audit.read.reader import read_segment, records
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.audit_command import LEFT_OPEN, Runs, rounds
 from tests.support.paths import ROOT
@@ -181,7 +181,7 @@ def test_what_has_gone_at_a_second_look_is_no_wrong_end(
         file.write_bytes(whole)
         return found
 
-    monkeypatch.setattr("controller.audit.ends.read_segment", written_meanwhile)
+    monkeypatch.setattr("controller.audit.read.follow_ends.read_segment", written_meanwhile)
     check_end(record)
 
 

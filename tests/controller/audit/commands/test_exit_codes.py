@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from controller import cli
-from controller.audit import key_making
-from controller.audit.keys import ROLES
-from controller.audit.reading import read_segment
-from controller.audit.segments import segment_file
+from controller.audit.format.segments import segment_file
+from controller.audit.keys import create as key_making
+from controller.audit.keys.store import ROLES
+from controller.audit.read.reader import read_segment
 from tests.support.audit.record.scripted import read_rounds
 from tests.support.audit.tools.audit_command import LEFT_OPEN
 from tests.support.paths import ROOT

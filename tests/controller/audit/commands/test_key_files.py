@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from controller.audit import key_texts
-from controller.audit.key_making import make
+from controller.audit.keys import files as key_texts
+from controller.audit.keys.create import make
 from tests.support.audit.record.table import TABLE_KEY
 from tests.support.audit.tools.cases import record
 from tests.support.audit.tools.outside import audit, audited, table_key, whole

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controller import cli
-from controller.audit import key_making
+from controller.audit.keys import create as key_making
 from tests.support.audit.tools.audit_command import Ran, Runs, rounds
 
 STRANGE = os.fsdecode(b"n\xff\xfe")

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.finding_records import last_of, of_rounds, of_seqs
-from controller.audit.looks import looks_file
-from controller.audit.reading import records
-from controller.audit.records import By, Entry
-from controller.procedure.states import State
+from controller.audit.format.records import By, Entry
+from controller.audit.read.access_log import looks_file
+from controller.audit.read.lookup import last_of, of_rounds, of_seqs
+from controller.audit.read.reader import records
+from controller.procedure.model.state import State
 from tests.support.audit.record.table import begun, note, told
 from tests.support.audit.tools.audit_command import LEFT_OPEN, Runs, rounds
 from tests.support.audit.tools.outside import played

@@ -10,17 +10,17 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from controller.audit.identity import game_from, terms_of
-from controller.audit.index import Index
-from controller.audit.index_query import find
-from controller.audit.index_terms import Wanted
-from controller.audit.looks import looks_file
-from controller.audit.reading import records
-from controller.audit.recorded_rounds import record_par
-from controller.audit.records import Record
-from controller.audit.segments import segment_file
-from controller.procedure.terms import Currency
-from controller.sim.games import unburned_game
+from controller.audit.format.records import Record
+from controller.audit.format.segments import segment_file
+from controller.audit.index.index import Index
+from controller.audit.index.query import find
+from controller.audit.index.search_terms import Wanted
+from controller.audit.read.access_log import looks_file
+from controller.audit.read.reader import records
+from controller.audit.replay.identity import game_from, terms_of
+from controller.audit.simulate.rounds import record_par
+from controller.games import unburned_game
+from controller.procedure.prompts.terms import Currency
 from tests.support.audit.record.dealing import keyring
 from tests.support.audit.tools.audit_command import Runs, rounds
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.segments import numbers, segment_file
+from controller.audit.format.segments import numbers, segment_file
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.audit_command import Runs, rounds
 from tests.support.paths import ROOT

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit import identity, key_texts, verify_decisions
-from controller.audit.reading import segments
-from controller.audit.segments import segment_file
+from controller.audit.format.segments import segment_file
+from controller.audit.keys import files as key_texts
+from controller.audit.read.reader import segments
+from controller.audit.replay import identity
+from controller.audit.verify import decisions as verify_decisions
 from tests.controller.audit.verify.test_tampering import seen
 from tests.support.audit.tools.audit_command import Runs, rounds
 from tests.support.audit.tools.outside import WITNESS, played

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from controller.audit import export
-from controller.audit.case_manifest import check_export, seal_of
-from controller.audit.entries import read_decision
-from controller.audit.export import export_case
-from controller.audit.picking import NothingThere, Pick
-from controller.audit.proof_files import check_proof, unpacked
-from controller.audit.reading import records, segments
-from controller.audit.segments import segment_file
-from controller.audit.witnessed import bring
-from controller.procedure.events import HoleDealt, HoleRevealed
+from controller.audit.export import case as export
+from controller.audit.export.case import export_case
+from controller.audit.export.manifest import check_export, seal_of
+from controller.audit.format.segments import segment_file
+from controller.audit.proofs.proof_file import check_proof, unpacked
+from controller.audit.read.reader import records, segments
+from controller.audit.read.selection import NothingThere, Pick
+from controller.audit.replay.entries import read_decision
+from controller.audit.witness.cosignatures import bring
+from controller.procedure.model.events import HoleDealt, HoleRevealed
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.cases import (
     VERIFIER,

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from controller.audit.export import export_case
-from controller.audit.looks import look, looks_file
-from controller.audit.picking import Pick
-from controller.audit.problems import CannotWrite, Damaged, NoRecord
-from controller.audit.reading import read_segment, segments
-from controller.audit.segments import segment_file
-from controller.rules.problem import UsageProblem
+from controller.audit.errors import CannotWrite, Damaged, NoRecord
+from controller.audit.export.case import export_case
+from controller.audit.format.segments import segment_file
+from controller.audit.read.access_log import look, looks_file
+from controller.audit.read.reader import read_segment, segments
+from controller.audit.read.selection import Pick
+from controller.errors import UsageProblem
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.cases import record, verified_by_others, wanted
 from tests.support.audit.tools.outside import files_in, play, whole
@@ -60,7 +60,7 @@ def test_what_is_in_the_making_is_left_out(
             last.file.write_bytes(data.ljust(len(right), b"\0"))
         return read_segment(place, number, after)
 
-    monkeypatch.setattr("controller.audit.export.read_segment", torn)
+    monkeypatch.setattr("controller.audit.export.case.read_segment", torn)
     case = export_case(record, tmp_path / "case", Pick())
     there = case.out / "record" / "segments" / last.file.name
     assert there.read_bytes() == right
@@ -132,7 +132,7 @@ def test_where_the_second_look_cannot_be_written_nothing_is_exported(
             raise CannotWrite(record, "no", "no")
         return look(record, what, of, **more)
 
-    monkeypatch.setattr("controller.audit.export.look", once)
+    monkeypatch.setattr("controller.audit.export.case.look", once)
     with pytest.raises(CannotWrite):
         export_case(record, tmp_path / "case.zip", Pick())
     assert sorted(os.listdir(tmp_path)) == ["mega-1", "mega-1.looks.jsonl"]
@@ -176,8 +176,10 @@ def test_a_disk_that_is_full_leaves_nothing(
 
     if call == "shutil.copyfileobj" and name == "case":
         call = "os.rename"  # only a zip is copied together
-    monkeypatch.setattr(f"controller.audit.case_folder.{call}", full)
-    monkeypatch.setattr("controller.audit.export.look", lambda *_, **__: SimpleNamespace(who="x"))
+    monkeypatch.setattr(f"controller.audit.export.case_folder.{call}", full)
+    monkeypatch.setattr(
+        "controller.audit.export.case.look", lambda *_, **__: SimpleNamespace(who="x")
+    )
     with pytest.raises(OSError, match="No space left"):
         export_case(record, tmp_path / name, Pick(1, 1))
     monkeypatch.undo()

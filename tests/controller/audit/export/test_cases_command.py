@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from controller.audit.cli_export import export_record
-from controller.audit.key_making import make
-from controller.audit.looks import looks_file
-from controller.audit.notes import parse_checkpoint, parse_note
-from controller.audit.proving import last_signed
-from controller.rules.problem import UsageProblem
+from controller.audit.commands.export import export_record
+from controller.audit.format.notes import parse_checkpoint, parse_note
+from controller.audit.keys.create import make
+from controller.audit.proofs.prover import last_signed
+from controller.audit.read.access_log import looks_file
+from controller.errors import UsageProblem
 from tests.support.audit.tools.cases import record
 from tests.support.audit.tools.outside import (
     audit,
@@ -332,7 +332,7 @@ FULL = """\
 import sys
 from controller import cli
 if not any(command.name == "audit" for command in cli.COMMANDS):
-    ours = cli.Command("audit", "controller.audit.cli_audit:register", "")
+    ours = cli.Command("audit", "controller.audit.commands.cli:register", "")
     cli.COMMANDS = (*cli.COMMANDS, ours)
 sys.exit(cli.main(sys.argv[1:]))
 """
@@ -359,7 +359,7 @@ def test_a_place_that_is_full_is_no_mistake_of_the_user(
     def refuses(*_: object) -> None:
         raise OSError(problem, os.strerror(problem))
 
-    monkeypatch.setattr("controller.audit.case_folder.os.rename", refuses)
+    monkeypatch.setattr("controller.audit.export.case_folder.os.rename", refuses)
     arguments = Namespace(
         record=str(record), out=str(tmp_path / "case"), round=None, day=None, format="case",
         by=None, reason=None, json=False,

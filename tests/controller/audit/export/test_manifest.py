@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.case_manifest import CaseProblem, check_export
-from controller.audit.export import export_case
-from controller.audit.picking import Pick
-from controller.audit.problems import NoRecord, RecordProblem
+from controller.audit.errors import NoRecord, RecordProblem
+from controller.audit.export.case import export_case
+from controller.audit.export.manifest import CaseProblem, check_export
+from controller.audit.read.selection import Pick
 from tests.support.audit.tools.outside import files_in, whole
 
 __all__ = ["whole"]

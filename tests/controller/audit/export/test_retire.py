@@ -10,29 +10,29 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.audit import key_texts
-from controller.audit.case_manifest import check_export
-from controller.audit.export import export_case
-from controller.audit.heads import first_head
-from controller.audit.index import Index
-from controller.audit.index_query import find
-from controller.audit.index_terms import Wanted
-from controller.audit.looks import looks_file
-from controller.audit.notes import SigningKey, parse_checkpoint, parse_note
-from controller.audit.picking import NothingThere, Pick
-from controller.audit.problems import Damaged
-from controller.audit.proving import CannotProve, last_signed, prove, seqs_of_round
-from controller.audit.reading import records
-from controller.audit.recorded_rounds import record_par
-from controller.audit.retired import Retirement, kept_in, written
-from controller.audit.retiring import NothingToRetire
-from controller.audit.segments import numbers
-from controller.audit.signing import table_name
-from controller.audit.verify import Verification
-from controller.audit.verify_witness import given
-from controller.audit.witness import WitnessProblem
-from controller.audit.writer_lock import LOCK
-from controller.sim.games import unburned_game
+from controller.audit.errors import Damaged
+from controller.audit.export.case import export_case
+from controller.audit.export.manifest import check_export
+from controller.audit.export.retire import NothingToRetire
+from controller.audit.files.lock import LOCK
+from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note
+from controller.audit.format.segments import numbers
+from controller.audit.index.index import Index
+from controller.audit.index.query import find
+from controller.audit.index.search_terms import Wanted
+from controller.audit.keys import files as key_texts
+from controller.audit.log.checkpoints import table_name
+from controller.audit.proofs.prover import CannotProve, last_signed, prove, seqs_of_round
+from controller.audit.read.access_log import looks_file
+from controller.audit.read.heads import first_head
+from controller.audit.read.reader import records
+from controller.audit.read.retirements import Retirement, kept_in, written
+from controller.audit.read.selection import NothingThere, Pick
+from controller.audit.simulate.rounds import record_par
+from controller.audit.verify.cosignatures import given
+from controller.audit.verify.verifier import Verification
+from controller.audit.witness.witness import WitnessProblem
+from controller.games import unburned_game
 from tests.support.audit.record.dealing import keyring
 from tests.support.audit.record.retiring import (
     DAYS,
@@ -162,7 +162,9 @@ def test_a_card_dealt_in_what_was_retired_is_held_when_it_is_turned_over(
     cut = 0
     for last in numbers(dealt)[:-1:3]:
         record = shutil.copytree(dealt, tmp_path / f"{last}")
-        monkeypatch.setattr("controller.audit.retiring._Work.last", lambda self, day, n=last: n)
+        monkeypatch.setattr(
+            "controller.audit.export.retire._Work.last", lambda self, day, n=last: n
+        )
         said = retired(record, "2999-01-01", tmp_path / f"{last}.zip").said
         right(record)
         head = first_head(record)
@@ -178,7 +180,9 @@ def cut_in_a_round(
     """A record that begins with a card face down that is turned over later."""
     for last in numbers(dealt)[:-1]:
         record = shutil.copytree(dealt, folder / f"{last}")
-        monkeypatch.setattr("controller.audit.retiring._Work.last", lambda self, day, n=last: n)
+        monkeypatch.setattr(
+            "controller.audit.export.retire._Work.last", lambda self, day, n=last: n
+        )
         said = retired(record, "2999-01-01", folder / f"{last}.zip").said
         reveals = [one.round for _, one in records(record) if b"HoleRevealed" in bytes(one.data)]
         if said.hole is not None and said.hole.round in reveals:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.retiring import NotRight
-from controller.audit.segments import numbers
+from controller.audit.export.retire import NotRight
+from controller.audit.format.segments import numbers
 from tests.support.audit.record.retiring import (
     DAYS,
     Aged,

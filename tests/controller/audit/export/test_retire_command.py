@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit import cli_retire, key_making, key_texts
-from controller.audit.folding import Replay, at_rest
-from controller.audit.heads import first_head
-from controller.audit.reading import records
-from controller.audit.retiring import NothingToRetire
-from controller.audit.retiring_sums import Unsigned
-from controller.audit.segments import numbers
+from controller.audit.commands import retire as cli_retire
+from controller.audit.export.retire import NothingToRetire
+from controller.audit.export.retire_retiring_sums import Unsigned
+from controller.audit.format.segments import numbers
+from controller.audit.keys import create as key_making
+from controller.audit.keys import files as key_texts
+from controller.audit.read.heads import first_head
+from controller.audit.read.reader import records
+from controller.audit.replay.replay import Replay, at_rest
 from tests.controller.audit.export.test_case import end_after
 from tests.support.audit.record.retiring import DAYS, aged, ends_of, retired, right
 from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun, note

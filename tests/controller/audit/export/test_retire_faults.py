@@ -10,14 +10,14 @@ from random import Random
 
 import pytest
 
-from controller.audit.case_manifest import CheckedCase, check_export
-from controller.audit.disk import RealDisk
-from controller.audit.heads import gone_before
-from controller.audit.problems import CannotWrite
-from controller.audit.retired import kept_in
-from controller.audit.retiring import BadCase, NotEnded
-from controller.audit.segments import numbers
-from controller.rules.problem import UsageProblem
+from controller.audit.errors import CannotWrite
+from controller.audit.export.manifest import CheckedCase, check_export
+from controller.audit.export.retire import BadCase, NotEnded
+from controller.audit.files.disk import RealDisk
+from controller.audit.format.segments import numbers
+from controller.audit.read.heads import gone_before
+from controller.audit.read.retirements import kept_in
+from controller.errors import UsageProblem
 from tests.support.audit.record.power import PowerDisk, PowerLost
 from tests.support.audit.record.retiring import (
     DAYS,
@@ -165,8 +165,8 @@ def test_a_disk_that_is_full_while_the_case_is_written_changes_nothing(
     out = tmp_path / "out" / "old.zip"
     out.parent.mkdir()
     with monkeypatch.context() as patched:
-        patched.setattr(f"controller.audit.case_folder.{call}", full)
-        patched.setattr("controller.audit.export.look", lambda *_, **__: None)
+        patched.setattr(f"controller.audit.export.case_folder.{call}", full)
+        patched.setattr("controller.audit.export.case.look", lambda *_, **__: None)
         with pytest.raises(OSError, match="No space left"):
             retired(record, DAYS[2], out)
     assert files_in(record) == before
@@ -181,7 +181,7 @@ def test_a_case_that_does_not_check_removes_nothing(
         return CheckedCase(found.manifest, found.seal, ("record/x: was changed",))
 
     before = files_in(record)
-    monkeypatch.setattr("controller.audit.retiring.check_export", wrong)
+    monkeypatch.setattr("controller.audit.export.retire.check_export", wrong)
     with pytest.raises(BadCase, match="does not check: record/x: was changed; nothing was removed"):
         retired(record, DAYS[2], tmp_path / "old.zip")
     assert files_in(record) == before
@@ -200,7 +200,7 @@ def test_a_segment_that_is_another_one_than_in_the_case_is_not_removed(
         file.write_bytes(data)
         return check_export(case)
 
-    monkeypatch.setattr("controller.audit.retiring.check_export", later)
+    monkeypatch.setattr("controller.audit.export.retire.check_export", later)
     with pytest.raises(BadCase, match="is not the segment that lies here"):
         retired(record, DAYS[2], tmp_path / "old.zip")
     assert numbers(record)[0] == 1

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.export_rows import COLUMNS, _cell, rows, time_text, write
-from controller.audit.picking import NothingThere, Pick
-from controller.audit.reading import records
-from controller.audit.records import By, DeviceCursor, Entry
+from controller.audit.export.rows import COLUMNS, _cell, rows, time_text, write
+from controller.audit.format.records import By, DeviceCursor, Entry
+from controller.audit.read.reader import records
+from controller.audit.read.selection import NothingThere, Pick
 from tests.support.audit.record.table import begun, told
 from tests.support.audit.tools.outside import bytes_of, leaves_of, of_round, whole
 

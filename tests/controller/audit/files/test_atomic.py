@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from controller import cli
-from controller.audit import turns
-from controller.audit.looks import look, looks_file
-from controller.audit.problems import InUse
-from controller.audit.witnessed import COSIGNED, bring
+from controller.audit.errors import InUse
+from controller.audit.files import atomic_turns as turns
+from controller.audit.read.access_log import look, looks_file
+from controller.audit.witness.cosignatures import COSIGNED, bring
 from tests.support.audit.tools.outside import WITNESS, files_in, played
 from tests.support.audit.witnessing import seen_by
 
@@ -75,7 +75,7 @@ def test_who_waits_has_its_turn_when_the_other_one_ends(
             fcntl.flock(fd, fcntl.LOCK_UN)
 
         sleep: Callable[[float], None] = ended
-        monkeypatch.setattr("controller.audit.turns.time.sleep", sleep)
+        monkeypatch.setattr("controller.audit.files.atomic_turns.time.sleep", sleep)
         look(record, "tail", "all")
     assert len(waits) == 1
     assert len(looks_file(record).read_text().splitlines()) == 2

@@ -7,8 +7,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.certificates import Certificate, certificate, read_certificate
-from controller.audit.notes import (
+from controller.audit.format.certificates import Certificate, certificate, read_certificate
+from controller.audit.format.notes import (
     NoteProblem,
     Signature,
     SigningKey,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.notes import (
+from controller.audit.format.notes import (
     Checkpoint,
     Note,
     NoteProblem,

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controller.audit.sealing import (
+from controller.audit.format.hole_cards import (
     HoleKey,
     NotCommitted,
     NotOpened,
@@ -34,9 +34,9 @@ from controller.audit.sealing import (
     opening,
     seal,
 )
-from drivers.sealed import Sealed
-from firmware_protocol.enums import CardFlags
-from firmware_protocol.messages_shoe import CardRead
+from drivers.devices.sealed import Sealed
+from firmware_protocol.messages.enums import CardFlags
+from firmware_protocol.messages.shoe import CardRead
 from tests.support.audit.record.sealed_card import (
     BODY,
     CARD,

@@ -17,14 +17,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from rich.console import Console
 from rich.pretty import pretty_repr
 
-from controller.audit.sealing import (
-    Committed,
-    Opening,
-    SealProblem,
-    check,
-    commit,
-)
-from drivers.sealed import Sealed, SealedCard
+from controller.audit.format.hole_cards import Committed, Opening, SealProblem, check, commit
+from drivers.devices.sealed import Sealed, SealedCard
 from tests.support.audit.record.sealed_card import (
     BODY,
     CARD,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pymerkle import InmemoryTree
 
-from controller.audit.tree import EMPTY_ROOT, Frontier, Span, leaf_hash, merged, node_hash
+from controller.audit.format.merkle import EMPTY_ROOT, Frontier, Span, leaf_hash, merged, node_hash
 from tests.support.audit.record import growing
 
 LEAVES = [leaf_hash(record) for record in growing.records(300)]

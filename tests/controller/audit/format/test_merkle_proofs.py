@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pymerkle import InmemoryTree, verify_consistency, verify_inclusion
 
-from controller.audit import proofs
-from controller.audit.proofs import Leaves, Proof, check_consistency, check_inclusion
-from controller.audit.tree import EMPTY_ROOT, Span, leaf_hash, node_hash
+from controller.audit.format import merkle_proofs as proofs
+from controller.audit.format.merkle import EMPTY_ROOT, Span, leaf_hash, node_hash
+from controller.audit.format.merkle_proofs import Leaves, Proof, check_consistency, check_inclusion
 from tests.support.audit.record import growing
 
 MOST = 130

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.notes import (
+from controller.audit.format.notes import (
     Checkpoint,
     KeyKind,
     NoteProblem,

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.forms import MAX_LINES, MAX_SIZE
-from controller.audit.notes import (
+from controller.audit.format.notes import (
     MAX_SIGNATURES,
     Note,
     NoteProblem,
@@ -20,6 +19,7 @@ from controller.audit.notes import (
     signed,
     verified,
 )
+from controller.audit.format.notes_forms import MAX_LINES, MAX_SIZE
 from tests.support.audit.tools.note_strategies import close, names, signatures, texts
 from tests.support.audit.tools.signers import (
     BOOT_KEY,

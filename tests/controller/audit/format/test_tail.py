@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.audit import tails, verify_record
-from controller.audit.frames import HEAD_SIZE, Frame, chained, pack, unpack
-from controller.audit.opening import Opening
-from controller.audit.problems import Missing, Unexplained
-from controller.audit.reading import read_segment
-from controller.audit.segments import segment_file
-from controller.audit.tails import Tail, Verdict, classify
-from controller.audit.tree import leaf_hash
+from controller.audit import verify_record
+from controller.audit.errors import Missing, Unexplained
+from controller.audit.format import tail as tails
+from controller.audit.format.frames import HEAD_SIZE, Frame, chained, pack, unpack
+from controller.audit.format.merkle import leaf_hash
+from controller.audit.format.segments import segment_file
+from controller.audit.format.tail import Tail, Verdict, classify
+from controller.audit.log.opening import Opening
+from controller.audit.read.reader import read_segment
 from tests.support.audit.record.table import TABLE, begun, everything, note
 
 SIZE = 8192

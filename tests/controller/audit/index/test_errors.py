@@ -11,8 +11,7 @@ from typing import Final
 import apsw
 import pytest
 
-from controller.audit.index import Index
-from controller.audit.problems import (
+from controller.audit.errors import (
     Damaged,
     IndexAhead,
     IndexDamaged,
@@ -22,8 +21,9 @@ from controller.audit.problems import (
     IndexProblem,
     RecordProblem,
 )
-from controller.audit.reading import read_segment, segments
-from controller.audit.segments import segment_file
+from controller.audit.format.segments import segment_file
+from controller.audit.index.index import Index
+from controller.audit.read.reader import read_segment, segments
 from tests.support.audit.record.dealing import boot
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.indexing import (

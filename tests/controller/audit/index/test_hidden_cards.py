@@ -10,15 +10,15 @@ from typing import Final
 import pytest
 from msgspec import json
 
-from controller.audit.index import Index
-from controller.audit.reading import records
-from controller.audit.records import Entry
-from controller.procedure.engine import Procedure
-from controller.procedure.felt import hole_is_next
-from controller.procedure.states import Step
+from controller.audit.format.records import Entry
+from controller.audit.index.index import Index
+from controller.audit.read.reader import records
+from controller.games import SHOE
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.felt import hole_is_next
+from controller.procedure.model.state import Step
 from controller.rules.cards import Card
 from controller.rules.hands import is_blackjack
-from controller.sim.games import SHOE
 from tests.support.audit.record.dealing import Dealing, recorded
 from tests.support.audit.record.table import ANN, begun
 from tests.support.audit.tools.indexing import Dump, dealt, rebuilt, written

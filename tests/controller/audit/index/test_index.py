@@ -18,17 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.audit import index_file, index_frames
-from controller.audit.frames import HEAD_SIZE, Frame
-from controller.audit.index import Index, Progress
-from controller.audit.index_frames import Goes
-from controller.audit.log import Log
-from controller.audit.problems import (
-    IndexBusy,
-    IndexPlace,
-    NoRecord,
-)
-from controller.audit.reading import Where, good_frames, segments
+from controller.audit.errors import IndexBusy, IndexPlace, NoRecord
+from controller.audit.format.frames import HEAD_SIZE, Frame
+from controller.audit.index import file as index_file
+from controller.audit.index import frames as index_frames
+from controller.audit.index.frames import Goes
+from controller.audit.index.index import Index, Progress
+from controller.audit.log.log import Log
+from controller.audit.read.reader import Where, good_frames, segments
 from tests.support.audit.record.dealing import boot
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.indexing import (
@@ -163,7 +160,7 @@ def test_a_segment_may_end_while_it_is_read(place: Path, monkeypatch: pytest.Mon
                 log.write([note(f"{number}", 400)])
 
     with Index.open(place) as index:
-        monkeypatch.setattr("controller.audit.index_frames.good_frames", and_then)
+        monkeypatch.setattr("controller.audit.index.frames.good_frames", and_then)
         index.catch_up()
         monkeypatch.undo()
         assert len(list(segments(place))) > 1
@@ -219,7 +216,7 @@ def _db(file: Path | str) -> apsw.Connection:
 _STEPPING: Final = """
 import sys
 from pathlib import Path
-from controller.audit.index import Index
+from controller.audit.index.index import Index
 with Index.open(Path(sys.argv[1]), Path(sys.argv[2])) as index:
     while index.step(room=4_000).records:
         print(index.goes.seq, flush=True)

@@ -12,11 +12,8 @@ from typing import Final
 import apsw
 import pytest
 
-from controller.audit.index import Index, to_read
-from controller.audit.problems import (
-    IndexOfOther,
-    IndexPlace,
-)
+from controller.audit.errors import IndexOfOther, IndexPlace
+from controller.audit.index.index import Index, to_read
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.indexing import caught_up
 
@@ -54,8 +51,8 @@ def test_a_name_is_a_name_of_a_file(
 _AS_NOBODY: Final = """
 import os, sys
 from pathlib import Path
-from controller.audit.index import Index, to_read
-from controller.audit.problems import RecordProblem
+from controller.audit.index.index import Index, to_read
+from controller.audit.errors import RecordProblem
 if os.geteuid() == 0:
     os.setgid(65534)
     os.setuid(65534)
@@ -111,9 +108,9 @@ def test_what_is_read_only_must_be_the_records_own(place: Path, tmp_path: Path) 
 _READS: Final = """
 import os, sys
 from pathlib import Path
-from controller.audit.index import to_read
-from controller.audit.index_query import find
-from controller.audit.index_terms import Wanted
+from controller.audit.index.index import to_read
+from controller.audit.index.query import find
+from controller.audit.index.search_terms import Wanted
 if os.geteuid() == 0:
     os.setgid(65534)
     os.setuid(65534)

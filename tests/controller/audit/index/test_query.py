@@ -13,15 +13,16 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-from controller.audit import index_query, index_terms
-from controller.audit.frames import unpack
-from controller.audit.index import Index
-from controller.audit.index_query import LONGEST, Row, find, find_rounds
-from controller.audit.index_terms import Wanted
-from controller.audit.problems import IndexDamaged
-from controller.audit.segments import segment_file
+from controller.audit.errors import IndexDamaged
+from controller.audit.format.frames import unpack
+from controller.audit.format.segments import segment_file
+from controller.audit.index import query as index_query
+from controller.audit.index import search_terms as index_terms
+from controller.audit.index.index import Index
+from controller.audit.index.query import LONGEST, Row, find, find_rounds
+from controller.audit.index.search_terms import Wanted
+from controller.errors import UsageProblem
 from controller.rules.cards import NAMES
-from controller.rules.problem import UsageProblem
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.indexing import Dump, dump, with_its_clock_set
 

@@ -11,10 +11,11 @@ from typing import Any, Final
 import apsw
 import pytest
 
-from controller.audit import index_query, index_terms
-from controller.audit.index import Index
-from controller.audit.index_query import find, find_rounds
-from controller.audit.index_terms import Wanted
+from controller.audit.index import query as index_query
+from controller.audit.index import search_terms as index_terms
+from controller.audit.index.index import Index
+from controller.audit.index.query import find, find_rounds
+from controller.audit.index.search_terms import Wanted
 from tests.support.audit.tools.indexing import with_its_clock_set
 
 

@@ -10,19 +10,19 @@ from typing import Any, Final, TypeAlias
 import pytest
 from msgspec import json
 
-from controller.audit.index import Index
-from controller.audit.index_entries import NOT_UNDERSTOOD
-from controller.audit.reading import records
-from controller.audit.records import By, Entry, Record
-from controller.procedure import effects as f
-from controller.procedure import events as e
-from controller.procedure.effects import Effect
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Event
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import State, Step
+from controller.audit.format.records import By, Entry, Record
+from controller.audit.index.entries import NOT_UNDERSTOOD
+from controller.audit.index.index import Index
+from controller.audit.read.reader import records
+from controller.games import DEALER, FLOOR, SECOND, SHOE, player
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model import effects as f
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Effect
+from controller.procedure.model.events import Event
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK
-from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player
 from tests.support.audit.record.dealing import Dealing, boot, recorded
 from tests.support.audit.record.table import ANN, begun, note
 from tests.support.audit.tools.indexed_facts import Facts, facts

@@ -7,10 +7,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from controller.audit.index import Index
-from controller.audit.index_sql import LONGEST, ask
-from controller.audit.problems import IndexDamaged, IndexOfOther, IndexOutdated, IndexPlace
-from controller.rules.problem import UsageProblem
+from controller.audit.errors import IndexDamaged, IndexOfOther, IndexOutdated, IndexPlace
+from controller.audit.index.index import Index
+from controller.audit.index.sql import LONGEST, ask
+from controller.errors import UsageProblem
 from tests.support.audit.tools.indexing import dealt, dump_of, written
 
 FOREVER = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"

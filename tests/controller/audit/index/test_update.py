@@ -8,15 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.frames import chained, pack
-from controller.audit.index import Index
-from controller.audit.problems import (
-    CannotWrite,
-    Damaged,
-)
-from controller.audit.reading import read_segment, segments
-from controller.audit.segments import segment_file
-from controller.audit.tree import leaf_hash
+from controller.audit.errors import CannotWrite, Damaged
+from controller.audit.format.frames import chained, pack
+from controller.audit.format.merkle import leaf_hash
+from controller.audit.format.segments import segment_file
+from controller.audit.index.index import Index
+from controller.audit.read.reader import read_segment, segments
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.indexing import dump, same_as_rebuilt, some_rounds, written
 
@@ -48,7 +45,7 @@ def test_what_nobody_vouches_for_is_synced_first(
     def sync(fd: int) -> None:
         synced.append(os.readlink(f"/proc/self/fd/{fd}"))
 
-    monkeypatch.setattr("controller.audit.index_frames.os.fdatasync", sync)
+    monkeypatch.setattr("controller.audit.index.frames.os.fdatasync", sync)
     with Index.open(place) as index:
         index.catch_up(durable=5)
         assert synced == []
@@ -68,7 +65,7 @@ def test_what_cannot_be_synced_is_not_taken(
         raise OSError(code, os.strerror(code))
 
     with Index.open(place) as index:
-        monkeypatch.setattr("controller.audit.index_frames.os.fdatasync", fails)
+        monkeypatch.setattr("controller.audit.index.frames.os.fdatasync", fails)
         with pytest.raises(CannotWrite, match=os.strerror(code)):
             index.catch_up()
         assert index.goes.seq == 0
@@ -85,7 +82,7 @@ def test_where_nobody_can_write_there_is_nothing_to_sync(
         raise OSError(errno.EROFS, "read-only")
 
     with Index.open(place) as index:
-        monkeypatch.setattr("controller.audit.index_frames.os.fdatasync", fails)
+        monkeypatch.setattr("controller.audit.index.frames.os.fdatasync", fails)
         assert index.catch_up() == 6
 
 

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
-from controller.audit.notes import (
+from controller.audit.format.merkle import Frontier, leaf_hash
+from controller.audit.format.merkle_proofs import Leaves
+from controller.audit.format.notes import (
     NoteProblem,
     Verified,
     VerifierKey,
@@ -23,8 +25,6 @@ from controller.audit.notes import (
     signed,
     verified,
 )
-from controller.audit.proofs import Leaves
-from controller.audit.tree import Frontier, leaf_hash
 from tests.conftest import require
 from tests.controller.audit.format.test_certificates import NOTE as CERTIFICATE
 from tests.support.audit.record import growing

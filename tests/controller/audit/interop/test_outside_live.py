@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
-from controller.audit.case_manifest import check_export
-from controller.audit.export import export_case
-from controller.audit.log import Log
-from controller.audit.picking import Pick
-from controller.audit.proof_files import check_proof
-from controller.audit.proving import last_signed, prove
-from controller.audit.witness import Cosigned
+from controller.audit.export.case import export_case
+from controller.audit.export.manifest import check_export
+from controller.audit.log.log import Log
+from controller.audit.proofs.proof_file import check_proof
+from controller.audit.proofs.prover import last_signed, prove
+from controller.audit.read.selection import Pick
+from controller.audit.witness.witness import Cosigned
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.cases import VERIFIER
 from tests.support.audit.tools.outside import root_of, table_key

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
-from controller.audit.keys import (
+from controller.audit.format.hole_cards import commit, opened_card
+from controller.audit.keys.store import (
     load_hole_key,
     load_surveillance_private,
     load_surveillance_public,
     load_witness_public,
 )
-from controller.audit.sealing import commit, opened_card
 from controller.cli import main
 from tests.support.audit.record.sealed_card import CARD, CURSOR, READ, TABLE
 from tests.support.audit.tools.key_places import (
@@ -271,7 +271,7 @@ def test_a_directory_without_write_permission(tmp_path: Path) -> None:
     code = (
         "import os, sys\n"
         "from controller.cli import main\n"
-        "import controller.audit.cli_keys\n"
+        "import controller.audit.keys.cli\n"
         "os.chmod(sys.argv[1], 0o500)\n"
         "os.chdir(sys.argv[1])\n"
         "if os.geteuid() == 0:\n"

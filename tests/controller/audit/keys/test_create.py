@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from controller.audit.key_making import make
-from controller.audit.key_showing import find, look, out_of_place
-from controller.audit.keys import ROLES, Role
-from drivers.key_store import KeyProblem, KeyStore
+from controller.audit.keys.create import make
+from controller.audit.keys.list import find, look, out_of_place
+from controller.audit.keys.store import ROLES, Role
+from drivers.keys.store import KeyProblem, KeyStore
 from tests.support.audit.tools.key_places import NAMES, WITNESS, contents, filled, mode, secrets_of
 
 FILES: dict[Role, list[str]] = {

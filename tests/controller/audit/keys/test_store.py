@@ -15,8 +15,17 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from cryptography.hazmat.primitives.serialization import NoEncryption
 
-from controller.audit import key_texts, keys
-from controller.audit.keys import (
+from controller.audit.format.notes import (
+    KeyKind,
+    SigningKey,
+    VerifierKey,
+    parse_note,
+    signed,
+    verified,
+)
+from controller.audit.keys import files as key_texts
+from controller.audit.keys import store as keys
+from controller.audit.keys.store import (
     load_hole_key,
     load_surveillance_private,
     load_surveillance_public,
@@ -26,8 +35,7 @@ from controller.audit.keys import (
     load_witness_key,
     load_witness_public,
 )
-from controller.audit.notes import KeyKind, SigningKey, VerifierKey, parse_note, signed, verified
-from drivers.key_store import KeyProblem
+from drivers.keys.store import KeyProblem
 from tests.conftest import require
 from tests.support.audit.tools.key_places import (
     CHANGED,

@@ -9,12 +9,12 @@ from threading import Event, Thread
 
 import pytest
 
-from controller.audit.disk import RealDisk
-from controller.audit.opening import Opening
-from controller.audit.problems import CannotWrite, Damaged, InUse
-from controller.audit.reading import segments
-from controller.audit.segments import NAME, segment_file
-from controller.audit.writer_lock import LOCK
+from controller.audit.errors import CannotWrite, Damaged, InUse
+from controller.audit.files.disk import RealDisk
+from controller.audit.files.lock import LOCK
+from controller.audit.format.segments import NAME, segment_file
+from controller.audit.log.opening import Opening
+from controller.audit.read.reader import segments
 from tests.support.audit.record.table import TABLE, begun, everything, handed_in, kinds, note
 
 FOREIGN = b"somebody else's words"

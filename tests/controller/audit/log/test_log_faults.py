@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from controller.audit.book import Book
-from controller.audit.disk import RealDisk
-from controller.audit.frames import pack
-from controller.audit.opening import Opening
-from controller.audit.problems import Failed, NoRoom, RecordProblem
-from controller.audit.reading import segments
-from controller.audit.records import ClockSet
-from controller.audit.segments import segment_file
+from controller.audit.errors import Failed, NoRoom, RecordProblem
+from controller.audit.files.disk import RealDisk
+from controller.audit.format.frames import pack
+from controller.audit.format.records import ClockSet
+from controller.audit.format.segments import segment_file
+from controller.audit.log.opening import Opening
+from controller.audit.log.writer import Book
+from controller.audit.read.reader import segments
 from tests.support.audit.record.table import (
     TABLE,
     FakeClock,

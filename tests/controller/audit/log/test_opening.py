@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.frames import chained, pack
-from controller.audit.log import Log
-from controller.audit.opening import Opening
-from controller.audit.problems import (
+from controller.audit.errors import (
     CannotWrite,
     Damaged,
     InUse,
@@ -21,11 +18,14 @@ from controller.audit.problems import (
     RecordProblem,
     Unexplained,
 )
-from controller.audit.reading import read_segment, record_of, segments
-from controller.audit.segments import HEADER_SIZE, SPARE, segment_file
-from controller.audit.signatures import BadSignature
-from controller.audit.tree import leaf_hash
-from controller.audit.unsigned import Unsigned
+from controller.audit.format.frames import chained, pack
+from controller.audit.format.merkle import leaf_hash
+from controller.audit.format.segments import HEADER_SIZE, SPARE, segment_file
+from controller.audit.log.checkpoints_unsigned import Unsigned
+from controller.audit.log.log import Log
+from controller.audit.log.opening import Opening
+from controller.audit.read.reader import read_segment, record_of, segments
+from controller.audit.read.signatures import BadSignature
 from tests.support.audit.record.table import (
     IDENTITY,
     SMALL,
@@ -276,12 +276,12 @@ def test_a_lock_that_was_taken_away_keeps_others_out_no_more(
     others: list[Opening] = []
 
     def slow(fd: int, how: int) -> None:
-        monkeypatch.setattr("controller.audit.writer_lock.fcntl.flock", real)
+        monkeypatch.setattr("controller.audit.files.lock.fcntl.flock", real)
         first.close()
         others.append(Opening.at(place, table=TABLE))
         real(fd, how)
 
-    monkeypatch.setattr("controller.audit.writer_lock.fcntl.flock", slow)
+    monkeypatch.setattr("controller.audit.files.lock.fcntl.flock", slow)
     with pytest.raises(InUse):
         Opening.at(place, table=TABLE)
     (other,) = others

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit import book as book_module
-from controller.audit.book import Book
-from controller.audit.disk import RealDisk
-from controller.audit.log import Log
-from controller.audit.problems import Busy, Failed, Late, NoRoom
-from controller.audit.records import By, Entry
-from controller.audit.staging import Ready, TooLarge
-from drivers.sealed import SealedCard
+from controller.audit.errors import Busy, Failed, Late, NoRoom
+from controller.audit.files.disk import RealDisk
+from controller.audit.format.records import By, Entry
+from controller.audit.log import writer as book_module
+from controller.audit.log.log import Log
+from controller.audit.log.staging import Ready, TooLarge
+from controller.audit.log.writer import Book
+from drivers.devices.sealed import SealedCard
 from tests.support.audit.record.table import (
     ANN,
     FakeClock,

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.audit.book import Book
-from controller.audit.plain_data import BadData
-from controller.audit.reading import read_segment
-from controller.audit.records import Entry, Kind
-from drivers.sealed import SealedCard
+from controller.audit.format.data_fields_plain_data import BadData
+from controller.audit.format.records import Entry, Kind
+from controller.audit.log.writer import Book
+from controller.audit.read.reader import read_segment
+from drivers.devices.sealed import SealedCard
 from tests.support.audit.record.table import ANN, begun, handed_in, note
 
 

@@ -13,9 +13,11 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from controller.audit.certificates import certificate
-from controller.audit.notes import Checkpoint, signed
-from controller.audit.proof_files import (
+from controller.audit.format.certificates import certificate
+from controller.audit.format.merkle import leaf_hash
+from controller.audit.format.merkle_proofs import Leaves
+from controller.audit.format.notes import Checkpoint, signed
+from controller.audit.proofs.proof_file import (
     Proof,
     ProofProblem,
     Proved,
@@ -23,10 +25,8 @@ from controller.audit.proof_files import (
     packed,
     unpacked,
 )
-from controller.audit.proofs import Leaves
-from controller.audit.proving import Older, last_signed, prove
-from controller.audit.reading import records
-from controller.audit.tree import leaf_hash
+from controller.audit.proofs.prover import Older, last_signed, prove
+from controller.audit.read.reader import records
 from tests.support.audit.tools.outside import bytes_of, origin_of, table_key, whole
 from tests.support.audit.tools.signers import BOOT, ORIGIN, TABLE_KEY, signing_key
 

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.notes import Checkpoint, SigningKey, signed
-from controller.audit.problems import Damaged, RecordProblem
-from controller.audit.proof_files import Proof, ProofProblem, check_proof, packed, unpacked
-from controller.audit.proving import (
+from controller.audit.errors import Damaged, RecordProblem
+from controller.audit.format.notes import Checkpoint, SigningKey, signed
+from controller.audit.format.segments import segment_file
+from controller.audit.proofs.proof_file import Proof, ProofProblem, check_proof, packed, unpacked
+from controller.audit.proofs.prover import (
     CannotProve,
     Hashes,
     Older,
@@ -24,9 +25,8 @@ from controller.audit.proving import (
     seqs_of_round,
     signed_as,
 )
-from controller.audit.reading import segments
-from controller.audit.segments import segment_file
-from controller.audit.signatures import BadSignature
+from controller.audit.read.reader import segments
+from controller.audit.read.signatures import BadSignature
 from tests.support.audit.record import growing
 from tests.support.audit.record.table import TABLE_KEY, begun, note
 from tests.support.audit.tools.outside import (
@@ -218,7 +218,9 @@ def test_a_snapshot_that_lies_of_what_is_before_it_proves_nothing(
     last = list(segments(record))[-1]
     lie = ("00" * 32, *last.snapshot.frontier[1:])
     false = last._replace(snapshot=msgspec.structs.replace(last.snapshot, frontier=lie))
-    monkeypatch.setattr("controller.audit.proving.segments", lambda place, start: iter([false]))
+    monkeypatch.setattr(
+        "controller.audit.proofs.prover.segments", lambda place, start: iter([false])
+    )
     with pytest.raises(Damaged, match="have another root than is signed"):
         prove(record, [last.before.seq + 1], last_signed(record))
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.looks import account, look, looks_file
-from controller.audit.problems import CannotWrite
+from controller.audit.errors import CannotWrite
+from controller.audit.read.access_log import account, look, looks_file
 
 
 def lines(record: Path) -> list[dict[str, object]]:

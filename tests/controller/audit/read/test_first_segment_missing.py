@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.heads import gone_before
-from controller.audit.segments import segment_file
+from controller.audit.format.segments import segment_file
+from controller.audit.read.heads import gone_before
 from tests.support.audit.tools.cases import record
 from tests.support.audit.tools.outside import audit, audited, of_round, whole
 

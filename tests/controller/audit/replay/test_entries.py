@@ -10,7 +10,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from controller.audit.entries import (
+from controller.audit.format.records import By, DeviceCursor, Entry, encode
+from controller.audit.replay.entries import (
     EFFECTS,
     Made,
     TurnedDown,
@@ -21,15 +22,14 @@ from controller.audit.entries import (
     refusal,
     signs,
 )
-from controller.audit.records import By, DeviceCursor, Entry, encode
-from controller.procedure import effects as f
-from controller.procedure import events as e
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Actor, Event, HoleDealt, HoleRevealed
-from controller.procedure.row import Decision, Refused
-from controller.procedure.rows import EVENTS
-from controller.procedure.states import State, Step
-from controller.sim.games import DEALER, SHOE, player
+from controller.games import DEALER, SHOE, player
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine.row_table import EVENTS
+from controller.procedure.model import effects as f
+from controller.procedure.model import events as e
+from controller.procedure.model.events import Actor, Event, HoleDealt, HoleRevealed
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
 from tests.support.audit.record.dealing import Dealing, as_read
 from tests.support.procedure.random_games import GAMES, some_game
 

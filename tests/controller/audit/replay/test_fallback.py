@@ -10,20 +10,20 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.entries import Made
-from controller.audit.folding import Folded, OtherProcedure, at_rest
-from controller.audit.identity import identity_of, procedure_of, software_name
-from controller.audit.log import Log
-from controller.audit.opening import Opening
-from controller.audit.reading import records
-from controller.audit.records import By, Entry, Identity, encode
-from controller.procedure import effects as f
-from controller.procedure import events as e
-from controller.procedure.engine import Procedure
-from controller.procedure.game import Game
-from controller.procedure.row import Decision
-from controller.procedure.states import Shoe, State, Step
-from controller.sim.games import FLOOR, SECOND
+from controller.audit.format.records import By, Entry, Identity, encode
+from controller.audit.log.log import Log
+from controller.audit.log.opening import Opening
+from controller.audit.read.reader import records
+from controller.audit.replay.entries import Made
+from controller.audit.replay.identity import identity_of, procedure_of, software_name
+from controller.audit.replay.replay import Folded, OtherProcedure, at_rest
+from controller.games import FLOOR, SECOND
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model import effects as f
+from controller.procedure.model import events as e
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import Shoe, State, Step
 from tests.support.audit.record.dealing import SMALL, TABLE, Dealing, boot
 from tests.support.audit.record.folded import folded, opened_at, plain, write
 from tests.support.audit.record.table import ANN, TABLE_KEY, FakeClock

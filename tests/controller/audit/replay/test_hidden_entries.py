@@ -13,23 +13,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controller.audit.entries import (
-    decision,
-    entry,
-)
-from controller.audit.reading import records, segments
-from controller.audit.recording_vault import RecordingVault
-from controller.audit.records import DeviceCursor, encode
-from controller.audit.sealing import NONCE_SIZE, Opening, check, opened_card, opening
-from controller.procedure import events as e
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Event, HoleDealt, HoleRevealed
-from controller.procedure.felt import hole_is_next
-from controller.procedure.row import Refused
-from controller.procedure.states import State, Step
+from controller.audit.format.hole_cards import NONCE_SIZE, Opening, check, opened_card, opening
+from controller.audit.format.records import DeviceCursor, encode
+from controller.audit.read.reader import records, segments
+from controller.audit.replay.entries import decision, entry
+from controller.audit.simulate.vault import RecordingVault
+from controller.games import SHOE
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model import events as e
+from controller.procedure.model.events import Event, HoleDealt, HoleRevealed
+from controller.procedure.model.felt import hole_is_next
+from controller.procedure.model.row import Refused
+from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, Card
 from controller.rules.hands import is_blackjack
-from controller.sim.games import SHOE
 from tests.controller.audit.replay.test_entries import COMMITMENT, CURSOR, DEALT, SEALED, TAKEN
 from tests.support.audit.record.dealing import (
     KEYS,

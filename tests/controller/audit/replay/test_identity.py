@@ -14,7 +14,9 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.identity import (
+from controller.audit.errors import Damaged
+from controller.audit.format.records import Identity, Opened
+from controller.audit.replay.identity import (
     PROCEDURE,
     SOFTWARE,
     GameTerms,
@@ -25,16 +27,14 @@ from controller.audit.identity import (
     source_hash,
     terms_of,
 )
-from controller.audit.problems import Damaged
-from controller.audit.records import Identity, Opened
 from controller.config.files import installed
 from controller.config.loader import load_table
-from controller.procedure.engine import Procedure
-from controller.procedure.events import WagerPlaced
-from controller.procedure.game import Game
-from controller.procedure.row import Refused
-from controller.rules.rulings import Ruling
-from controller.sim.games import game_of_table, player, wagering
+from controller.games import game_of_table, player, wagering
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.events import WagerPlaced
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Refused
+from controller.rules.irregularities import Ruling
 from tests.support.paths import ROOT
 from tests.support.procedure.random_engines import Both
 from tests.support.procedure.random_games import GAMES, game_as_it_is, varied_game

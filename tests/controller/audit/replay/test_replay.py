@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.audit.folding import Folded, Replay
-from controller.audit.reading import records, segments
-from controller.audit.records import Entry, encode
-from controller.procedure.states import State
+from controller.audit.format.records import Entry, encode
+from controller.audit.read.reader import records, segments
+from controller.audit.replay.replay import Folded, Replay
+from controller.procedure.model.state import State
 from tests.support.audit.record.dealing import boot
 from tests.support.audit.record.folded import dealt, folded, replayed, write
 from tests.support.audit.record.table import ANN

@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.entries import Made, TurnedDown
-from controller.audit.folding import Disagrees, Replay
-from controller.audit.identity import identity_of
-from controller.audit.problems import Damaged, RecordProblem
-from controller.audit.reading import records, segments
-from controller.audit.records import Entry, Opened, Place, Record
-from controller.procedure import effects as f
-from controller.procedure import events as e
-from controller.procedure.engine import Procedure
-from controller.procedure.game import Game
-from controller.procedure.row import Decision
-from controller.procedure.states import State, Step
-from controller.sim.games import DEALER, player
+from controller.audit.errors import Damaged, RecordProblem
+from controller.audit.format.records import Entry, Opened, Place, Record
+from controller.audit.read.reader import records, segments
+from controller.audit.replay.entries import Made, TurnedDown
+from controller.audit.replay.identity import identity_of
+from controller.audit.replay.replay import Disagrees, Replay
+from controller.games import DEALER, player
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model import effects as f
+from controller.procedure.model import events as e
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import State, Step
 from tests.support.audit.record.dealing import TABLE, Dealing, as_read, boot
 from tests.support.audit.record.folded import dealt, folded, plain, replayed, write
 from tests.support.audit.record.table import ANN

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from controller import cli
-from controller.audit import key_making
-from controller.audit.entries import read_decision
-from controller.audit.keys import ROLES
-from controller.audit.reading import records
-from controller.procedure.effects import RoundOver
+from controller.audit.keys import create as key_making
+from controller.audit.keys.store import ROLES
+from controller.audit.read.reader import records
+from controller.audit.replay.entries import read_decision
+from controller.procedure.model.effects import RoundOver
 from tests.support.audit.record.running import Runs, kinds
 from tests.support.paths import ROOT
 from tests.support.sim.a_round import ROUND, changed

@@ -11,11 +11,7 @@ from typing import Any
 import pytest
 
 from controller import cli
-from controller.audit import key_making
-from controller.audit.disk import RealDisk
-from controller.audit.folding import Disagrees, OtherProcedure
-from controller.audit.keys import ROLES
-from controller.audit.problems import (
+from controller.audit.errors import (
     Busy,
     CannotWrite,
     Damaged,
@@ -35,8 +31,12 @@ from controller.audit.problems import (
     RecordProblem,
     Unexplained,
 )
-from controller.audit.reading import records
-from controller.audit.segments import segment_file
+from controller.audit.files.disk import RealDisk
+from controller.audit.format.segments import segment_file
+from controller.audit.keys import create as key_making
+from controller.audit.keys.store import ROLES
+from controller.audit.read.reader import records
+from controller.audit.replay.replay import Disagrees, OtherProcedure
 from tests.support.audit.record.running import Runs, kinds
 from tests.support.audit.record.table import begun
 from tests.support.audit.tools.asked import verify
@@ -193,7 +193,7 @@ def test_a_disk_that_fails_or_is_full_is_exit_74(
 def test_a_disk_that_fills_up_ends_it_and_the_next_run_goes_on(
     run: Runs, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.audit.cli_script.SCRIPTS_SIZE", 64 * 1024)
+    monkeypatch.setattr("controller.audit.simulate.cli.SCRIPTS_SIZE", 64 * 1024)
     many = tuple(changed(id=f"R-{number}") for number in range(30))
     made: list[Path] = []
     real = RealDisk.create

@@ -10,28 +10,24 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from controller.audit.entries import read_decision
-from controller.audit.folding import Replay
-from controller.audit.identity import procedure_of
-from controller.audit.opening import Opening
-from controller.audit.reading import records, segments
-from controller.audit.recorded_rounds import (
-    SCRIPTS,
-    check_recordable,
-    plain_round,
-)
-from controller.audit.recording_vault import SERIAL
-from controller.audit.records import Opened, Record
-from controller.audit.sealing import Opening as CardOpening
-from controller.audit.sealing import check, opened_card
-from controller.procedure import events as e
-from controller.procedure.effects import RoundOver, RoundVoid, WagersLocked
-from controller.procedure.events import Event
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import Step
-from controller.rules.problem import UsageProblem
-from controller.sim.runner import play_script, procedure_for
-from controller.sim.scripts import read_scripts
+from controller.audit.format.hole_cards import Opening as CardOpening
+from controller.audit.format.hole_cards import check, opened_card
+from controller.audit.format.records import Opened, Record
+from controller.audit.log.opening import Opening
+from controller.audit.read.reader import records, segments
+from controller.audit.replay.entries import read_decision
+from controller.audit.replay.identity import procedure_of
+from controller.audit.replay.replay import Replay
+from controller.audit.simulate.rounds import SCRIPTS, check_recordable, plain_round
+from controller.audit.simulate.vault import SERIAL
+from controller.errors import UsageProblem
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import RoundOver, RoundVoid, WagersLocked
+from controller.procedure.model.events import Event
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import Step
+from controller.sim.scripts.format import read_scripts
+from controller.sim.scripts.runner import play_script, procedure_for
 from tests.support.audit.record.dealing import SURVEILLANCE_KEY
 from tests.support.audit.record.scripted import (
     FILES,

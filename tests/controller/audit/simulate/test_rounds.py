@@ -6,18 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.reading import segments
-from controller.audit.recorded_rounds import (
-    record_par,
-)
+from controller.audit.read.reader import segments
+from controller.audit.simulate.rounds import record_par
 from controller.config.loader import load_table
-from controller.procedure import events as e
-from controller.procedure.engine import Procedure
-from controller.procedure.states import Shoe, State, Step
-from controller.sim.games import game_of_table, unburned_game
-from controller.sim.play import Play, Setup
-from controller.sim.stakes import stakes_for
-from controller.sim.strategy import POLICIES, basic
+from controller.games import game_of_table, unburned_game
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model import events as e
+from controller.procedure.model.state import Shoe, State, Step
+from controller.sim.play.rounds import Play, Setup
+from controller.sim.play.strategy import POLICIES, basic
+from controller.sim.play.wagers import stakes_for
 from tests.support.audit.record.dealing import keyring
 from tests.support.audit.record.scripted import decisions, ends, events, kinds_of, replayed
 

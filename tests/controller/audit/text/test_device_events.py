@@ -7,15 +7,16 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from controller.audit.happening_words import SAYINGS, is_look, is_quiet
-from controller.audit.records import By, DeviceCursor, Kind, Record
-from controller.audit.telling import lines
-from controller.procedure.terms import Currency
-from controller.table.inventory import WHAT
-from controller.table.keepers import ADOPTED
-from controller.table.person_entries import Said
-from drivers import device_events, shoe, shuffler, station
-from drivers.happenings import AnyHappening
+from controller.audit.format.records import By, DeviceCursor, Kind, Record
+from controller.audit.text.device_events import SAYINGS, is_look, is_quiet
+from controller.audit.text.records import lines
+from controller.people.records import Said
+from controller.procedure.prompts.terms import Currency
+from controller.table.loop.record_store import ADOPTED
+from controller.table.memory.inventory import WHAT
+from drivers.devices import events as device_events
+from drivers.devices import shoe, shuffler, station
+from drivers.session.events import AnyHappening
 
 
 def record_of(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from controller.audit.records import By, Kind, Opened, Record
-from controller.audit.telling import lines, money_of, when
-from controller.procedure.terms import Currency
+from controller.audit.format.records import By, Kind, Opened, Record
+from controller.audit.text.records import lines, money_of, when
+from controller.procedure.prompts.terms import Currency
 
 
 def record_of(kind: Kind, data: object) -> Record:

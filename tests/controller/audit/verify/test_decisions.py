@@ -9,12 +9,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec.structs import replace
 
-from controller.audit.hole_opening import KeyDoesNotOpen, NotVoided, holes_of, open_hole
-from controller.audit.problems import Damaged
-from controller.audit.recording_vault import RecordingVault
-from controller.audit.records import By, Entry
-from controller.audit.verify import PARTLY, RIGHT, WRONG
-from controller.procedure.states import Step
+from controller.audit.errors import Damaged
+from controller.audit.format.records import By, Entry
+from controller.audit.replay.hole_opening import KeyDoesNotOpen, NotVoided, holes_of, open_hole
+from controller.audit.simulate.vault import RecordingVault
+from controller.audit.verify.verifier import PARTLY, RIGHT, WRONG
+from controller.procedure.model.state import Step
 from tests.controller.audit.replay.test_fallback import (
     AT_REST,
     IN_THE_MIDDLE,

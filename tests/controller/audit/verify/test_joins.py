@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit import verify_segment
-from controller.audit.verify import RIGHT, WRONG
+from controller.audit.verify import segment as verify_segment
+from controller.audit.verify.verifier import RIGHT, WRONG
 from tests.controller.audit.verify.test_rules import CASES, ONLY_READ_FOR_THE_RULES, spoilt
 from tests.support.audit.tools.asked import verify, whats
 from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, b64, closed, sha

@@ -7,10 +7,10 @@ from threading import Event, Thread
 
 import pytest
 
-from controller.audit import verify_reading
-from controller.audit.clock import SystemClock
-from controller.audit.reading import load
-from controller.audit.verify import RIGHT
+from controller.audit.log.clock import SystemClock
+from controller.audit.read.reader import load
+from controller.audit.verify import segment_verify_reading as verify_reading
+from controller.audit.verify.verifier import RIGHT
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.asked import verify, whats
 from tests.support.audit.tools.by_page import Pen

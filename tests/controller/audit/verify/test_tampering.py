@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from controller.audit import verify_record
-from controller.audit.forms import NoteProblem
-from controller.audit.notes import parse_note, signed
-from controller.audit.reading import segments
-from controller.audit.segments import segment_file
-from controller.audit.verify import RIGHT, WRONG, Report, Verification
-from controller.audit.verify_witness import Sighting, given
+from controller.audit.format.notes import parse_note, signed
+from controller.audit.format.notes_forms import NoteProblem
+from controller.audit.format.segments import segment_file
+from controller.audit.read.reader import segments
+from controller.audit.verify.cosignatures import Sighting, given
+from controller.audit.verify.verifier import RIGHT, WRONG, Report, Verification
 from tests.support.audit.record.forging import Original, forged, original, read
 from tests.support.audit.record.tamperings import TAMPERINGS
 from tests.support.audit.tools.outside import WITNESS, grow, played

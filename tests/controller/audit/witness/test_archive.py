@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.disk import RealDisk
-from controller.audit.notes import Signature, SigningKey, parse_note
-from controller.audit.problems import CannotWrite, InUse
-from controller.audit.witness import ArchiveProblem, ClockBack, WitnessProblem, cosign
-from controller.audit.witness_archive import Seen, kept_of
+from controller.audit.errors import CannotWrite, InUse
+from controller.audit.files.disk import RealDisk
+from controller.audit.format.notes import Signature, SigningKey, parse_note
+from controller.audit.witness.archive import Seen, kept_of
+from controller.audit.witness.witness import ArchiveProblem, ClockBack, WitnessProblem, cosign
 from tests.support.audit.record.table import begun
 from tests.support.audit.tools.outside import (
     WITNESS,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.notes import Signature, SigningKey, parse_note, signed, verified
-from controller.audit.problems import NoRecord
-from controller.audit.witnessed import NotWitnessed, bring
+from controller.audit.errors import NoRecord
+from controller.audit.format.notes import Signature, SigningKey, parse_note, signed, verified
+from controller.audit.witness.cosignatures import NotWitnessed, bring
 from tests.support.audit.tools.outside import WITNESS, files_in, played
 from tests.support.audit.tools.signers import STRANGER, signing_key
 from tests.support.audit.witnessing import NOW, seen_by

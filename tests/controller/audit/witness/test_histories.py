@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.audit.problems import RecordProblem
-from controller.audit.reading import records, segments
-from controller.audit.segments import SPARE, segment_file
+from controller.audit.errors import RecordProblem
+from controller.audit.format.segments import SPARE, segment_file
+from controller.audit.read.reader import records, segments
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.by_page import tree_hash
 from tests.support.audit.tools.outside import leaves_of

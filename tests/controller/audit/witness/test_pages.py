@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from controller.audit.problems import Damaged
-from controller.audit.signatures import BadSignature
-from controller.audit.witness import Rewritten
+from controller.audit.errors import Damaged
+from controller.audit.read.signatures import BadSignature
+from controller.audit.witness.witness import Rewritten
 from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, tree_hash
 from tests.support.audit.witnessing import seen_by
 

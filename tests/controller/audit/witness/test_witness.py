@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.log import Log
-from controller.audit.notes import SigningKey, parse_checkpoint, parse_note, verified
-from controller.audit.opening import Opening
-from controller.audit.problems import NoRecord, RecordProblem
-from controller.audit.reading import segments
-from controller.audit.segments import segment_file
-from controller.audit.signatures import BadSignature, OtherKey
-from controller.audit.witness import (
+from controller.audit.errors import NoRecord, RecordProblem
+from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note, verified
+from controller.audit.format.segments import segment_file
+from controller.audit.log.log import Log
+from controller.audit.log.opening import Opening
+from controller.audit.read.reader import segments
+from controller.audit.read.signatures import BadSignature, OtherKey
+from controller.audit.witness.witness import (
     CutOff,
     Forked,
     OtherRecord,

@@ -11,15 +11,15 @@ import pytest
 from msgspec import json
 from msgspec.structs import replace
 
-from controller.audit.problems import RecordProblem
-from controller.audit.reading import records
-from controller.audit.records import Moment
+from controller.audit.errors import RecordProblem
+from controller.audit.format.records import Moment
+from controller.audit.read.reader import records
 from controller.config.loader import load_table
-from controller.procedure.engine import Procedure
-from controller.rules.problem import UsageProblem
-from controller.table.opening_up import ClockBehind, open_record
-from controller.table.parts import Parts, World
-from controller.table.serving import parts_of
+from controller.errors import UsageProblem
+from controller.procedure.engine.dispatch import Procedure
+from controller.table.loop.parts import Parts, World
+from controller.table.restart.opening import ClockBehind, open_record
+from controller.table.running.build import parts_of
 from tests.support.daemon.rig import furnished, right, run_once, whats
 from tests.support.hil.conform.failing_disk import FailingDisk
 

@@ -115,7 +115,7 @@ def test_the_second_signal_ends_it_at_once(tmp_path: Path) -> None:
 def test_a_record_that_hangs_starves_the_watchdog(tmp_path: Path) -> None:
     file = furnished(tmp_path)
     patch = """
-from controller.audit.book import Book
+from controller.audit.log.writer import Book
 from controller.daemon import vitals
 async def append(self, *entries):
     await asyncio.sleep(600)
@@ -179,7 +179,7 @@ def test_an_end_that_takes_too_long_is_one_all_the_same(tmp_path: Path) -> None:
 
 SLOW_START = """
 import os, time
-from controller.daemon.notify import Notify
+from controller.daemon.systemd import Notify
 from controller.table import running
 opens = running.open_record
 def slow(*args):
@@ -234,7 +234,7 @@ LOADING = (
     """
 import os, sys, time
 from controller import cli
-from controller.daemon.notify import Notify
+from controller.daemon.systemd import Notify
 def slow(command):
     Notify(os.environ).tell("STATUS=loads")
     time.sleep(600)

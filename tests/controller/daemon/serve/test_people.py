@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from controller.config.loader import load_table
-from controller.table.people_file import PeopleFile
-from hil import api_client
-from hil.api_client import Api
+from controller.people.directory import PeopleFile
+from hil.table.robots import api_client
+from hil.table.robots.api_client import Api
 from tests.support.daemon.rig import furnished, right, served, until, whats
 from tests.support.table.simulated.house import PINS
 from tests.support.table.typed.at_desk import change
@@ -76,7 +76,7 @@ async def _when_told(ask: Callable[[], Awaitable[object]]) -> None:
 def test_a_technician_is_signed_out_when_the_table_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.daemon.people_news.EVERY", 0.02)
+    monkeypatch.setattr("controller.daemon.people_watch.EVERY", 0.02)
     config = load_table(furnished(tmp_path))
 
     async def main() -> None:
@@ -127,7 +127,7 @@ def disable(folder: Path, badge: str) -> None:
 def test_who_is_disabled_is_signed_out(
     running: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.daemon.people_news.EVERY", 0.02)
+    monkeypatch.setattr("controller.daemon.people_watch.EVERY", 0.02)
     config = load_table(furnished(tmp_path))
 
     async def main() -> None:
@@ -159,7 +159,7 @@ def test_who_is_disabled_is_signed_out(
 def test_a_people_file_that_others_may_write_while_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.daemon.people_news.EVERY", 0.02)
+    monkeypatch.setattr("controller.daemon.people_watch.EVERY", 0.02)
     config = load_table(furnished(tmp_path))
 
     async def main() -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import httpx
 
-from drivers.states import State
-from hil.api_client import Api, Pin, Unreachable
-from hil.device.hands import Plug
-from hil.front.live import Live
-from hil.front.running import beside
+from drivers.devices.state import State
+from firmware_protocol.device.control import Plug
+from hil.simulator.event_loop import Live
+from hil.simulator.process import beside
+from hil.table.robots.api_client import Api, Pin, Unreachable
 from tests.support.daemon.rig import Child, child, free_port, furnished, right, whats
 from tests.support.table.simulated.house import PINS
 

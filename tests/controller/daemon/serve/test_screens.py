@@ -19,14 +19,14 @@ from typing import Any
 import httpx
 import pytest
 
-from controller.audit.export import Case, export_case
-from controller.audit.looks import looks_file
+from controller.audit.export.case import Case, export_case
+from controller.audit.read.access_log import looks_file
 from controller.config.loader import load_table
-from controller.daemon.serving import Ready
-from controller.rules.problem import UsageProblem
+from controller.daemon.serve import Ready
+from controller.errors import UsageProblem
+from controller.people.person import People, people_bytes
 from controller.screens.common.headers import HEADERS
-from controller.screens.review import running
-from controller.table.people_forms import People, people_bytes
+from controller.screens.review.source import live_source as running
 from tests.controller.daemon.serve.test_serve import world
 from tests.controller.screens.common.test_server import certified
 from tests.support.daemon.rig import (

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from controller import cli
-from controller.api.view import RecordShown
-from controller.audit.reading import records
+from controller.api.contract.view import RecordShown
+from controller.audit.read.reader import records
 from controller.config.loader import load_table
-from controller.daemon.serving import _given
-from controller.table import witnessing
-from controller.table.items import Full
-from controller.table.running import RunningTable
-from hil.api_client import Api, Screen
+from controller.daemon.serve import _given
+from controller.table.loop.requests import Full
+from controller.table.running import witness_monitor as witnessing
+from controller.table.running.table import RunningTable
+from hil.table.robots.api_client import Api, Screen
 from tests.support.daemon.rig import PATIENCE, furnished, right, run_once, served, until, whats
 from tests.support.table.simulated.house import PINS
 

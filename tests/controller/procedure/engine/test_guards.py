@@ -9,13 +9,13 @@ from typing import Final
 import msgspec
 import pytest
 
-from controller.procedure.engine import GO, Procedure, apply
-from controller.procedure.events import Event
-from controller.procedure.game import Game
-from controller.procedure.live import LiveTable
-from controller.procedure.row import Decision, Refused, Row
-from controller.procedure.rows import EVENTS
-from controller.procedure.states import PASSING, WAITING, State, Step
+from controller.procedure.engine.dispatch import GO, Procedure, apply
+from controller.procedure.engine.row_table import EVENTS
+from controller.procedure.engine.state_machine import LiveTable
+from controller.procedure.model.events import Event
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Decision, Refused, Row
+from controller.procedure.model.state import PASSING, WAITING, State, Step
 from tests.support.procedure.random_events import any_event
 from tests.support.procedure.random_games import GAMES, some_game
 from tests.support.procedure.random_table import RandomTable

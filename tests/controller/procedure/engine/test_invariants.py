@@ -10,15 +10,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controller.procedure import events as e
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Event
-from controller.procedure.game import Game
-from controller.procedure.holds import HOLDING
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import State, Step
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model import events as e
+from controller.procedure.model.events import Event
+from controller.procedure.model.game import Game
+from controller.procedure.model.holds import HOLDING
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
 from controller.rules.hands import CHOICES
-from controller.rules.rulings import Irregularity
+from controller.rules.irregularities import Irregularity
 from tests.support.procedure.ledger import Ledger
 from tests.support.procedure.plain_rules import (
     hand_total,

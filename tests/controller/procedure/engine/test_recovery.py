@@ -10,13 +10,13 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from controller.procedure.effects import Effect
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Event
-from controller.procedure.live import LiveTable
-from controller.procedure.row import Decision
-from controller.procedure.rows import EVENTS
-from controller.procedure.states import WAITING, State, Step
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine.row_table import EVENTS
+from controller.procedure.engine.state_machine import LiveTable
+from controller.procedure.model.effects import Effect
+from controller.procedure.model.events import Event
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import WAITING, State, Step
 from tests.controller.procedure.engine.test_guards import Recorder, fresh
 from tests.support.procedure.random_games import GAMES, some_game
 from tests.support.procedure.random_table import RandomTable

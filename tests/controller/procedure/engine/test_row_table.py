@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from controller.procedure import shows
-from controller.procedure.effects import Effect
-from controller.procedure.events import Event, Go, Hit, Paid, Stand
-from controller.procedure.game import Game
-from controller.procedure.row import Refusal, Row
-from controller.procedure.rows import EVENTS, REFUSALS, ROWS, RowFault, check
-from controller.procedure.states import PASSING, WAITING, State, Step
+from controller.procedure.engine.row_table import EVENTS, REFUSALS, ROWS, RowFault, check
+from controller.procedure.model.effects import Effect
+from controller.procedure.model.events import Event, Go, Hit, Paid, Stand
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Refusal, Row
+from controller.procedure.model.state import PASSING, WAITING, State, Step
+from controller.procedure.prompts import prompt as shows
 
 
 def row_of(name: str) -> Row:

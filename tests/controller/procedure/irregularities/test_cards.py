@@ -10,13 +10,9 @@ from typing import Any
 
 import pytest
 
-from controller.procedure.effects import (
-    Burned,
-    Discarded,
-    Tell,
-    Told,
-)
-from controller.procedure.events import (
+from controller.games import DEALER, SHOE, player
+from controller.procedure.model.effects import Burned, Discarded, Tell, Told
+from controller.procedure.model.events import (
     CardDrawn,
     Confirmed,
     DealerRelieved,
@@ -28,10 +24,9 @@ from controller.procedure.events import (
     SpareRefused,
     WagerRemoved,
 )
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.sim.games import DEALER, SHOE, player
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
 from tests.support.procedure.table import HOUSES, Table, card, cards
 
 pytestmark = pytest.mark.parametrize("house", HOUSES)

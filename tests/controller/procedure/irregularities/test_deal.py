@@ -6,18 +6,18 @@ from typing import Any, Literal
 
 import pytest
 
-from controller.procedure.effects import SeatDead, Settled, Tell
-from controller.procedure.events import (
+from controller.games import DEALER, player
+from controller.procedure.model.effects import SeatDead, Settled, Tell
+from controller.procedure.model.events import (
     DealerCardMissed,
     InsuranceClosed,
     SeatMissed,
     SeatShorted,
     WagerPlaced,
 )
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.sim.games import DEALER, player
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
 from tests.support.procedure.table import HOUSES, Table
 
 pytestmark = pytest.mark.parametrize("house", HOUSES)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.procedure.effects import DecksOut, Discarded, RoundVoid, Settled, Tell, Told
-from controller.procedure.events import (
+from controller.games import DEALER, FLOOR, SHOE, player
+from controller.procedure.model.effects import DecksOut, Discarded, RoundVoid, Settled, Tell, Told
+from controller.procedure.model.events import (
     Actor,
     CardConfirmed,
     CardEntered,
@@ -22,11 +23,10 @@ from controller.procedure.events import (
     UnknownCardDrawn,
     WagerRemoved,
 )
-from controller.procedure.states import Step
-from controller.procedure.words import Currency, say
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.sim.games import DEALER, FLOOR, SHOE, player
+from controller.procedure.model.state import Step
+from controller.procedure.prompts.text import Currency, say
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
 from tests.controller.procedure.irregularities.test_cards import dealt, one_more_round
 from tests.controller.procedure.rows.test_life import IN_ROUND
 from tests.support.procedure.table import HOUSES, Table, card, cards

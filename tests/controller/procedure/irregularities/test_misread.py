@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from controller.procedure.effects import Settled, Tell, Told
-from controller.procedure.events import (
+from controller.games import DEALER, FLOOR, SHOE, player
+from controller.procedure.model.effects import Settled, Tell, Told
+from controller.procedure.model.events import (
     CardConfirmed,
     CardDrawn,
     CardEntered,
@@ -19,11 +20,10 @@ from controller.procedure.events import (
     FloorCalled,
     Hit,
 )
-from controller.procedure.felt import expected
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.sim.games import DEALER, FLOOR, SHOE, player
+from controller.procedure.model.felt import expected
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
 from tests.controller.procedure.irregularities.test_cards import DEAL, dealt, one_more_round
 from tests.support.procedure.table import HOUSES, Table, card, cards
 

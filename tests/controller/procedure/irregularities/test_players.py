@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.procedure.effects import Tell, Told
-from controller.procedure.events import (
+from controller.games import DEALER, player
+from controller.procedure.model.effects import Tell, Told
+from controller.procedure.model.events import (
     Confirmed,
     Double,
     EvenMoney,
@@ -15,10 +16,9 @@ from controller.procedure.events import (
     WagerPlaced,
     Withdrawn,
 )
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.sim.games import DEALER, player
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
 from tests.controller.procedure.irregularities.test_cards import DEAL, dealt
 from tests.controller.procedure.irregularities.test_stops import ACE_UP
 from tests.support.procedure.table import HOUSES, Table

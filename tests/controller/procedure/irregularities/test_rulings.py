@@ -11,7 +11,8 @@ from itertools import product
 
 import pytest
 
-from controller.procedure.events import (
+from controller.games import DEALER, FLOOR, SHOE
+from controller.procedure.model.events import (
     CardConfirmed,
     CardDrawn,
     CardEntered,
@@ -38,13 +39,12 @@ from controller.procedure.events import (
     ShuffleStarted,
     UnknownCardDrawn,
 )
-from controller.procedure.felt import times_seen
-from controller.procedure.row import Decision
-from controller.procedure.states import Step
+from controller.procedure.model.felt import times_seen
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import Step
 from controller.rules.cards import DECK, NAMES
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.sim.games import DEALER, FLOOR, SHOE
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
 from tests.controller.procedure.irregularities.test_cards import discards
 from tests.controller.procedure.rows.test_life import IN_ROUND
 from tests.support.procedure.table import HOUSES, Table, card

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from controller.procedure.effects import Corrected, Ruled, Settled, Tell, Told
-from controller.procedure.events import (
+from controller.games import DEALER, FLOOR, SECOND, SHOE, player, wagering
+from controller.procedure.model.effects import Corrected, Ruled, Settled, Tell, Told
+from controller.procedure.model.events import (
     Actor,
     ControllerRestarted,
     CountersAccepted,
@@ -40,10 +41,9 @@ from controller.procedure.events import (
     Split,
     TableOpened,
 )
-from controller.procedure.states import Shoe, State, Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player, wagering
+from controller.procedure.model.state import Shoe, State, Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
 from tests.controller.procedure.irregularities.test_cards import dealt
 from tests.controller.procedure.rows.test_life import IN_ROUND
 from tests.support.procedure.table import HOUSES, Table

@@ -7,9 +7,17 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from controller.procedure.effects import Burned, Discarded, RoundOver, RoundVoid, Settled, Tell
-from controller.procedure.engine import Procedure
-from controller.procedure.events import (
+from controller.games import DEALER, FLOOR, SECOND, SHOE, player
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.effects import (
+    Burned,
+    Discarded,
+    RoundOver,
+    RoundVoid,
+    Settled,
+    Tell,
+)
+from controller.procedure.model.events import (
     Actor,
     Confirmed,
     ControllerRestarted,
@@ -25,12 +33,11 @@ from controller.procedure.events import (
     ShoeRanOut,
     Split,
 )
-from controller.procedure.events import CardUnreadable as Unreadable
-from controller.procedure.row import Decision
-from controller.procedure.states import State, Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player
+from controller.procedure.model.events import CardUnreadable as Unreadable
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import State, Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
 from tests.controller.procedure.irregularities.test_cards import dealt, one_more_round
 from tests.controller.procedure.rows.test_life import SHUFFLED
 from tests.support.procedure.random_games import game_with

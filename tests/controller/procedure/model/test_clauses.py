@@ -9,10 +9,10 @@ from functools import cache
 import pytest
 
 from controller.config.loader import GameSheet, load_game
-from controller.procedure.clauses import all_rules
-from controller.procedure.engine import rows_of
-from controller.procedure.rows import REFUSALS, ROWS
-from controller.sim import publish
+from controller.procedure.engine.dispatch import rows_of
+from controller.procedure.engine.row_table import REFUSALS, ROWS
+from controller.procedure.model.clauses import all_rules
+from controller.publish import rows as publish
 
 # How many sentences each sheet has, and the SHA-256 of all of them joined by line ends, taken when
 # they were compared with the printed sheets: who changes a sentence compares it again.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from controller.procedure.events import WagerPlaced
-from controller.procedure.rows import EVENTS, REFUSALS
-from controller.procedure.unheld import REFUSED, TAKEN
-from controller.rules.rulings import FIXED
+from controller.procedure.engine.row_table import EVENTS, REFUSALS
+from controller.procedure.model.events import WagerPlaced
+from controller.procedure.model.holds_unheld import REFUSED, TAKEN
+from controller.rules.irregularities import FIXED
 
 
 def test_all_that_is_fixed_shows_and_nothing_else() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from controller.procedure.effects import Prompt, Settled, Tell, Tucked
-from controller.procedure.events import (
+from controller.games import DEALER, FLOOR, player
+from controller.procedure.model.effects import Prompt, Settled, Tell, Tucked
+from controller.procedure.model.events import (
     AllPaid,
     Confirmed,
     Double,
@@ -20,9 +21,8 @@ from controller.procedure.events import (
     PayTaken,
     Split,
 )
-from controller.procedure.states import Step
+from controller.procedure.model.state import Step
 from controller.rules.money import Odds
-from controller.sim.games import DEALER, FLOOR, player
 from tests.support.procedure.table import HOUSES, Table, cards
 
 CHIPS = [

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from controller.procedure.effects import Fact, Prompt, ShoeLock, Shuffler, Stations, Tell
-from controller.procedure.events import (
+from controller.games import DEALER, FLOOR, SECOND, SHOE, player
+from controller.procedure.model.effects import Fact, Prompt, ShoeLock, Shuffler, Stations, Tell
+from controller.procedure.model.events import (
     Actor,
     Confirmed,
     Decline,
@@ -32,15 +33,14 @@ from controller.procedure.events import (
     WagerPlaced,
     Withdrawn,
 )
-from controller.procedure.felt import times_seen
-from controller.procedure.game import Game
-from controller.procedure.row import Decision, Refused
-from controller.procedure.shows import SHOWS
-from controller.procedure.states import WAITING, State, Step
+from controller.procedure.model.felt import times_seen
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import WAITING, State, Step
+from controller.procedure.prompts.prompt import SHOWS
 from controller.rules.cards import DECK
 from controller.rules.hands import CHOICES, choices
-from controller.rules.rulings import Way
-from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player
+from controller.rules.irregularities import Way
 from tests.controller.procedure.irregularities.test_rulings import STOPS, Willing
 from tests.support.procedure.table import HOUSES, Table
 

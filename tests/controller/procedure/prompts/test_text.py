@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from controller.procedure import terms, words
-from controller.procedure.clauses import WHYS
-from controller.procedure.effects import (
+from controller.procedure.model.clauses import WHYS
+from controller.procedure.model.effects import (
     BankCounted,
     Burned,
     Corrected,
@@ -29,16 +28,18 @@ from controller.procedure.effects import (
     Tucked,
     WagersLocked,
 )
-from controller.procedure.events import Event
-from controller.procedure.game import BETS
-from controller.procedure.row import Decision, Refused
-from controller.procedure.words import Currency, fact, say
+from controller.procedure.model.events import Event
+from controller.procedure.model.game import BETS
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.prompts import terms
+from controller.procedure.prompts import text as words
+from controller.procedure.prompts.text import Currency, fact, say
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import CHOICES
+from controller.rules.irregularities import WAYS, Irregularity, Way
 from controller.rules.money import EVEN, Odds, parse_odds
-from controller.rules.rulings import WAYS, Irregularity, Way
-from controller.sim.runner import play_script
-from controller.sim.scripts import read_scripts
+from controller.sim.scripts.format import read_scripts
+from controller.sim.scripts.runner import play_script
 from tests.support.paths import SCRIPT_FILES
 
 SCRIPTS = sorted(SCRIPT_FILES.glob("*.json"))

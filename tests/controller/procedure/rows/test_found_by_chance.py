@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from controller.procedure import events as e
-from controller.procedure.effects import Settled
-from controller.procedure.events import Actor
-from controller.procedure.row import Refused
-from controller.procedure.states import Step
-from controller.sim.games import DEALER, FLOOR, SECOND, SHOE
+from controller.games import DEALER, FLOOR, SECOND, SHOE
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Settled
+from controller.procedure.model.events import Actor
+from controller.procedure.model.row import Refused
+from controller.procedure.model.state import Step
 from tests.support.procedure.by_hand import ByHand
 from tests.support.procedure.random_games import GAMES
 

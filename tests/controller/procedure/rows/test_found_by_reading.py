@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from controller.procedure import events as e
-from controller.procedure.effects import BankCounted, RoundVoid, Shuffler
-from controller.procedure.felt import discards, times_seen
-from controller.procedure.states import Step
+from controller.games import DEALER, FLOOR, SECOND, SHOE, player
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import BankCounted, RoundVoid, Shuffler
+from controller.procedure.model.felt import discards, times_seen
+from controller.procedure.model.state import Step
 from controller.rules.cards import parse_card
-from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player
 from tests.support.procedure.by_hand import ByHand
 
 

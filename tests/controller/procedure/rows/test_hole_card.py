@@ -10,17 +10,17 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from controller.procedure import events as e
-from controller.procedure.effects import Effect
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Event
-from controller.procedure.live import LiveTable
-from controller.procedure.row import Decision, Refused
-from controller.procedure.rows import EVENTS
-from controller.procedure.states import State, Step
+from controller.games import SHOE
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine.row_table import EVENTS
+from controller.procedure.engine.state_machine import LiveTable
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Effect
+from controller.procedure.model.events import Event
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, Card
 from controller.rules.hands import is_blackjack
-from controller.sim.games import SHOE
 from tests.support.procedure.plain_rules import total
 from tests.support.procedure.random_engines import Engine
 from tests.support.procedure.random_games import GAMES, some_game

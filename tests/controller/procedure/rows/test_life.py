@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
-from controller.procedure.effects import (
-    Burned,
-    DecksOut,
-    Shuffler,
-    Tell,
-    Told,
-    WagersLocked,
-)
-from controller.procedure.events import (
+from controller.games import DEALER, FLOOR, SECOND, SHOE, player
+from controller.procedure.model.effects import Burned, DecksOut, Shuffler, Tell, Told, WagersLocked
+from controller.procedure.model.events import (
     Actor,
     CardBurned,
     Cleared,
@@ -34,9 +28,8 @@ from controller.procedure.events import (
     WagerPlaced,
     WagerRemoved,
 )
-from controller.procedure.states import State, Step
-from controller.rules.rulings import Irregularity, Way
-from controller.sim.games import DEALER, FLOOR, SECOND, SHOE, player
+from controller.procedure.model.state import State, Step
+from controller.rules.irregularities import Irregularity, Way
 from tests.support.procedure.table import HOUSES, Table
 
 BURNS = {"default": (1, 1), "strict": (3, 2)}

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from controller.rules.rulings import Irregularity
+from controller.rules.irregularities import Irregularity
 from tests.support.screens.browser.irregular import PARTS
 from tests.support.screens.browser.stories import STORIES, play, recorded
 from tests.support.screens.browser.table import How, at_table

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.procedure.states import Step
+from controller.procedure.model.state import Step
 from tests.controller.screens.browser.test_again import decided
 from tests.support.screens.browser.table import AtTable, at_table
 

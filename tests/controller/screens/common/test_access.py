@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from starlette.routing import Route
 
-from controller.audit.looks import looks_file
-from controller.screens.common.doors import Page
+from controller.audit.read.access_log import looks_file
+from controller.screens.common.access import Page
 from controller.screens.common.headers import HEADERS
 from controller.screens.common.sessions import IDLE, Person
-from controller.screens.review.app import EXPORTERS, FLOWS, PAGES, Review
-from controller.screens.review.by_link import TRIES
-from controller.screens.review.house import House
+from controller.screens.review.source.context import House
+from controller.screens.review.web.app import EXPORTERS, FLOWS, PAGES, Review
+from controller.screens.review.web.link_login import TRIES
 from tests.support.screens.looked_at import HERE, Answer, Browser, Looking
 
 OPEN = {"/enter", "/static/{hashed}/{name}"}

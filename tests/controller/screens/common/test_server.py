@@ -29,11 +29,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-from controller.audit.looks import looks_file
+from controller.audit.read.access_log import looks_file
 from controller.cli import EXIT_INTERRUPTED, EXIT_USAGE, main
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
 from controller.screens.common.headers import HEADERS
-from controller.screens.common.serving import LOOPBACK, bound, names_of, place_of
+from controller.screens.common.server import LOOPBACK, bound, names_of, place_of
 from tests.support.screens.looked_at import Looking
 
 _WAIT: Final = 40

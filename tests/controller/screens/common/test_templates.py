@@ -13,18 +13,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.audit.case_manifest import check_export
-from controller.audit.finding_records import of_rounds
-from controller.audit.happening_words import KEEPING
-from controller.audit.index import Index
-from controller.audit.index_query import Round, find_rounds
-from controller.audit.index_terms import Wanted
-from controller.audit.looks import looks_file
-from controller.audit.reading import records
-from controller.audit.records import Record
-from controller.procedure.terms import card_words
+from controller.audit.export.manifest import check_export
+from controller.audit.format.records import Record
+from controller.audit.index.index import Index
+from controller.audit.index.query import Round, find_rounds
+from controller.audit.index.search_terms import Wanted
+from controller.audit.read.access_log import looks_file
+from controller.audit.read.lookup import of_rounds
+from controller.audit.read.reader import records
+from controller.audit.text.device_events import KEEPING
+from controller.procedure.prompts.terms import card_words
 from controller.screens.common.sessions import Person
-from controller.screens.review.filters import HAPPENINGS
+from controller.screens.review.view.filters import HAPPENINGS
 from tests.support.screens.looked_at import Browser, Looking
 
 
@@ -67,7 +67,7 @@ def test_a_page_goes_on_before_the_round_that_it_names(browser: Browser) -> None
 def test_a_list_that_is_long_has_more_pages(
     looking: Looking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.screens.review.views_rounds.ROWS", 4)
+    monkeypatch.setattr("controller.screens.review.web.rounds.ROWS", 4)
     browser = looking.enter()
     path, found = "/rounds?seat=3", []
     for _ in range(40):
@@ -154,7 +154,7 @@ def test_a_timeline_tells_cards_readers_people_and_reasons(
 def test_a_long_round_goes_on_on_another_page(
     looking: Looking, monkeypatch: pytest.MonkeyPatch, rounds: list[Round]
 ) -> None:
-    monkeypatch.setattr("controller.screens.review.views_rounds.LINES", 10)
+    monkeypatch.setattr("controller.screens.review.web.rounds.LINES", 10)
     browser = looking.enter()
     found, path = [], "/rounds/5?all=yes"
     for _ in range(100):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.rules.problem import UsageProblem
+from controller.errors import UsageProblem
 from controller.screens.common.texts import load
 from tests.support.paths import ROOT
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from controller import cli
-from controller.sim import par
-from controller.sim.report import OUTCOMES
+from controller.sim.par import simulation as par
+from controller.sim.par.report import OUTCOMES
 
 GAMES = ("maxtime", "sf21x", "classic", "mega")
 

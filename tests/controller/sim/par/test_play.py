@@ -6,9 +6,11 @@ from random import Random
 
 import pytest
 
-from controller.procedure.effects import Settled
-from controller.procedure.engine import Procedure
-from controller.procedure.events import (
+from controller.errors import UsageProblem
+from controller.games import DEALER
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.effects import Settled
+from controller.procedure.model.events import (
     CardDrawn,
     Cleared,
     CutCardSeen,
@@ -19,15 +21,13 @@ from controller.procedure.events import (
     ShoeRanOut,
     WagerPlaced,
 )
-from controller.procedure.states import Step
+from controller.procedure.model.state import Step
 from controller.rules.cards import DECK, Card
-from controller.rules.problem import UsageProblem
-from controller.sim.games import DEALER
-from controller.sim.par import game_for
-from controller.sim.play import Play, Record, Setup, Stuck
-from controller.sim.shoes import Shoe
-from controller.sim.stakes import stakes_for
-from controller.sim.strategy import POLICIES, Strategy, parse
+from controller.sim.par.simulation import game_for
+from controller.sim.play.rounds import Play, Record, Setup, Stuck
+from controller.sim.play.shoe import Shoe
+from controller.sim.play.strategy import POLICIES, Strategy, parse
+from controller.sim.play.wagers import stakes_for
 
 
 def plays(

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.errors import UsageProblem
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
-from controller.rules.problem import UsageProblem
-from controller.sim import strategy
-from controller.sim.strategy import POLICIES, Strategy, basic, load, parse
+from controller.sim.play import strategy
+from controller.sim.play.strategy import POLICIES, Strategy, basic, load, parse
 
 GAMES = ("maxtime", "sf21x", "classic", "mega")
 FILES = Path(strategy.__file__).with_name("strategies")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller.rules.combinations import MOST_MONEY
+from controller.rules.option_constraints import MOST_MONEY
 from tests.controller.sim.conftest import Run
 from tests.support.sim.a_round import ROUND, action, changed, refused
 

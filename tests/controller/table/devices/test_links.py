@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.problems import NotNow
-from controller.procedure.events import DeviceLost
-from controller.procedure.states import Step
-from controller.table.items import Stopped
-from controller.table.links import GRACE, Link
-from drivers.states import State
+from controller.audit.errors import NotNow
+from controller.procedure.model.events import DeviceLost
+from controller.procedure.model.state import Step
+from controller.table.devices.links import GRACE, Link
+from controller.table.loop.requests import Stopped
+from drivers.devices.state import State
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import Served, run, serving
 from tests.support.table.simulated.simulated_table import DEALER, SHOE

@@ -8,21 +8,21 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from controller.audit.records import Entry
-from controller.procedure.effects import ShoeLock, Stations
-from controller.procedure.states import State
-from controller.table.arming import Arm, Arms
-from controller.table.outlets import LAMPS, REARM, RETRY, Outlets
-from controller.table.shown import Shown
-from controller.table.starting import NONE_RUNS, Starting
-from drivers.calls import CommandRefused, CommandUnanswered, NotReady
-from drivers.driver import ResultMissing
-from drivers.shuffler import InDoubt
-from drivers.states import State as LinkState
-from drivers.station import Wish
-from firmware_protocol import messages
-from firmware_protocol.enums import ButtonMask, LockState, Refusal
-from firmware_protocol.link_calls import LinkBusy
+from controller.audit.format.records import Entry
+from controller.procedure.model.effects import ShoeLock, Stations
+from controller.procedure.model.state import State
+from controller.table.devices.outputs import LAMPS, REARM, RETRY, Outlets
+from controller.table.devices.shuffle_start import NONE_RUNS, Starting
+from controller.table.memory.button_tokens import Arm, Arms
+from controller.table.memory.display import Shown
+from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
+from drivers.devices.driver import ResultMissing
+from drivers.devices.shuffler import InDoubt
+from drivers.devices.state import State as LinkState
+from drivers.devices.station import Wish
+from firmware_protocol.host.commands import LinkBusy
+from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages.enums import ButtonMask, LockState, Refusal
 from tests.support.drivers.simulated import simulate, stopped
 
 AWAY = NotReady(LinkState.ABSENT, "not plugged in")

@@ -8,12 +8,12 @@ from typing import Final
 
 import pytest
 
-from controller.procedure.states import WAITING, Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from hil.device.hands import Draw, JamHand, Pace
-from hil.device.parts import CannotDo
-from hil.table.robot import mechanism
+from controller.procedure.model.state import WAITING, Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
+from firmware_protocol.device.control import Draw, JamHand, Pace
+from firmware_protocol.device.interfaces import CannotDo
+from hil.table.robots.robot import mechanism
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.serving import run

@@ -5,20 +5,21 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from controller.procedure import events as e
-from controller.procedure.felt import discards
-from controller.procedure.holds import BEFORE, stopped_at
-from controller.procedure.row import Decision
-from controller.procedure.states import WAITING, Hold, State, Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.table.gateway import HEARS, hear
-from controller.table.hearing import SHUFFLER, Heard, Now
-from controller.table.recall import Recall
-from controller.table.shoe_words import takes
-from controller.table.troubles import DEVICES
-from drivers import device_events, shoe, shuffler, station
-from drivers.device_events import DeviceEvent, Faulted, Tampered
-from firmware_protocol.enums import CardFlags, FaultCode, JamCode, ReadWhy, TamperSource
+from controller.procedure.model import events as e
+from controller.procedure.model.felt import discards
+from controller.procedure.model.holds import BEFORE, stopped_at
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import WAITING, Hold, State, Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.table.intake.context import SHUFFLER, Heard, Now
+from controller.table.intake.gateway import HEARS, hear
+from controller.table.intake.shoe import takes
+from controller.table.memory.device_faults import DEVICES
+from controller.table.memory.memory import Recall
+from drivers.devices import events as device_events
+from drivers.devices import shoe, shuffler, station
+from drivers.devices.events import DeviceEvent, Faulted, Tampered
+from firmware_protocol.messages.enums import CardFlags, FaultCode, JamCode, ReadWhy, TamperSource
 from tests.support.table.typed.listening import (
     GAME,
     card,

@@ -11,22 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controller.audit.entries import read_made
-from controller.audit.records import encode
-from controller.audit.sealing import NotCommitted, opening
-from controller.procedure.row import Decision
-from controller.procedure.states import State, Step
+from controller.audit.format.hole_cards import NotCommitted, opening
+from controller.audit.format.records import encode
+from controller.audit.replay.entries import read_made
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, VALUE, Card
 from controller.rules.hands import is_blackjack
-from controller.table.gateway import hear
-from controller.table.hearing import Ear, Heard, Now
-from controller.table.recall import Recall
-from controller.table.sent_acts import read_act
-from controller.table.shoe_words import takes
-from controller.table.taking import Taken
-from controller.table.vault import NotInVault, Vault
-from drivers.sealed import Sealed
-from firmware_protocol.enums import CardFlags
+from controller.table.intake.apply import Taken
+from controller.table.intake.context import Ear, Heard, Now
+from controller.table.intake.gateway import hear
+from controller.table.intake.shoe import takes
+from controller.table.loop.acts import read_act
+from controller.table.memory.memory import Recall
+from controller.table.memory.vault import NotInVault, Vault
+from drivers.devices.sealed import Sealed
+from firmware_protocol.messages.enums import CardFlags
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, KEYS, TABLE
 from tests.support.table.typed.listening import card, ear, read, source, states, taking
 

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import pytest
 
-from controller.procedure import events as e
-from controller.procedure.states import Step
-from controller.rules.rulings import Way
-from controller.table.hearing import House
-from drivers.station import LEASE_MS
-from hil.device.hands import Chord, Freeze, LetGo, Plug, Press
-from hil.table.before import mechanism
-from hil.table.saying import BUTTONS
+from controller.procedure.model import events as e
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Way
+from controller.table.intake.context import House
+from drivers.devices.station import LEASE_MS
+from firmware_protocol.device.control import Chord, Freeze, LetGo, Plug, Press
+from hil.table.robots.surroundings import mechanism
+from hil.table.robots.text import BUTTONS
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import run
 from tests.support.table.simulated.telling import Setting, Told, opened

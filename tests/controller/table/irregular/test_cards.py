@@ -3,12 +3,12 @@ in each house."""
 
 from __future__ import annotations
 
-from controller.procedure import events as e
-from controller.procedure.effects import Burned, Discarded
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from hil.table.robot import card_of
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Burned, Discarded
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
+from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.irregular import irregular
 from tests.support.table.simulated.simulated_table import FLOOR

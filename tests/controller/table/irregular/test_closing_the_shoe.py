@@ -9,15 +9,15 @@ from typing import Any, Final
 
 import pytest
 
-from controller.procedure import events as e
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from drivers.states import State as LinkState
-from hil.device import shoe_reader
-from hil.device.hands import Draw, Load, Plug
-from hil.device.parts import CannotDo
-from hil.table.robot import card_of, mechanism
+from controller.procedure.model import events as e
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
+from drivers.devices.state import State as LinkState
+from firmware_protocol.device.control import Draw, Load, Plug
+from firmware_protocol.device.interfaces import CannotDo
+from hil.devices import shoe_reader
+from hil.table.robots.robot import card_of, mechanism
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.serving import run, whole

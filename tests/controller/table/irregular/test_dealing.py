@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from controller.procedure.effects import Discarded, RoundVoid, SeatDead, Tell
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.table.hearing import House
-from hil.table.robot import card_of, mechanism
+from controller.procedure.model.effects import Discarded, RoundVoid, SeatDead, Tell
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
+from controller.table.intake.context import House
+from hil.table.robots.robot import card_of, mechanism
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.irregular import irregular
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND

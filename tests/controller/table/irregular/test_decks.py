@@ -6,15 +6,15 @@ from collections import Counter
 
 import pytest
 
-from controller.procedure.effects import DecksOut, RoundVoid
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.table.hearing import House
-from controller.table.links import GRACE
-from controller.table.sent_acts import BadAct
-from hil.device.hands import Load, Pace, Plug, Put
-from hil.table.robot import card_of
+from controller.procedure.model.effects import DecksOut, RoundVoid
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
+from controller.table.devices.links import GRACE
+from controller.table.intake.context import House
+from controller.table.loop.acts import BadAct
+from firmware_protocol.device.control import Load, Pace, Plug, Put
+from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import Plugged, until
 from tests.support.table.simulated.irregular import irregular
 from tests.support.table.simulated.serving import whole

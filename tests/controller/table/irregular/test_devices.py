@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from controller.procedure import events as e
-from controller.procedure.effects import Ruled, Tell
-from controller.procedure.effects import Told as Informed
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.table.links import GRACE
-from hil.device.hands import CoverHand, Draw, JamHand, Pace, Plug, Power, Put
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Ruled, Tell
+from controller.procedure.model.effects import Told as Informed
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
+from controller.table.devices.links import GRACE
+from firmware_protocol.device.control import CoverHand, Draw, JamHand, Pace, Plug, Power, Put
 from tests.support.drivers.simulated import Plugged, until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.irregular import CASES, Case, holds, irregular

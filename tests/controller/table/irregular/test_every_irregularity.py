@@ -15,21 +15,19 @@ from typing import Final
 import pytest
 
 from controller.config.loader import load_jurisdiction
-from controller.procedure import (
-    rows_device,
-    rows_lifted,
-    rows_misread,
-    rows_stop,
-    rows_ways,
-    rows_wrong_card,
-)
-from controller.procedure.events import ErrorCardDrawn, Go
-from controller.procedure.holds import applicable
-from controller.procedure.row import Row
-from controller.procedure.rows import ROWS
-from controller.procedure.states import WAITING, Hold, Place, Seat, Spare, State, Step
+from controller.procedure.engine.row_table import ROWS
+from controller.procedure.irregularities import devices as rows_device
+from controller.procedure.irregularities import misread as rows_misread
+from controller.procedure.irregularities import release as rows_lifted
+from controller.procedure.irregularities import rulings as rows_ways
+from controller.procedure.irregularities import stops as rows_stop
+from controller.procedure.irregularities import wrong_card as rows_wrong_card
+from controller.procedure.model.events import ErrorCardDrawn, Go
+from controller.procedure.model.holds import applicable
+from controller.procedure.model.row import Row
+from controller.procedure.model.state import WAITING, Hold, Place, Seat, Spare, State, Step
 from controller.rules.hands import Hand
-from controller.rules.rulings import FIXED, WAYS, Irregularity, Way
+from controller.rules.irregularities import FIXED, WAYS, Irregularity, Way
 from tests.support.paths import ROOT
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.irregular import CASES, OTHERWISE, family

@@ -3,9 +3,9 @@ in each house."""
 
 from __future__ import annotations
 
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
 from tests.support.table.simulated.irregular import irregular
 from tests.support.table.simulated.telling import Told, entered, told_of
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.procedure import events as e
-from controller.procedure.effects import Corrected, Settled, Tell, WagersLocked
-from controller.procedure.events import Actor
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.table.hearing import Heard
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Corrected, Settled, Tell, WagersLocked
+from controller.procedure.model.events import Actor
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
+from controller.table.intake.context import Heard
 from tests.support.table.simulated.irregular import irregular
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.simulated.telling import DEAL, Told

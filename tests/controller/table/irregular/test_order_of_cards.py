@@ -10,13 +10,13 @@ from typing import Final
 
 import pytest
 
-from controller.procedure import events as e
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.table.hearing import House
-from hil.device import shoe_reader
-from hil.device.hands import Put
+from controller.procedure.model import events as e
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
+from controller.table.intake.context import House
+from firmware_protocol.device.control import Put
+from hil.devices import shoe_reader
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.serving import run, whole

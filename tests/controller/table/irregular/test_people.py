@@ -3,14 +3,14 @@ house."""
 
 from __future__ import annotations
 
-from controller.procedure import events as e
-from controller.procedure.effects import BankCounted, Burned, Settled
-from controller.procedure.effects import Told as Informed
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from controller.rules.rulings import Way
-from controller.table.hearing import House
-from hil.device.hands import Press
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import BankCounted, Burned, Settled
+from controller.procedure.model.effects import Told as Informed
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from controller.rules.irregularities import Way
+from controller.table.intake.context import House
+from firmware_protocol.device.control import Press
 from tests.support.table.simulated.irregular import irregular
 from tests.support.table.simulated.simulated_table import FLOOR, SECOND
 from tests.support.table.simulated.telling import DEAL, Told

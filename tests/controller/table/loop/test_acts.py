@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controller.audit.entries import read_turned_down
-from controller.audit.records import encode
-from controller.procedure import events as e
-from controller.procedure.events import Actor
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import Spare, State, Step
-from controller.table.hearing import Ear, Heard, Now
-from controller.table.items import CannotTake
-from controller.table.recall import Recall
-from controller.table.recovery import away
-from controller.table.sent_acts import NAMES, BadAct, read_act
-from controller.table.taking import Taken
-from controller.table.troubles import NO_TROUBLES, Trouble
-from drivers.sealed import Sealed
-from firmware_protocol.enums import CardFlags
+from controller.audit.format.records import encode
+from controller.audit.replay.entries import read_turned_down
+from controller.procedure.model import events as e
+from controller.procedure.model.events import Actor
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import Spare, State, Step
+from controller.table.intake.apply import Taken
+from controller.table.intake.context import Ear, Heard, Now
+from controller.table.loop.acts import NAMES, BadAct, read_act
+from controller.table.loop.requests import CannotTake
+from controller.table.memory.device_faults import NO_TROUBLES, Trouble
+from controller.table.memory.memory import Recall
+from controller.table.restart.restore import away
+from drivers.devices.sealed import Sealed
+from firmware_protocol.messages.enums import CardFlags
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import ear, read, source, states, taking
 

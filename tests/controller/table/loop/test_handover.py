@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.problems import NotNow
-from controller.audit.records import By
-from controller.procedure.events import DealerRelieved
-from controller.procedure.states import State, Step
-from controller.table.hearing import Now
-from controller.table.items import Stopped
-from controller.table.person_entries import SignedIn, SignedOut, entry_for
-from controller.table.relieving import relief, relieves
+from controller.audit.errors import NotNow
+from controller.audit.format.records import By
+from controller.people.records import SignedIn, SignedOut, entry_for
+from controller.procedure.model.events import DealerRelieved
+from controller.procedure.model.state import State, Step
+from controller.table.intake.context import Now
+from controller.table.loop.handover import relief, relieves
+from controller.table.loop.requests import Stopped
 from tests.support.table.simulated.serving import run, serving
 from tests.support.table.simulated.simulated_table import room
 

@@ -6,19 +6,19 @@ import asyncio
 
 import pytest
 
-from controller.audit.problems import NoRoom
-from controller.procedure.states import Step
-from controller.table.items import Stopped
-from controller.table.keepers import NotSaid, RecordKeeper, Stood
-from drivers.driver import Driver
-from drivers.keeper import Adoption
-from drivers.shoe import Shoe
-from drivers.states import State as LinkState
-from firmware_protocol.codec import Command, Reply
-from firmware_protocol.enums import DeviceClass, Verdict
-from firmware_protocol.link_cursor import NO_CURSOR, Cursor
-from firmware_protocol.messages_shoe import Cover
-from firmware_protocol.plaintext import NO_CHAIN, EventRecord, chained
+from controller.audit.errors import NoRoom
+from controller.procedure.model.state import Step
+from controller.table.loop.record_store import NotSaid, RecordKeeper, Stood
+from controller.table.loop.requests import Stopped
+from drivers.devices.driver import Driver
+from drivers.devices.shoe import Shoe
+from drivers.devices.state import State as LinkState
+from drivers.session.record_store import Adoption
+from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.messages.codec import Command, Reply
+from firmware_protocol.messages.enums import DeviceClass, Verdict
+from firmware_protocol.messages.shoe import Cover
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
 from tests.controller.table.loop.test_loop import Rig, at, rig
 from tests.support.drivers.simulated import now_us, simulate, stopped, until
 

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from controller.rules.cards import DECK, RANK, SUIT, Card
-from controller.table import order
-from controller.table.order import FALSE_ALARMS, NEIGHBOURS, ORDERS, PLACES
+from controller.table.memory import card_order as order
+from controller.table.memory.card_order import FALSE_ALARMS, NEIGHBOURS, ORDERS, PLACES
 
 SHOES = (1, 2, 6, 8)
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controller.procedure import events as e
+from controller.procedure.model import events as e
 from controller.rules.cards import DECK, RANK, SUIT, Card
-from controller.table.order import LONGEST_GAP, NEIGHBOURS, ORDERS, lying
-from controller.table.recall import NOTHING_KNOWN
+from controller.table.memory.card_order import LONGEST_GAP, NEIGHBOURS, ORDERS, lying
+from controller.table.memory.memory import NOTHING_KNOWN
 from tests.support.table.simulated.simulated_table import DEALER
 
 RANKS_TOGETHER = sorted(DECK, key=lambda card: RANK[card])

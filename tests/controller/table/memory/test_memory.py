@@ -11,23 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controller.audit.records import By, Entry, Record, encode
-from controller.procedure import events as e
-from controller.procedure.effects import DecksOut, Discarded, Told
-from controller.procedure.events import Actor
-from controller.procedure.row import Decision
-from controller.procedure.states import WAITING, State, Step
+from controller.audit.format.records import By, Entry, Record, encode
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import DecksOut, Discarded, Told
+from controller.procedure.model.events import Actor
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import WAITING, State, Step
 from controller.rules.cards import DECK
-from controller.table.arming import TOKENS, Arms, armed
-from controller.table.gateway import hear
-from controller.table.hearing import Heard, House, Now
-from controller.table.inventory import Inventory, inventory, suspicions
-from controller.table.recall import NOTHING_KNOWN, Face, Recall, recalled
-from controller.table.station_words import SAYS, open_to
-from controller.table.taking import face_down
-from controller.table.troubles import DEVICES, NO_TROUBLES, Trouble, Troubles, due
-from drivers import shoe
-from firmware_protocol.enums import ButtonMask, CardFlags, WhichButton
+from controller.table.intake.apply import face_down
+from controller.table.intake.context import Heard, House, Now
+from controller.table.intake.gateway import hear
+from controller.table.intake.station import SAYS, open_to
+from controller.table.memory.button_tokens import TOKENS, Arms, armed
+from controller.table.memory.device_faults import DEVICES, NO_TROUBLES, Trouble, Troubles, due
+from controller.table.memory.inventory import Inventory, inventory, suspicions
+from controller.table.memory.memory import NOTHING_KNOWN, Face, Recall, recalled
+from drivers.devices import shoe
+from firmware_protocol.messages.enums import ButtonMask, CardFlags, WhichButton
 from tests.support.audit.record.dealing import as_read
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import (

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.procedure.effects import Prompt
-from controller.table.shown import PAYMENTS
+from controller.procedure.model.effects import Prompt
+from controller.table.memory.display import PAYMENTS
 from tests.support.table.simulated.killing import Ended, dealt
 
 STEP = 12

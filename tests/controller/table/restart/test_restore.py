@@ -9,23 +9,23 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.entries import read_made
-from controller.audit.opening import Opening
-from controller.audit.problems import NoRoom, OtherTable
-from controller.audit.records import By, Entry, Record
-from controller.audit.sealing import opened_card
-from controller.procedure import events as e
-from controller.procedure.effects import Tell
-from controller.procedure.engine import Procedure
-from controller.procedure.row import Decision
-from controller.procedure.states import Step
-from controller.table.items import ANOTHER_CARD
-from controller.table.recovery import Recovered, recover
-from controller.table.sent_acts import NotThatCard, SaidTooOften
-from controller.table.vault import NotInVault
-from drivers.states import State as LinkState
-from hil.device.hands import Draw, Firmware, Ring
-from hil.table.robot import card_of, mechanism
+from controller.audit.errors import NoRoom, OtherTable
+from controller.audit.format.hole_cards import opened_card
+from controller.audit.format.records import By, Entry, Record
+from controller.audit.log.opening import Opening
+from controller.audit.replay.entries import read_made
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Tell
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import Step
+from controller.table.loop.acts import NotThatCard, SaidTooOften
+from controller.table.loop.requests import ANOTHER_CARD
+from controller.table.memory.vault import NotInVault
+from controller.table.restart.restore import Recovered, recover
+from drivers.devices.state import State as LinkState
+from firmware_protocol.device.control import Draw, Firmware, Ring
+from hil.table.robots.robot import card_of, mechanism
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import Served, right, run, served, serving
 from tests.support.table.simulated.simulated_table import (

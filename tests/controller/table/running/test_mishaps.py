@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.problems import NoRoom
-from controller.procedure import events as e
-from controller.procedure.states import Step
-from controller.table.links import GRACE
-from drivers.states import State as LinkState
-from hil.device.hands import (
+from controller.audit.errors import NoRoom
+from controller.procedure.model import events as e
+from controller.procedure.model.state import Step
+from controller.table.devices.links import GRACE
+from drivers.devices.state import State as LinkState
+from firmware_protocol.device.control import (
     CoverHand,
     Draw,
     Freeze,
@@ -23,7 +23,7 @@ from hil.device.hands import (
     Retract,
     Tamper,
 )
-from hil.table.robot import mechanism
+from hil.table.robots.robot import mechanism
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import Served, right, run, served, serving
 from tests.support.table.simulated.simulated_table import SHOE, STATION, room

@@ -9,26 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.problems import Failed
-from controller.procedure import events as e
-from controller.procedure.effects import Prompt
-from controller.procedure.states import Step
-from controller.table.items import Stopped
-from controller.table.links import GRACE
-from controller.table.sent_acts import BadAct
-from controller.table.starting import NONE_RUNS
-from controller.table.table import SLOW
-from hil.device.hands import (
-    Draw,
-    JamHand,
-    Load,
-    Pace,
-    Plug,
-    Power,
-    Press,
-    Put,
-)
-from hil.table.robot import Said, lit, mechanism
+from controller.audit.errors import Failed
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Prompt
+from controller.procedure.model.state import Step
+from controller.table.devices.links import GRACE
+from controller.table.devices.shuffle_start import NONE_RUNS
+from controller.table.loop.acts import BadAct
+from controller.table.loop.loop import SLOW
+from controller.table.loop.requests import Stopped
+from firmware_protocol.device.control import Draw, JamHand, Load, Pace, Plug, Power, Press, Put
+from hil.table.robots.robot import Said, lit, mechanism
 from tests.controller.table.running.test_mishaps import CARDS, ROOMLESS, _ready
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import right, run, served, serving

@@ -11,26 +11,26 @@ from typing import NamedTuple
 
 import pytest
 
-from controller.audit.key_making import make
-from controller.audit.problems import InUse
-from controller.audit.reading import records
-from controller.audit.verify import Verification
+from controller.audit.errors import InUse
+from controller.audit.keys.create import make
+from controller.audit.read.reader import records
+from controller.audit.verify.verifier import Verification
 from controller.config.loader import load_table
-from controller.procedure.game import Game
-from controller.procedure.states import Step
-from controller.rules.problem import UsageProblem
-from controller.table.mending import Mending
-from controller.table.parts import Parts
-from controller.table.running import RunningTable
-from controller.table.serving import parts_of
-from drivers.address import Transport
-from drivers.key_store import KeyStore, Paired
-from firmware_protocol.enums import DeviceClass
-from hil.device import identity
-from hil.device.hands import Pace, Plug
-from hil.front.live import Live
-from hil.front.running import beside
-from hil.table.robot import Robot
+from controller.errors import UsageProblem
+from controller.procedure.model.game import Game
+from controller.procedure.model.state import Step
+from controller.table.devices.retry import Mending
+from controller.table.loop.parts import Parts
+from controller.table.running.build import parts_of
+from controller.table.running.table import RunningTable
+from drivers.keys.store import KeyStore, Paired
+from drivers.ports.address import Transport
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Pace, Plug
+from firmware_protocol.messages.enums import DeviceClass
+from hil.simulator.event_loop import Live
+from hil.simulator.process import beside
+from hil.table.robots.robot import Robot
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.killing import Policy
 from tests.support.table.simulated.simulated_table import AtTable, ready

@@ -14,15 +14,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.audit.log import Log
-from controller.audit.records import Entry, Record
-from controller.audit.verify import Verification
-from controller.audit.witness_news import News, look
-from controller.audit.witnessed import bring
-from controller.procedure.states import State
-from controller.table.items import Done, Stopped
-from controller.table.shown import Witness
-from controller.table.witnessing import Looked, Witnessing
+from controller.audit.format.records import Entry, Record
+from controller.audit.log.log import Log
+from controller.audit.verify.verifier import Verification
+from controller.audit.witness.cosignatures import bring
+from controller.audit.witness.monitor import News, look
+from controller.procedure.model.state import State
+from controller.table.loop.requests import Done, Stopped
+from controller.table.memory.display import Witness
+from controller.table.running.witness_monitor import Looked, Witnessing
 from tests.support.audit.record.table import FakeClock, begun, everything, note
 from tests.support.audit.tools.outside import WITNESS, play
 from tests.support.audit.witnessing import seen_by
@@ -232,7 +232,7 @@ def test_a_record_that_cannot_be_read_holds_nothing_up(house: House) -> None:
 def test_a_disk_that_stands_still_is_asked_once(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.table.witnessing.PATIENCE", 0.01)
+    monkeypatch.setattr("controller.table.running.witness_monitor.PATIENCE", 0.01)
     asked = []
 
     class Still(Witnessing):
@@ -263,7 +263,7 @@ def test_long_records_are_read_only_where_something_has_changed(
         looks.append(told)
         return look(record, told)
 
-    monkeypatch.setattr("controller.table.witnessing.look", counted)
+    monkeypatch.setattr("controller.table.running.witness_monitor.look", counted)
     play(house.log, 1, 20)
     for _ in range(5):
         house.look()

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from drivers import happenings as told
-from drivers.calls import NotReady
-from drivers.device_events import DeviceEvent
+from drivers.devices.commands import NotReady
+from drivers.devices.events import DeviceEvent
+from drivers.devices.shoe import Shoe
+from drivers.devices.state import State
 from drivers.handing import MOST_HANDED
 from drivers.journal_entries import JournalRefused
-from drivers.keeping import KEEP_WAIT
-from drivers.shoe import Shoe
-from drivers.states import State
-from firmware_protocol.enums import LockState
-from firmware_protocol.limits import WINDOW
-from hil.device.hands import Break, Draw, Freeze, Load, Plug, Power
+from drivers.session import events as told
+from drivers.session.acknowledge import KEEP_WAIT
+from firmware_protocol.device.control import Break, Draw, Freeze, Load, Plug, Power
+from firmware_protocol.messages.enums import LockState
+from firmware_protocol.messages.limits import WINDOW
 from tests.support.drivers.dealing import FULL_DISK, acknowledged, dealing, head, same
 from tests.support.drivers.simulated import running, simulate, table
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from drivers import happenings as told
-from drivers.adopting import NothingHeld
-from drivers.people import TwoPeopleNeeded
-from drivers.shoe import Shoe
-from drivers.states import State
-from firmware_protocol.enums import Verdict
-from firmware_protocol.link_cursor import NO_CURSOR, Cursor
-from hil.device.hands import CoverHand, Draw, Load, Plug, Ring
+from drivers.devices.shoe import Shoe
+from drivers.devices.state import State
+from drivers.keys.names import TwoPeopleNeeded
+from drivers.session import events as told
+from drivers.session.adoption import NothingHeld
+from firmware_protocol.device.control import CoverHand, Draw, Load, Plug, Ring
+from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.messages.enums import Verdict
 from tests.support.drivers.simulated import (
     MemoryKeeper,
     Plugged,

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from transitions import MachineError
 
-from drivers import happenings as told
-from drivers.calls import CommandUnanswered, NotReady
-from drivers.driver import RESULT_WAIT, ResultMissing
-from drivers.keeping import NotKept
-from drivers.shoe import Shoe
-from drivers.shuffler import Shuffler
-from drivers.states import State
-from firmware_protocol import link_events as said
-from firmware_protocol.enums import DeviceClass
-from firmware_protocol.link_events import Ending
-from firmware_protocol.messages_all import Info
-from hil.device.hands import Draw, Freeze, Line, Load, Plug, Power
+from drivers.devices.commands import CommandUnanswered, NotReady
+from drivers.devices.driver import RESULT_WAIT, ResultMissing
+from drivers.devices.shoe import Shoe
+from drivers.devices.shuffler import Shuffler
+from drivers.devices.state import State
+from drivers.session import events as told
+from drivers.session.acknowledge import NotKept
+from firmware_protocol.device.control import Draw, Freeze, Line, Load, Plug, Power
+from firmware_protocol.host import events as said
+from firmware_protocol.host.events import Ending
+from firmware_protocol.messages.common import Info
+from firmware_protocol.messages.enums import DeviceClass
 from tests.support.drivers.simulated import Plugged, Watched, running, simulate, table, until
 
 S = State

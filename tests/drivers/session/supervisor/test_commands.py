@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from drivers import happenings as told
-from drivers.calls import CommandRefused, CommandUnanswered, NotReady
-from drivers.shoe import Shoe
-from drivers.shuffler import Shuffler
-from drivers.states import State
-from firmware_protocol import errors, messages
-from firmware_protocol.enums import DeviceClass, LockState, Refusal, ResumeMode
-from firmware_protocol.link import LinkBusy
-from firmware_protocol.messages_shoe import LockReply
-from hil.device.hands import Break, Freeze, Plug, Put
+from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
+from drivers.devices.shoe import Shoe
+from drivers.devices.shuffler import Shuffler
+from drivers.devices.state import State
+from drivers.session import events as told
+from firmware_protocol.device.control import Break, Freeze, Plug, Put
+from firmware_protocol.host.link import LinkBusy
+from firmware_protocol.messages import errors
+from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages.enums import DeviceClass, LockState, Refusal, ResumeMode
+from firmware_protocol.messages.shoe import LockReply
 from tests.support.drivers.simulated import now_us, running, simulate, stopped, table
 
 S = State

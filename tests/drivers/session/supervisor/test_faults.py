@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from drivers import happenings as told
-from drivers.calls import CommandUnanswered
-from drivers.device_events import DeviceEvent
-from drivers.shoe import Shoe, ShoeCardRead
-from drivers.states import State
-from firmware_protocol.enums import LockState, Verdict
-from firmware_protocol.limits import WINDOW
-from firmware_protocol.link_events import Ending
-from firmware_protocol.link_session import BEHIND_ASK, BEHIND_END
-from hil.device.hands import Break, Draw, Freeze, Line, Moment, Plug, Power
+from drivers.devices.commands import CommandUnanswered
+from drivers.devices.events import DeviceEvent
+from drivers.devices.shoe import Shoe, ShoeCardRead
+from drivers.devices.state import State
+from drivers.session import events as told
+from firmware_protocol.device.control import Break, Draw, Freeze, Line, Moment, Plug, Power
+from firmware_protocol.host.events import Ending
+from firmware_protocol.host.session import BEHIND_ASK, BEHIND_END
+from firmware_protocol.messages.enums import LockState, Verdict
+from firmware_protocol.messages.limits import WINDOW
 from tests.support.drivers.dealing import FULL_DISK, dealing, head, same
 from tests.support.drivers.simulated import (
     MemoryKeeper,

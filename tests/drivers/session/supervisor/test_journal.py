@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from drivers import happenings as told
-from drivers import keeping
+from drivers.devices.state import State
 from drivers.journal import Journal
-from drivers.keeping import NotKept
-from drivers.states import State
-from hil.device.hands import CoverHand, Load
+from drivers.session import acknowledge as keeping
+from drivers.session import events as told
+from drivers.session.acknowledge import NotKept
+from firmware_protocol.device.control import CoverHand, Load
 from tests.support.drivers.simulated import Desk, Plugged, Watched, running, until
 
 

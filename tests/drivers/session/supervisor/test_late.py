@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from drivers import happenings as told
-from drivers.adopting import NothingHeld
-from drivers.keeping import KEEP_WAIT, NotKept
-from drivers.shoe import Shoe
-from drivers.states import State
-from drivers.wire import PATIENCE
-from hil.device.commands import Commands
-from hil.device.hands import CoverHand, Draw, Load, Plug, Ring
+from drivers.devices.shoe import Shoe
+from drivers.devices.state import State
+from drivers.session import events as told
+from drivers.session.acknowledge import KEEP_WAIT, NotKept
+from drivers.session.adoption import NothingHeld
+from drivers.session.connection import PATIENCE
+from firmware_protocol.device.commands import Commands
+from firmware_protocol.device.control import CoverHand, Draw, Load, Plug, Ring
 from tests.drivers.session.supervisor.test_adoption import BY, held, plays
 from tests.support.drivers.simulated import now_us, running, simulate, stopped, table
 

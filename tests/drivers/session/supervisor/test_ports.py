@@ -15,23 +15,23 @@ from typing import Any
 
 import pytest
 
-from drivers import happenings as told
-from drivers import rests
-from drivers.address import Address, parse
-from drivers.calls import CommandUnanswered
-from drivers.device_events import DeviceEvent
+from drivers.devices.commands import CommandUnanswered
+from drivers.devices.events import DeviceEvent
+from drivers.devices.shoe import Shoe, ShoeCardRead
+from drivers.devices.state import State
 from drivers.journal import Journal
 from drivers.journal_entries import Kind, read
-from drivers.key_store import KeyStore, Paired
-from drivers.locating import Wanted
-from drivers.shoe import Shoe, ShoeCardRead
-from drivers.states import State
-from drivers.supervisor import Supervisor
-from firmware_protocol.enums import DeviceClass
-from hil.device import identity
-from hil.device.hands import Draw, Freeze, Load, Plug, Power
-from hil.front.live import Live
-from hil.front.sim import Setup, plugged_in
+from drivers.keys.store import KeyStore, Paired
+from drivers.ports.address import Address, parse
+from drivers.session import backoff as rests
+from drivers.session import events as told
+from drivers.session.lookup import Wanted
+from drivers.session.supervisor import Supervisor
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Draw, Freeze, Load, Plug, Power
+from firmware_protocol.messages.enums import DeviceClass
+from hil.simulator.event_loop import Live
+from hil.simulator.run import Setup, plugged_in
 from tests.support.drivers.simulated import stopped, until
 from tests.support.paths import ROOT
 

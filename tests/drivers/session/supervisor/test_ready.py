@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from drivers import happenings as told
-from drivers.calls import NotReady
-from drivers.key_files import KeyProblem
-from drivers.states import State
-from hil.device.hands import Freeze, Plug
+from drivers.devices.commands import NotReady
+from drivers.devices.state import State
+from drivers.keys.formats import KeyProblem
+from drivers.session import events as told
+from firmware_protocol.device.control import Freeze, Plug
 from tests.drivers.session.supervisor.test_broken import ending, telling
 from tests.support.drivers.simulated import (
     OWN,

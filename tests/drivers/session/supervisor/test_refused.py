@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from drivers import happenings as told
-from drivers.happenings import Identity
-from drivers.key_files import KeyProblem
-from drivers.locating import Search, Wanted
-from drivers.rests import REST_REFUSED
-from drivers.states import State
-from firmware_protocol.enums import DeviceClass
-from hil.device import identity
-from hil.device.hands import Break, Plug
-from hil.device.identity import pair_directly
+from drivers.devices.state import State
+from drivers.keys.formats import KeyProblem
+from drivers.session import events as told
+from drivers.session.backoff import REST_REFUSED
+from drivers.session.events import Identity
+from drivers.session.lookup import Search, Wanted
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Break, Plug
+from firmware_protocol.device.identity import pair_directly
+from firmware_protocol.messages.enums import DeviceClass
 from tests.support.drivers.simulated import Desk, Plugged, Watched, running, simulate, table
 
 S = State

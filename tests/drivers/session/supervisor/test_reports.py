@@ -13,16 +13,26 @@ import msgspec
 import structlog
 from structlog.testing import capture_logs
 
-from drivers import happenings as told
-from drivers.reports import _REPORTS
-from drivers.shoe import Shoe, ShoeCardRead
-from drivers.states import State
-from drivers.tally import EVERY_US, MOST_KEYS, OTHERS, Tally
-from firmware_protocol.enums import AlertCode, DeviceState, FrameKind
-from firmware_protocol.framing import Frame, encode_frame
-from firmware_protocol.link_events import Arrived, LinkEvent
-from firmware_protocol.messages_frames import Alert
-from hil.device.hands import CardName, CoverHand, Draw, Freeze, Line, Load, Plug, Power, Service
+from drivers.devices.shoe import Shoe, ShoeCardRead
+from drivers.devices.state import State
+from drivers.session import events as told
+from drivers.session.rate_limit import EVERY_US, MOST_KEYS, OTHERS, Tally
+from drivers.session.reports import _REPORTS
+from firmware_protocol.device.control import (
+    CardName,
+    CoverHand,
+    Draw,
+    Freeze,
+    Line,
+    Load,
+    Plug,
+    Power,
+    Service,
+)
+from firmware_protocol.host.events import Arrived, LinkEvent
+from firmware_protocol.messages.enums import AlertCode, DeviceState, FrameKind
+from firmware_protocol.messages.frames import Alert
+from firmware_protocol.tablelink.framing import Frame, encode_frame
 from tests.support.drivers.simulated import Desk, Plugged, Watched, now_us, running, simulate, table
 
 S = State

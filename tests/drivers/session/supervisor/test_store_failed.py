@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from drivers import happenings as told
-from drivers.adopting import NothingHeld
-from drivers.calls import NotReady
-from drivers.keeping import NotKept
-from drivers.shoe import Shoe
-from drivers.states import State
-from firmware_protocol.enums import LockState
-from firmware_protocol.link_cursor import Cursor
-from hil.device.hands import CoverHand, Draw, Plug, Ring
+from drivers.devices.commands import NotReady
+from drivers.devices.shoe import Shoe
+from drivers.devices.state import State
+from drivers.session import events as told
+from drivers.session.acknowledge import NotKept
+from drivers.session.adoption import NothingHeld
+from firmware_protocol.device.control import CoverHand, Draw, Plug, Ring
+from firmware_protocol.host.cursor import Cursor
+from firmware_protocol.messages.enums import LockState
 from tests.support.drivers.dealing import acknowledged, dealing, head, same
 from tests.support.drivers.simulated import MemoryKeeper, Watched, running, simulate, stopped, table
 

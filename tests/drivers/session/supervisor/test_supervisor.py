@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from drivers import happenings as told
-from drivers import supervisor as supervising
-from drivers.address import Address, Transport
-from drivers.locating import Search, Wanted
-from drivers.port import PortLost
-from drivers.shoe import Shoe
-from drivers.states import State
-from drivers.supervisor import CLOSE_WAIT
-from drivers.wire import PATIENCE
-from firmware_protocol.enums import PowerCause, Refusal
-from firmware_protocol.link import Link
-from firmware_protocol.link_events import Ending
-from hil.device.commands import Commands
-from hil.device.hands import Break, Draw, Firmware, Freeze, Load, Plug, Power
-from hil.device.parts import Refuse
+from drivers.devices.shoe import Shoe
+from drivers.devices.state import State
+from drivers.ports.address import Address, Transport
+from drivers.ports.port import PortLost
+from drivers.session import events as told
+from drivers.session import supervisor as supervising
+from drivers.session.connection import PATIENCE
+from drivers.session.lookup import Search, Wanted
+from drivers.session.supervisor import CLOSE_WAIT
+from firmware_protocol.device.commands import Commands
+from firmware_protocol.device.control import Break, Draw, Firmware, Freeze, Load, Plug, Power
+from firmware_protocol.device.interfaces import Refuse
+from firmware_protocol.host.events import Ending
+from firmware_protocol.host.link import Link
+from firmware_protocol.messages.enums import PowerCause, Refusal
 from tests.support.drivers.simulated import (
     Plugged,
     SimPort,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hil import api_client
-from hil.api_client import (
+from hil.table.robots import api_client
+from hil.table.robots.api_client import (
     PROBLEMS,
     Api,
     ApiProblem,

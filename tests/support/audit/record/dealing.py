@@ -13,18 +13,24 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Raw
 from msgspec.structs import replace
 
-from controller.audit.entries import entry
-from controller.audit.identity import identity_of
-from controller.audit.log import Log
-from controller.audit.opening import Opening
-from controller.audit.recorder import Keys
-from controller.audit.recording_vault import RecordingVault, Told
-from controller.audit.records import Entry, Record, encode
-from controller.audit.sealing import HOLE_KEY_SIZE, HoleKey
-from controller.procedure.events import CardDrawn, ErrorCardDrawn, Event, HoleDealt, ShoeLoaded
-from controller.procedure.game import Game
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import State
+from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey
+from controller.audit.format.records import Entry, Record, encode
+from controller.audit.log.log import Log
+from controller.audit.log.opening import Opening
+from controller.audit.replay.entries import entry
+from controller.audit.replay.identity import identity_of
+from controller.audit.simulate.recorder import Keys
+from controller.audit.simulate.vault import RecordingVault, Told
+from controller.procedure.model.events import (
+    CardDrawn,
+    ErrorCardDrawn,
+    Event,
+    HoleDealt,
+    ShoeLoaded,
+)
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State
 from controller.rules.cards import Card
 from tests.support.audit.record.table import TABLE_KEY, FakeClock
 from tests.support.procedure.random_engines import Engine

@@ -14,16 +14,16 @@ from typing import Any, Final, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.certificates import certificate
-from controller.audit.frames import chain_start, chained, pack
-from controller.audit.notes import Checkpoint, SigningKey, signed
-from controller.audit.reading import segments
-from controller.audit.recorded_rounds import SCRIPTS, play_recorded
-from controller.audit.recorder import Recorder
-from controller.audit.segments import pack_header, segment_file
-from controller.audit.signing import table_name
-from controller.audit.tree import Frontier, leaf_hash
-from controller.sim.runner import procedure_for
+from controller.audit.format.certificates import certificate
+from controller.audit.format.frames import chain_start, chained, pack
+from controller.audit.format.merkle import Frontier, leaf_hash
+from controller.audit.format.notes import Checkpoint, SigningKey, signed
+from controller.audit.format.segments import pack_header, segment_file
+from controller.audit.log.checkpoints import table_name
+from controller.audit.read.reader import segments
+from controller.audit.simulate.recorder import Recorder
+from controller.audit.simulate.rounds import SCRIPTS, play_recorded
+from controller.sim.scripts.runner import procedure_for
 from tests.support.audit.record.dealing import keyring
 from tests.support.audit.record.scripted import read_rounds
 from tests.support.audit.record.table import TABLE_KEY

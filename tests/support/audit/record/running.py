@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from controller import cli
-from controller.audit.reading import records
+from controller.audit.read.reader import records
 from tests.support.sim.a_round import ROUND
 
 

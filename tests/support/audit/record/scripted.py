@@ -8,23 +8,19 @@ from typing import Any, Final
 
 import msgspec
 
-from controller.audit.entries import read_decision
-from controller.audit.folding import Replay
-from controller.audit.reading import records
-from controller.audit.recorded_rounds import (
-    SCRIPTS,
-    SCRIPTS_SIZE,
-    play_recorded,
-)
-from controller.audit.recorder import Keyring, Recorder
-from controller.audit.records import Record, encode
-from controller.procedure.effects import RoundOver
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Event
-from controller.procedure.states import State
-from controller.sim.results import RoundResult
-from controller.sim.runner import Watch, procedure_for
-from controller.sim.scripts import ScriptRound, read_scripts
+from controller.audit.format.records import Record, encode
+from controller.audit.read.reader import records
+from controller.audit.replay.entries import read_decision
+from controller.audit.replay.replay import Replay
+from controller.audit.simulate.recorder import Keyring, Recorder
+from controller.audit.simulate.rounds import SCRIPTS, SCRIPTS_SIZE, play_recorded
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.effects import RoundOver
+from controller.procedure.model.events import Event
+from controller.procedure.model.state import State
+from controller.sim.scripts.format import ScriptRound, read_scripts
+from controller.sim.scripts.results import RoundResult
+from controller.sim.scripts.runner import Watch, procedure_for
 from tests.support.audit.record.dealing import keyring
 from tests.support.paths import SCRIPT_FILES
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from controller.audit.sealing import HoleKey, commit, opening
-from drivers.sealed import Sealed
-from firmware_protocol.enums import CardFlags
-from firmware_protocol.messages_shoe import CardRead
+from controller.audit.format.hole_cards import HoleKey, commit, opening
+from drivers.devices.sealed import Sealed
+from firmware_protocol.messages.enums import CardFlags
+from firmware_protocol.messages.shoe import CardRead
 
 
 class At(Struct, frozen=True):

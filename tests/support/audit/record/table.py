@@ -9,11 +9,8 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.disk import Disk
-from controller.audit.log import Log
-from controller.audit.opening import Opening
-from controller.audit.reading import records
-from controller.audit.records import (
+from controller.audit.files.disk import Disk
+from controller.audit.format.records import (
     OWN,
     Appended,
     By,
@@ -23,6 +20,9 @@ from controller.audit.records import (
     Moment,
     Record,
 )
+from controller.audit.log.log import Log
+from controller.audit.log.opening import Opening
+from controller.audit.read.reader import records
 
 TABLE: Final = "mega-1"
 IDENTITY: Final = Identity(TABLE, "holecard 0", "5a" * 32, "c0" * 32, "de" * 32, b'{"name":"mega"}')

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from controller.audit.notes import VerifierKey
-from controller.audit.verify import Report, Verification
-from controller.audit.verify_witness import Sighting
+from controller.audit.format.notes import VerifierKey
+from controller.audit.verify.cosignatures import Sighting
+from controller.audit.verify.verifier import Report, Verification
 
 
 def verify(

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from controller import cli
-from controller.audit import key_making
-from controller.audit.keys import Role
+from controller.audit.keys import create as key_making
+from controller.audit.keys.store import Role
 from tests.support.audit.record.scripted import read_rounds
 from tests.support.sim.a_round import changed
 

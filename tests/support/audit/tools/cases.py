@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from controller.audit.export import Case
-from controller.audit.recorded_rounds import record_par
-from controller.sim.games import unburned_game
+from controller.audit.export.case import Case
+from controller.audit.simulate.rounds import record_par
+from controller.games import unburned_game
 from tests.support.audit.record.dealing import keyring
 
 Json: TypeAlias = dict[str, Any]

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from controller.procedure import effects as f
-from controller.procedure import events as e
-from controller.procedure.effects import Effect
-from controller.procedure.events import Event
-from controller.procedure.felt import expected
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import State, Step
+from controller.procedure.model import effects as f
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Effect
+from controller.procedure.model.events import Event
+from controller.procedure.model.felt import expected
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
 from controller.rules.cards import NAMES
 
 Amounts: TypeAlias = list[tuple[str, int, str, int]]

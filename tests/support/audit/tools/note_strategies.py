@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from controller.audit.notes import Signature
+from controller.audit.format.notes import Signature
 
 letters = st.characters(exclude_categories=["Cs", "Cc"])
 texts = st.lists(st.text(letters, max_size=12), min_size=1, max_size=6).map(

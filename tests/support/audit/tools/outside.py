@@ -9,12 +9,12 @@ from typing import Final
 import pytest
 
 from controller import cli
-from controller.audit.heads import first_head
-from controller.audit.log import Log
-from controller.audit.notes import SigningKey, VerifierKey
-from controller.audit.reading import records, segments
-from controller.audit.records import Record
-from controller.audit.signing import table_name
+from controller.audit.format.notes import SigningKey, VerifierKey
+from controller.audit.format.records import Record
+from controller.audit.log.checkpoints import table_name
+from controller.audit.log.log import Log
+from controller.audit.read.heads import first_head
+from controller.audit.read.reader import records, segments
 from tests.support.audit.record.table import TABLE_KEY, begun, note
 from tests.support.audit.tools.by_page import tree_hash
 from tests.support.audit.tools.signers import signing_key
@@ -93,7 +93,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def audited(monkeypatch: pytest.MonkeyPatch) -> None:
     """`holecard audit`, also where it is not announced yet."""
     if not any(command.name == "audit" for command in cli.COMMANDS):
-        ours = cli.Command("audit", "controller.audit.cli_audit:register", "the record")
+        ours = cli.Command("audit", "controller.audit.commands.cli:register", "the record")
         monkeypatch.setattr(cli, "COMMANDS", (*cli.COMMANDS, ours))
 
 

@@ -7,11 +7,11 @@ from random import Random
 
 from msgspec.structs import replace
 
-from controller.audit.sealing import opening
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Event, HoleRevealed
-from controller.procedure.game import Game
-from controller.procedure.states import State
+from controller.audit.format.hole_cards import opening
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.events import Event, HoleRevealed
+from controller.procedure.model.game import Game
+from controller.procedure.model.state import State
 from controller.rules.cards import Card
 from tests.support.audit.record.dealing import KEYS, Dealing
 from tests.support.procedure.random_engines import Engine

@@ -6,8 +6,8 @@ from hashlib import sha256
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.notes import Checkpoint, SigningKey, signed
-from controller.audit.tree import leaf_hash
+from controller.audit.format.merkle import leaf_hash
+from controller.audit.format.notes import Checkpoint, SigningKey, signed
 
 ORIGIN = "holecard/bj-3/00112233445566ff"
 BOOT = "8899aabbccddeeff"

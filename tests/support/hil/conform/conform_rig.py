@@ -14,19 +14,19 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol import conformance
 from firmware_protocol.conformance import Item, Profile
-from firmware_protocol.enums import DeviceClass
-from hil.conform.bench import Bench
-from hil.conform.operators import Direct, Operator
-from hil.conform.runner import Outcome, attempt
-from hil.conform.trials import TRIALS
-from hil.conform.wire import SimulatedWire
-from hil.device import identity
-from hil.device.hands import Hand
-from hil.device.parts import Answer, Mechanism, Peer
-from hil.device.shoe import Shoe
-from hil.device.shuffler import Shuffler
-from hil.device.station import Station
-from hil.front.stand import Stand
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Hand
+from firmware_protocol.device.interfaces import Answer, Mechanism, Peer
+from firmware_protocol.messages.enums import DeviceClass
+from hil.conform.items.registry import TRIALS
+from hil.conform.runs.runner import Outcome, attempt
+from hil.conform.tester.bench import Bench
+from hil.conform.tester.operators import Direct, Operator
+from hil.conform.tester.wire import SimulatedWire
+from hil.devices.shoe import Shoe
+from hil.devices.shuffler import Shuffler
+from hil.devices.station import Station
+from hil.simulator.device import Stand
 
 PROFILES: tuple[Profile, ...] = ("shoe", "shuffler", "station")
 MECHANISMS: dict[Profile, Callable[[], Mechanism]] = {

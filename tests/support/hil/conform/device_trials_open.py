@@ -7,14 +7,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from firmware_protocol.enums import (
-    FrameKind,
-    TamperSource,
-)
-from firmware_protocol.framing import Frame
-from firmware_protocol.limits import SCHEMA_HASHES
-from firmware_protocol.messages_all import Info, InfoReply, Paired, Refused
-from firmware_protocol.messages_control import TimeAnswer
+from firmware_protocol.messages.common import Info, InfoReply, Paired, Refused
+from firmware_protocol.messages.control import TimeAnswer
+from firmware_protocol.messages.enums import FrameKind, TamperSource
+from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.tablelink.framing import Frame
 from tests.support.hil.devices.device_talk import (
     WRONG,
     new_host,

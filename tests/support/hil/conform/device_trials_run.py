@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from firmware_protocol.enums import (
-    FrameKind,
-    NakWhy,
-    ResumeMode,
-    TamperSource,
-    Verdict,
+from firmware_protocol.device.control import Ring
+from firmware_protocol.messages.common import (
+    Info,
+    InfoReply,
+    Refused,
+    Selftest,
+    SelftestReply,
+    Tamper,
 )
-from firmware_protocol.framing import Frame
-from firmware_protocol.messages_all import Info, InfoReply, Refused, Selftest, SelftestReply, Tamper
-from firmware_protocol.messages_control import DeviceBeat, EvtNak, TimeAnswer, TimeAsk
-from firmware_protocol.messages_shuffler import Abort, AbortReply, Start, StartReply
-from firmware_protocol.plaintext import EventRecord
-from hil.device.hands import Ring
+from firmware_protocol.messages.control import DeviceBeat, EvtNak, TimeAnswer, TimeAsk
+from firmware_protocol.messages.enums import FrameKind, NakWhy, ResumeMode, TamperSource, Verdict
+from firmware_protocol.messages.shuffler import Abort, AbortReply, Start, StartReply
+from firmware_protocol.tablelink.framing import Frame
+from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.support.hil.conform.device_trials_open import TRIALS, Trial, shows
 from tests.support.hil.devices.device_talk import ask, raw, replies
 from tests.support.hil.devices.plain_device import MS, SECOND, Bench

@@ -8,17 +8,17 @@ from random import Random
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from firmware_protocol.codec import Command
-from firmware_protocol.enums import DeviceClass, LockState
-from firmware_protocol.link import Link
-from firmware_protocol.link_events import Arrived, Held, LinkEvent, Replied
-from firmware_protocol.messages_shoe import Lock, Reread
-from firmware_protocol.plaintext import EventRecord
-from hil.device import identity
-from hil.device.core import Device
-from hil.device.hands import Draw, Hand, Load
-from hil.device.shoe import Shoe
-from hil.device.tap import Tap, Tapped
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Draw, Hand, Load
+from firmware_protocol.device.core import Device
+from firmware_protocol.host.events import Arrived, Held, LinkEvent, Replied
+from firmware_protocol.host.link import Link
+from firmware_protocol.messages.codec import Command
+from firmware_protocol.messages.enums import DeviceClass, LockState
+from firmware_protocol.messages.shoe import Lock, Reread
+from firmware_protocol.tablelink.plaintext import EventRecord
+from hil.devices.shoe import Shoe
+from hil.faults.tap import Tap, Tapped
 
 START = 5_000_000
 SLOW_MS = 350

@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from firmware_protocol.codec import Command, Event, Reply
-from firmware_protocol.enums import PowerCause, Refusal
-from firmware_protocol.limits import REREAD_DEPTH
-from firmware_protocol.messages_all import Fault, Power
-from firmware_protocol.plaintext import NO_CHAIN, EventRecord, chained
-from hil.device.hands import Describe, Hand, Moment
-from hil.device.parts import Answer, Mechanism, Refuse, RingEnd
+from firmware_protocol.device.control import Describe, Hand, Moment
+from firmware_protocol.device.interfaces import Answer, Mechanism, Refuse, RingEnd
+from firmware_protocol.messages.codec import Command, Event, Reply
+from firmware_protocol.messages.common import Fault, Power
+from firmware_protocol.messages.enums import PowerCause, Refusal
+from firmware_protocol.messages.limits import REREAD_DEPTH
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
 
 EPOCH = 0x5EED
 MS = 1000

@@ -9,12 +9,12 @@ from typing import Any
 import usb.core
 import usb.util
 
-from firmware_protocol.enums import DeviceClass, FrameKind, FrameLimit
-from firmware_protocol.framing import Deframer, Frame
-from firmware_protocol.limits import SCHEMA_HASHES
-from firmware_protocol.messages_frames import Hello, HelloRsp
-from hil.front.usb_backend import backend
-from hil.front.usb_words import END_IN, END_OUT
+from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
+from firmware_protocol.messages.frames import Hello, HelloRsp
+from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.tablelink.framing import Deframer, Frame
+from hil.ports.usb_backend import backend
+from hil.ports.usb_messages import END_IN, END_OUT
 
 HELLO = Frame(
     FrameKind.HELLO,

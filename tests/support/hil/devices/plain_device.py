@@ -7,8 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from firmware_protocol.codec import Command, Event, Reply
-from firmware_protocol.enums import (
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Hand
+from firmware_protocol.device.core import Device, PowerCut
+from firmware_protocol.device.interfaces import Answer, CannotDo, Desk, Refuse
+from firmware_protocol.messages.codec import Command, Event, Reply
+from firmware_protocol.messages.common import Info, ResumeReply
+from firmware_protocol.messages.control import TimeAsk
+from firmware_protocol.messages.enums import (
     Capabilities,
     DeviceClass,
     DeviceState,
@@ -18,11 +24,8 @@ from firmware_protocol.enums import (
     Refusal,
     Verdict,
 )
-from firmware_protocol.framing import Frame
-from firmware_protocol.messages_all import Info, ResumeReply
-from firmware_protocol.messages_control import TimeAsk
-from firmware_protocol.messages_shoe import Cover, Reread, RereadReply
-from firmware_protocol.messages_shuffler import (
+from firmware_protocol.messages.shoe import Cover, Reread, RereadReply
+from firmware_protocol.messages.shuffler import (
     Abort,
     AbortReply,
     Door,
@@ -31,11 +34,8 @@ from firmware_protocol.messages_shuffler import (
     Started,
     StartReply,
 )
-from firmware_protocol.plaintext import NO_CHAIN, EventRecord, decode
-from hil.device import identity
-from hil.device.core import Device, PowerCut
-from hil.device.hands import Hand
-from hil.device.parts import Answer, CannotDo, Desk, Refuse
+from firmware_protocol.tablelink.framing import Frame
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, decode
 from tests.support.hil.devices.raw_host import RawHost, ack, resume
 
 MS = 1000

@@ -12,17 +12,17 @@ from typing import Any, TypeVar
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from firmware_protocol.codec import Command
-from firmware_protocol.enums import DeviceClass, FrameKind, FrameLimit, ResumeMode
-from firmware_protocol.framing import Damage, Deframer, Frame
-from firmware_protocol.hello import prologue
-from firmware_protocol.keys import fingerprint, label_psk
-from firmware_protocol.limits import SCHEMA_HASHES
-from firmware_protocol.messages_all import Resume
-from firmware_protocol.messages_control import EvtAck, PairDone
-from firmware_protocol.messages_frames import Alert, Hello, HelloRsp
-from firmware_protocol.noise import Handshake
-from firmware_protocol.plaintext import (
+from firmware_protocol.messages.codec import Command
+from firmware_protocol.messages.common import Resume
+from firmware_protocol.messages.control import EvtAck, PairDone
+from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit, ResumeMode
+from firmware_protocol.messages.frames import Alert, Hello, HelloRsp
+from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
+from firmware_protocol.tablelink.framing import Damage, Deframer, Frame
+from firmware_protocol.tablelink.hello import prologue
+from firmware_protocol.tablelink.noise import Handshake
+from firmware_protocol.tablelink.plaintext import (
     NO_CHAIN,
     CommandCall,
     CommandReply,
@@ -31,7 +31,7 @@ from firmware_protocol.plaintext import (
     decode,
     encode,
 )
-from firmware_protocol.sealing import Opener, Sealer
+from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 
 BOOT = 0x1122334455667788
 HOST_KEY = X25519PrivateKey.from_private_bytes(bytes(range(32)))

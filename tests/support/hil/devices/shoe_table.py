@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from firmware_protocol.codec import Event
-from firmware_protocol.enums import Capabilities, LockState
-from firmware_protocol.messages_shoe import CardRead, Lock
-from hil.device import cards
-from hil.device.hands import Draw, Hand, Load
-from hil.device.parts import CannotDo, Mechanism
-from hil.device.shoe import RECOGNISE_MS, Shoe
+from firmware_protocol.device.control import Draw, Hand, Load
+from firmware_protocol.device.interfaces import CannotDo, Mechanism
+from firmware_protocol.messages.codec import Event
+from firmware_protocol.messages.enums import Capabilities, LockState
+from firmware_protocol.messages.shoe import CardRead, Lock
+from hil.devices import card_names as cards
+from hil.devices.shoe import RECOGNISE_MS, Shoe
 from tests.support.hil.devices.desk import Scene
 
 OPEN = Lock(LockState.OPEN)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from firmware_protocol.codec import Event
-from firmware_protocol.messages_all import Fault
-from firmware_protocol.messages_shuffler import (
-    CountError,
-    Done,
-    Progress,
-    Start,
-)
-from hil.device.hands import Put
-from hil.device.parts import Mechanism
-from hil.device.shuffler import Shuffler
+from firmware_protocol.device.control import Put
+from firmware_protocol.device.interfaces import Mechanism
+from firmware_protocol.messages.codec import Event
+from firmware_protocol.messages.common import Fault
+from firmware_protocol.messages.shuffler import CountError, Done, Progress, Start
+from hil.devices.shuffler import Shuffler
 from tests.support.hil.devices.desk import Scene
 
 SECOND = 1_000_000

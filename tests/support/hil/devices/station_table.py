@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from firmware_protocol.enums import (
-    ButtonMask,
-    Edge,
-    WhichButton,
-)
-from firmware_protocol.messages_station import Arm, ArmReply, Button
-from hil.device.parts import Mechanism
-from hil.device.station import Station
+from firmware_protocol.device.interfaces import Mechanism
+from firmware_protocol.messages.enums import ButtonMask, Edge, WhichButton
+from firmware_protocol.messages.station import Arm, ArmReply, Button
+from hil.devices.station import Station
 from tests.support.hil.devices.desk import Scene
 
 HIT, STAND, DOUBLE = ButtonMask.HIT, ButtonMask.STAND, ButtonMask.DOUBLE

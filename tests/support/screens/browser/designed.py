@@ -16,18 +16,18 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 from playwright.async_api import Browser, Page, Route
 
-from controller.api.view import DealerShown, DeviceShown
-from controller.procedure import events as e
-from controller.procedure.effects import Tell
-from controller.procedure.events import Device
-from controller.procedure.row import Decision
-from controller.procedure.states import State, Step
+from controller.api.contract.view import DealerShown, DeviceShown
+from controller.games import SHOE
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Tell
+from controller.procedure.model.events import Device
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import State, Step
 from controller.screens.common.headers import HEADERS
 from controller.screens.common.sessions import Looks
-from controller.screens.console.here import Here
-from controller.screens.console.shown import console_of
-from controller.sim.games import SHOE
-from controller.table.shown import Witness
+from controller.screens.console.view.page import console_of
+from controller.screens.console.view.viewer import Here
+from controller.table.memory.display import Witness
 from tests.support.screens.browser.page import PATIENCE, SIZES
 from tests.support.screens.console.shown_at import (
     DEVICES,

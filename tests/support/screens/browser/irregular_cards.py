@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from hil.table.before import until
-from hil.table.robot import PATIENCE, card_of
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from hil.table.robots.robot import PATIENCE, card_of
+from hil.table.robots.surroundings import until
 from tests.support.screens.browser.stories import ACE_UP, THREE, ruled, tells
 from tests.support.screens.browser.table import AtTable
 from tests.support.table.simulated.telling import DEAL

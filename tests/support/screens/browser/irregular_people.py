@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any, Final
 
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
-from hil.device.hands import DoorHand, JamHand, Plug, Power, Put
-from hil.table.before import until
-from hil.table.house import GUEST
-from hil.table.robot import PATIENCE
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
+from firmware_protocol.device.control import DoorHand, JamHand, Plug, Power, Put
+from hil.table.robots.robot import PATIENCE
+from hil.table.robots.surroundings import until
+from hil.table.setup.house import GUEST
 from tests.support.screens.browser.page import page_at
 from tests.support.screens.browser.stories import ACE_UP, NOBODY, ruled, tells
 from tests.support.screens.browser.table import AtTable

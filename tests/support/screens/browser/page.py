@@ -17,11 +17,11 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from playwright.async_api import Browser, Page, Response, async_playwright, expect
 
-from controller.procedure.row import Refused
-from controller.table.shown import Shown
-from hil.table.console import Console
-from hil.table.house import DEALER, FLOOR, SECOND, Robotic
-from hil.table.robot import Who
+from controller.procedure.model.row import Refused
+from controller.table.memory.display import Shown
+from hil.table.robots.console import Console
+from hil.table.robots.robot import Who
+from hil.table.setup.house import DEALER, FLOOR, SECOND, Robotic
 from tests.conftest import require
 
 CHROMIUM: Final = shutil.which("chromium") or ""

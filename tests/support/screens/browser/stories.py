@@ -14,11 +14,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from controller.audit.entries import read_made
-from controller.audit.reading import records
-from controller.audit.verify import Verification
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity as Odd
+from controller.audit.read.reader import records
+from controller.audit.replay.entries import read_made
+from controller.audit.verify.verifier import Verification
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity as Odd
 from tests.support.screens.browser.table import AtTable
 from tests.support.table.simulated.irregular import family
 from tests.support.table.simulated.telling import BOTH, CARDS

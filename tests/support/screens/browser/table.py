@@ -11,19 +11,19 @@ from typing import Any, Final, Literal
 from msgspec.structs import replace
 from playwright.async_api import Browser, ConsoleMessage, Page
 
-from controller.procedure.row import Refused
-from controller.procedure.states import State, Step
-from controller.sim.games import game_of_table
-from hil.api_client import Api
-from hil.device.hands import Describe, Draw, Hand
-from hil.front.live import Live
-from hil.table.before import until
-from hil.table.console import Console, watched
-from hil.table.house import FEW, VISITED
-from hil.table.robot import PATIENCE, Mimics, Robot, Ways, Who, card_of, mechanism
-from hil.table.script_shoe import whole_shoe
-from hil.table.stage import Stage, staged
-from hil.table.table_file import Deals, example
+from controller.games import game_of_table
+from controller.procedure.model.row import Refused
+from controller.procedure.model.state import State, Step
+from firmware_protocol.device.control import Describe, Draw, Hand
+from hil.simulator.event_loop import Live
+from hil.table.robots.api_client import Api
+from hil.table.robots.console import Console, watched
+from hil.table.robots.robot import PATIENCE, Mimics, Robot, Ways, Who, card_of, mechanism
+from hil.table.robots.surroundings import until
+from hil.table.scripts.shoe import whole_shoe
+from hil.table.setup.house import FEW, VISITED
+from hil.table.setup.stage import Stage, staged
+from hil.table.setup.table_file import Deals, example
 from tests.support.screens.browser.page import Keys, PageDealer, Touch, chromium, page_at
 from tests.support.table.simulated.telling import Choosing
 

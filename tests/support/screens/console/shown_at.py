@@ -7,20 +7,20 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from controller.api.view import DealerShown, DeviceShown, Named, Stands, View, view_of
-from controller.audit.records import ClockQuality
-from controller.procedure.engine import Procedure
-from controller.procedure.game import Game
-from controller.procedure.states import State, Step
-from controller.procedure.terms import Currency
+from controller.api.contract.view import DealerShown, DeviceShown, Named, Stands, View, view_of
+from controller.audit.format.records import ClockQuality
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.game import Game
+from controller.procedure.model.state import State, Step
+from controller.procedure.prompts.terms import Currency
 from controller.rules.cards import Card
-from controller.screens.common.pages import Pages
 from controller.screens.common.sessions import Looks
 from controller.screens.common.static_files import StaticFiles
+from controller.screens.common.templates import Pages
 from controller.screens.common.texts import Texts, load
-from controller.screens.console.here import Here
-from controller.screens.console.shown import Console, console_of
-from controller.table.shown import NOT_LOOKED, Shown, Witness
+from controller.screens.console.view.page import Console, console_of
+from controller.screens.console.view.viewer import Here
+from controller.table.memory.display import NOT_LOOKED, Shown, Witness
 from tests.support.procedure.random_games import game_as_it_is, game_with
 from tests.support.procedure.random_table import RandomTable
 

@@ -12,10 +12,10 @@ from typing import Final
 from msgspec import Raw
 from msgspec.json import encode
 
-from controller.audit.records import Entry, Moment, Record
-from controller.table.people_file import PeopleFile
-from controller.table.people_forms import Change, HouseRole, People, Person, key_bytes, people_bytes
-from controller.table.pins import Cost, PeopleKey
+from controller.audit.format.records import Entry, Moment, Record
+from controller.people.directory import PeopleFile
+from controller.people.person import Change, HouseRole, People, Person, key_bytes, people_bytes
+from controller.people.pins import Cost, PeopleKey
 
 CHEAP: Final = Cost(8, 1, 1)
 DEARER: Final = Cost(16, 2, 1)

@@ -19,11 +19,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 import pytest
 
-from controller.audit.entries import Made, read_made
-from controller.procedure.effects import Ruled
-from controller.procedure.effects import Told as Informed
-from controller.procedure.states import Step
-from controller.rules.rulings import FIXED, Irregularity, Way
+from controller.audit.replay.entries import Made, read_made
+from controller.procedure.model.effects import Ruled
+from controller.procedure.model.effects import Told as Informed
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import FIXED, Irregularity, Way
 from tests.support.table.simulated.serving import run
 from tests.support.table.simulated.simulated_table import FLOOR, SECOND, Room
 from tests.support.table.simulated.telling import HOUSES, OVER, Setting, Told, opened

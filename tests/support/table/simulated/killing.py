@@ -7,14 +7,14 @@ import asyncio
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from controller.audit.entries import read_made
-from controller.audit.verify import Verification
-from controller.procedure.effects import Prompt, Settled
-from controller.procedure.states import State, Step
-from controller.table.shown import Shown
-from hil.device.hands import Pace
-from hil.table.robot import Robot, Said, card_of
-from hil.table.script_shoe import whole_shoe
+from controller.audit.replay.entries import read_made
+from controller.audit.verify.verifier import Verification
+from controller.procedure.model.effects import Prompt, Settled
+from controller.procedure.model.state import State, Step
+from controller.table.memory.display import Shown
+from firmware_protocol.device.control import Pace
+from hil.table.robots.robot import Robot, Said, card_of
+from hil.table.scripts.shoe import whole_shoe
 from tests.support.drivers.simulated import simulate, stopped
 from tests.support.table.simulated.simulated_table import AtTable, Room, ready, room
 

@@ -7,18 +7,18 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from controller.procedure.effects import Effect, Prompt, Settled, Tell
-from controller.procedure.events import WagerPlaced
-from controller.procedure.game import BETS
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import State, Step
-from controller.sim.results import RejectedBet, RoundResult, differences, result_of
-from controller.sim.runner import procedure_for
-from controller.sim.scripts import ScriptRound, read_scripts
-from controller.table.items import Done
-from controller.table.running import RunningTable
-from hil.table.robot import Robot, Said
-from hil.table.script_shoe import rounds_of, shoe_of
+from controller.procedure.model.effects import Effect, Prompt, Settled, Tell
+from controller.procedure.model.events import WagerPlaced
+from controller.procedure.model.game import BETS
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
+from controller.sim.scripts.format import ScriptRound, read_scripts
+from controller.sim.scripts.results import RejectedBet, RoundResult, differences, result_of
+from controller.sim.scripts.runner import procedure_for
+from controller.table.loop.requests import Done
+from controller.table.running.table import RunningTable
+from hil.table.robots.robot import Robot, Said
+from hil.table.scripts.shoe import rounds_of, shoe_of
 from tests.support.drivers.simulated import simulate
 from tests.support.paths import SCRIPT_FILES
 from tests.support.table.simulated.simulated_table import AtTable, Room, ready, room

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 import pytest
 
+from controller import terminal_cli_people as asked
 from controller.cli import main
-from controller.devices import cli_people as asked
-from controller.table import cli_pins, pins
-from controller.table.people_file import PeopleFile
+from controller.people import cli_cli_pins as cli_pins
+from controller.people import pins
+from controller.people.directory import PeopleFile
 from tests.support.table.simulated.house import CHEAP
 
 TWO: Final = ("--by", "Ann Lee", "--and", "Bo Chan")

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from controller.procedure.events import RoundVoided
-from controller.table.acts import act_of
-from controller.table.people_answers import Denied, Signed, Taken
-from controller.table.people_desk import PeopleDesk, Record
-from controller.table.people_file import PeopleFile
-from controller.table.people_forms import Person
-from controller.table.pins import Cost
-from controller.table.signing_in import START, Standing
+from controller.people.approvals import act_of
+from controller.people.directory import PeopleFile
+from controller.people.person import Person
+from controller.people.pins import Cost
+from controller.people.service import PeopleDesk, Record
+from controller.people.service_people_answers import Denied, Signed, Taken
+from controller.people.sign_in import START, Standing
+from controller.procedure.model.events import RoundVoided
 from tests.support.table.simulated.house import CHEAP, PINS, Ledger, Time
 
 VOID: Final = act_of(RoundVoided)

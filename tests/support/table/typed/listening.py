@@ -9,21 +9,21 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller.audit.records import DeviceCursor
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Device, Event
-from controller.procedure.felt import hole_is_next, next_spare
-from controller.procedure.live import LiveTable
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import WAITING, State, Step
+from controller.audit.format.records import DeviceCursor
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine.state_machine import LiveTable
+from controller.procedure.model.events import Device, Event
+from controller.procedure.model.felt import hole_is_next, next_spare
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import WAITING, State, Step
 from controller.rules.cards import Card
-from controller.table.hearing import Ear, House, Now, Source
-from controller.table.taking import Taking
-from controller.table.vault import Vault
-from drivers import shoe, shuffler, station
-from drivers.device_events import DeviceEvent, Faulted, Origin, Tampered
-from drivers.sealed import Sealed, SealedCard
-from firmware_protocol.enums import (
+from controller.table.intake.apply import Taking
+from controller.table.intake.context import Ear, House, Now, Source
+from controller.table.memory.vault import Vault
+from drivers.devices import shoe, shuffler, station
+from drivers.devices.events import DeviceEvent, Faulted, Origin, Tampered
+from drivers.devices.sealed import Sealed, SealedCard
+from firmware_protocol.messages.enums import (
     CardFlags,
     FaultCode,
     JamCode,
@@ -31,7 +31,7 @@ from firmware_protocol.enums import (
     TamperSource,
     WhichButton,
 )
-from firmware_protocol.messages_shoe import CardRead
+from firmware_protocol.messages.shoe import CardRead
 from tests.support.procedure.random_games import game_with
 from tests.support.procedure.random_table import RandomTable
 from tests.support.table.simulated.simulated_table import KEYS, SHOE, SHUFFLER, STATION, TABLE

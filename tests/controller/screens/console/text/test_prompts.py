@@ -8,10 +8,10 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from controller.api.view import PromptShown, View
-from controller.procedure.effects import Tell
-from controller.procedure.states import WAITING
-from controller.procedure.terms import (
+from controller.api.contract.view import PromptShown, View
+from controller.procedure.model.effects import Tell
+from controller.procedure.model.state import WAITING
+from controller.procedure.prompts.terms import (
     BETS,
     CHOICES,
     DETAILS,
@@ -24,8 +24,8 @@ from controller.procedure.terms import (
     card_words,
 )
 from controller.screens.common.texts import NAME, Texts, load
-from controller.screens.console.shown import console_of
-from controller.screens.console.tongue import Tongue
+from controller.screens.console.text.terms import Tongue
+from controller.screens.console.view.page import console_of
 from tests.support.paths import ROOT
 from tests.support.procedure.random_games import game_with
 from tests.support.screens.console.shown_at import (

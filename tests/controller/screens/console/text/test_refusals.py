@@ -11,19 +11,19 @@ from typing import Final, get_args
 import pytest
 from msgspec.structs import replace
 
-from controller.api.acting import answer_of
-from controller.api.answers import Answer
-from controller.procedure.engine import Procedure
-from controller.procedure.events import Event, Role
-from controller.procedure.game import BETS
-from controller.procedure.row import Decision, Refusal, Refused, Row
-from controller.procedure.rows import REFUSALS, ROWS
-from controller.procedure.states import State
+from controller.api.contract.messages import Answer
+from controller.api.service.acts import answer_of
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine.row_table import REFUSALS, ROWS
+from controller.procedure.model.events import Event, Role
+from controller.procedure.model.game import BETS
+from controller.procedure.model.row import Decision, Refusal, Refused, Row
+from controller.procedure.model.state import State
 from controller.rules.hands import CHOICES
 from controller.screens.common.texts import NAME
-from controller.screens.console.refused import BETWEEN, NONE, refusal_of, refused
-from controller.screens.console.refused import TERMS as UNDER
-from controller.table.taking import Answered
+from controller.screens.console.text.refusals import BETWEEN, NONE, refusal_of, refused
+from controller.screens.console.text.refusals import TERMS as UNDER
+from controller.table.intake.apply import Answered
 from tests.controller.screens.console.text.test_prompts import marked
 from tests.support.procedure.random_games import game_as_it_is, game_with
 from tests.support.procedure.random_table import RandomTable

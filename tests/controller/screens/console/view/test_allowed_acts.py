@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.api.floor_acts import BESIDE, takes_two
-from controller.api.view import DeviceShown
-from controller.procedure.effects import Tell
-from controller.procedure.events import Actor, Event, ShoeRanOut
-from controller.procedure.holds import CARD_STEPS
-from controller.procedure.row import Decision, Refused
-from controller.procedure.states import State, Step
-from controller.procedure.terms import Currency
+from controller.api.contract.view import DeviceShown
+from controller.api.service.approvals import BESIDE, takes_two
+from controller.games import SHOE
+from controller.people.approvals import act_of
+from controller.procedure.model.effects import Tell
+from controller.procedure.model.events import Actor, Event, ShoeRanOut
+from controller.procedure.model.holds import CARD_STEPS
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
+from controller.procedure.prompts.terms import Currency
 from controller.rules.cards import DECK
-from controller.screens.console.keys import RESERVED
-from controller.screens.console.offers import Action, Ask
-from controller.screens.console.shown import Console
-from controller.sim.games import SHOE
-from controller.table.acts import act_of
-from controller.table.sent_acts import BY_PEOPLE, BY_VAULT, kind_of
+from controller.screens.console.view.allowed_acts import Action, Ask
+from controller.screens.console.view.page import Console
+from controller.screens.console.view.shortcuts import RESERVED
+from controller.table.loop.acts import BY_PEOPLE, BY_VAULT, kind_of
 from tests.support.screens.console.shown_at import (
     DEVICES,
     LONG,

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 from playwright.async_api import Browser, Route
 
-from controller.procedure.effects import Tell
-from controller.screens.console.shown import Console
-from controller.table.shown import Witness
+from controller.procedure.model.effects import Tell
+from controller.screens.console.view.page import Console
+from controller.table.memory.display import Witness
 from tests.support.screens.browser.page import SIZES, chromium
 from tests.support.screens.console.shown_at import (
     HOUSE,

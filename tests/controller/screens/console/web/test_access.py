@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from controller.screens.common.headers import HEADERS
-from controller.screens.console import sessions
-from controller.screens.console.sessions import IDLE, REVIEW_IDLE, TRIES
+from controller.screens.console.web import sessions
+from controller.screens.console.web.sessions import IDLE, REVIEW_IDLE, TRIES
 from tests.support.api.at_api import ANN, SECOND, run
 from tests.support.drivers.simulated import until
 from tests.support.screens.at_pages import BANK, HERE, TWO, AtPages, Tab, at_pages, came, opened

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from controller.api import acting, signing
-from controller.api.errors import Problem
-from controller.api.screens import Screen
-from controller.procedure.events import TableOpened
-from controller.procedure.states import Step
+from controller.api.contract.errors import Problem
+from controller.api.service import acts as acting
+from controller.api.service import sign_in as signing
+from controller.api.service.screens import Screen
+from controller.procedure.model.events import TableOpened
+from controller.procedure.model.state import Step
 from controller.screens.common.texts import Texts, load
-from controller.screens.console.app import Refusal, refusal_of
+from controller.screens.console.web.app import Refusal, refusal_of
 from tests.support.api.at_api import ANN, run
 from tests.support.api.deeds import events
 from tests.support.screens.at_pages import BANK, ONE, TWO, AtPages, Tab, at_pages, came, opened

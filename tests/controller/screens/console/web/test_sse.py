@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from controller.api.stream import BEAT, HEARTBEAT
-from controller.api.view import View
-from controller.procedure.states import Step
-from controller.screens.console import stream
-from controller.screens.console.here import Here
-from controller.screens.console.pictures import Drawn
-from controller.screens.console.sessions import Browser
-from controller.screens.console.stream import MOST, MOST_OF_ONE
+from controller.api.contract.view import View
+from controller.api.http.sse import BEAT, HEARTBEAT
+from controller.procedure.model.state import Step
+from controller.screens.console.view.viewer import Here
+from controller.screens.console.web import sse as stream
+from controller.screens.console.web.render_cache import Drawn
+from controller.screens.console.web.sessions import Browser
+from controller.screens.console.web.sse import MOST, MOST_OF_ONE
 from tests.support.api.at_api import run
 from tests.support.drivers.simulated import until
 from tests.support.screens.at_pages import AtPages, Reader, at_pages, came

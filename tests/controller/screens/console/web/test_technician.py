@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.api.stream import HEARTBEAT
+from controller.api.http.sse import HEARTBEAT
+from controller.people.sign_in import LIVES
 from controller.screens.common.texts import load
-from controller.table.signing_in import LIVES
-from drivers.states import State
-from hil.device.hands import Defect, Plug
+from drivers.devices.state import State
+from firmware_protocol.device.control import Defect, Plug
 from tests.support.api.at_api import run
 from tests.support.drivers.simulated import until
 from tests.support.screens.at_pages import AtPages, Tab, at_pages, came, opened

@@ -16,15 +16,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
-from controller.audit.records import KINDS
-from controller.procedure.states import Step
+from controller.audit.format.records import KINDS
+from controller.procedure.model.state import Step
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import is_blackjack
-from controller.rules.rulings import Irregularity
-from controller.screens.review import source
-from controller.screens.review.app import FLOWS, PAGES
-from controller.screens.review.filters import FIELDS, HAPPENINGS
-from hil.table.robot import Robot, wire_name
+from controller.rules.irregularities import Irregularity
+from controller.screens.review.source import source
+from controller.screens.review.view.filters import FIELDS, HAPPENINGS
+from controller.screens.review.web.app import FLOWS, PAGES
+from hil.table.robots.robot import Robot, wire_name
 from tests.controller.api.contract.test_hidden_cards import DEEP, Whims, shoe, swapped, up_and_hole
 from tests.support.api.at_api import ApiScreen, run
 from tests.support.screens.at_pages import AtPages, Tab, at_pages

@@ -10,17 +10,17 @@ from xml.etree import ElementTree
 
 import pytest
 
-from controller.audit.folding import Replay, at_rest
-from controller.audit.reading import records
-from controller.procedure.engine import Procedure
-from controller.procedure.rows_table import shut
-from controller.procedure.states import State, Step
-from controller.procedure.terms import Currency, card_words
+from controller.audit.read.reader import records
+from controller.audit.replay.replay import Replay, at_rest
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.state import State, Step
+from controller.procedure.prompts.terms import Currency, card_words
+from controller.procedure.rows.table import shut
 from controller.rules.cards import NAMES
-from controller.screens.review import standing
-from controller.screens.review.felt import Felt, felt_of
-from controller.screens.review.felt_picture import picture
-from controller.sim.scripts import read_scripts
+from controller.screens.review.view import replay_state as standing
+from controller.screens.review.view.felt import Felt, felt_of
+from controller.screens.review.view.felt_felt_picture import picture
+from controller.sim.scripts.format import read_scripts
 from tests.support.audit.record.dealing import Dealing
 from tests.support.audit.record.scripted import FILES, record_all
 from tests.support.audit.record.scripted import states as states_of

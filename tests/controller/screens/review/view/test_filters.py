@@ -11,18 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.asked_for import amount_of, time_of
-from controller.audit.index_terms import Wanted
-from controller.audit.telling import Bare
-from controller.procedure.terms import Currency
+from controller.audit.index.search_terms import Wanted
+from controller.audit.index.search_terms_asked_for import amount_of, time_of
+from controller.audit.text.records import Bare
+from controller.errors import UsageProblem
+from controller.procedure.prompts.terms import Currency
 from controller.rules.cards import NAMES
-from controller.rules.problem import UsageProblem
-from controller.screens.review.filters import (
-    FIELDS,
-    Filters,
-    filters_of,
-    number_of,
-)
+from controller.screens.review.view.filters import FIELDS, Filters, filters_of, number_of
 from tests.support.screens.looked_at import Browser
 
 DOLLARS = Currency("$", 2)

@@ -10,14 +10,14 @@ from typing import Final
 import apsw
 import pytest
 
-from controller.audit.index_schema import ROUNDS, SCHEMA
-from controller.audit.telling import when
-from controller.procedure.states import Step
-from controller.rules.rulings import Irregularity
-from controller.screens.review.facts import ask
-from controller.screens.review.plots import bars, columns
-from controller.screens.review.report import PAUSE, Dealt, Report, last_day, report
-from controller.screens.review.source import Beside
+from controller.audit.index.schema import ROUNDS, SCHEMA
+from controller.audit.text.records import when
+from controller.procedure.model.state import Step
+from controller.rules.irregularities import Irregularity
+from controller.screens.review.source.source import Beside
+from controller.screens.review.view.charts import bars, columns
+from controller.screens.review.view.queries import ask
+from controller.screens.review.view.report import PAUSE, Dealt, Report, last_day, report
 from tests.support.screens.looked_at import Browser, dealt, written
 
 SECOND: Final = 1_000_000

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.index import Index
-from controller.audit.index_query import find_rounds
-from controller.audit.index_terms import Wanted
-from controller.screens.review import newest as module
-from controller.screens.review.newest import ends, newest
+from controller.audit.index.index import Index
+from controller.audit.index.query import find_rounds
+from controller.audit.index.search_terms import Wanted
+from controller.screens.review.view import search as module
+from controller.screens.review.view.search import ends, newest
 from tests.support.audit.record.table import begun
 
 WANTED = st.builds(

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.index import Index
-from controller.audit.index_query import Round, find_rounds
-from controller.audit.index_terms import Wanted
-from controller.audit.notes import SigningKey, VerifierKey
-from controller.audit.proof_files import check_proof, unpacked
-from controller.audit.reading import records
-from controller.audit.segments import segment_file
-from controller.screens.review.verdict import verified
+from controller.audit.format.notes import SigningKey, VerifierKey
+from controller.audit.format.segments import segment_file
+from controller.audit.index.index import Index
+from controller.audit.index.query import Round, find_rounds
+from controller.audit.index.search_terms import Wanted
+from controller.audit.proofs.proof_file import check_proof, unpacked
+from controller.audit.read.reader import records
+from controller.screens.review.view.verdict import verified
 from tests.support.audit.record.table import TABLE_KEY
 from tests.support.screens.looked_at import Looking
 

@@ -17,10 +17,10 @@ import msgspec
 import pytest
 from starlette.types import ASGIApp, Message
 
-from controller.audit.reading import records
-from controller.procedure.engine import Procedure
+from controller.audit.read.reader import records
+from controller.procedure.engine.dispatch import Procedure
 from controller.rules.cards import NAMES
-from controller.screens.review.app import FLOWS, PAGES
+from controller.screens.review.web.app import FLOWS, PAGES
 from tests.controller.audit.index.test_hidden_cards import Twin
 from tests.support.screens.looked_at import HOST, Browser, Looking, mega, written
 

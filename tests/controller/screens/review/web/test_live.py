@@ -16,16 +16,16 @@ import httpx
 import pytest
 import uvicorn
 
-from controller.audit.following import Following
-from controller.audit.identity import identity_of
-from controller.audit.log import Log
-from controller.audit.opening import Opening
-from controller.audit.reading import records
-from controller.audit.records import Appended, By, Entry
-from controller.screens.common import serving
+from controller.audit.format.records import Appended, By, Entry
+from controller.audit.log.log import Log
+from controller.audit.log.opening import Opening
+from controller.audit.read.follow import Following
+from controller.audit.read.reader import records
+from controller.audit.replay.identity import identity_of
+from controller.screens.common import server as serving
 from controller.screens.common.headers import HEADERS
-from controller.screens.review import live
-from controller.screens.review.running import Running
+from controller.screens.review.source.live_source import Running
+from controller.screens.review.web import live
 from tests.support.api.at_api import at_api, run
 from tests.support.audit.record.dealing import TABLE
 from tests.support.audit.record.table import TABLE_KEY

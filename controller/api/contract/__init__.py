@@ -1,0 +1,1 @@
+"""Values of the control API: view, requests, answers, errors."""

@@ -1,0 +1,111 @@
+"""What is wrong with a request, as it is answered: a code for programs, words for people, and what
+would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from controller.api.contract.messages import ErrorAnswer, ErrorBody
+from controller.people.service_people_answers import WORDS, Denied, Reason
+
+JSON: Final = "application/json"
+HEADERS: Final = (
+    ("Cache-Control", "no-store"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+)
+"""Of every answer."""
+
+
+class Problem(Exception):
+    """A request comes to nothing."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        what: str,
+        allowed: str = "",
+        *,
+        wait: int = 0,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`wait`: seconds until it may be tried again."""
+        super().__init__(status, code, what)
+        self.status = status
+        self.body = ErrorBody(code, what, allowed, wait)
+        self.headers = dict(headers)
+        if wait:
+            self.headers["Retry-After"] = str(wait)
+
+
+class Means(NamedTuple):
+    """How an answer of the desk is told."""
+
+    status: int
+    wait: int = 0
+
+
+DENIED: Final[Mapping[Reason, Means]] = MappingProxyType(
+    {
+        "not right": Means(403),
+        "wait": Means(429, 1),
+        "busy": Means(429, 1),
+        "unreadable": Means(503),
+        "not theirs": Means(403),
+        "table open": Means(409),
+        "another dealer": Means(409),
+        "deals here": Means(403),
+        "no first person": Means(403),
+        "same person": Means(403),
+        "not authorised": Means(403),
+        "no second": Means(403),
+        "closing": Means(503),
+    }
+)
+
+
+def denied(answer: Denied) -> Problem:
+    """The desk has said no."""
+    means = DENIED[answer.why]
+    code = answer.why.replace(" ", "_")
+    return Problem(means.status, code, WORDS[answer.why], wait=max(answer.wait, means.wait))
+
+
+def problem_answer(problem: Problem) -> Response:
+    content = msgspec.json.encode(ErrorAnswer(problem.body))
+    return Response(content, problem.status, problem.headers, JSON)
+
+
+# --- as Starlette asks for them ---------------------------------------------------------------
+
+
+async def told(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, Problem)
+    return problem_answer(problem)
+
+
+async def told_of_http(request: Request, problem: Exception) -> Response:
+    """No such path, or no such method of it."""
+    assert isinstance(problem, HTTPException)
+    headers = dict(problem.headers or {})
+    if problem.status_code == 405:
+        allowed = ", ".join(sorted(one.strip() for one in headers.get("Allow", "").split(",")))
+        what = f"{request.url.path} takes no {request.method}"
+        made = Problem(405, "no_method", what, allowed, headers={"Allow": allowed})
+    else:
+        made = Problem(404, "no_path", "there is nothing here", "the paths of /api/v1/openapi.json")
+    return problem_answer(made)
+
+
+async def told_of_fault(request: Request, problem: Exception) -> Response:
+    """A fault of ours. What it says of itself goes to engineers only."""
+    what = "a fault of the controller: call a technician"
+    return problem_answer(Problem(500, "fault", what, headers=dict(HEADERS)))

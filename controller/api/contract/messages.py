@@ -1,0 +1,200 @@
+"""What is sent to the API and what it answers, beside the view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+from controller.api.contract.view import View
+from controller.people.person import HouseRole
+from controller.procedure.model.events import Device, Role
+
+LONGEST_BADGE: Final = 64
+LONGEST_PIN: Final = 64
+
+ScreenName: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z][a-z0-9-]{0,31}(?![\s\S])",
+        description="What a screen is called: a letter, then up to 31 of a to z, 0 to 9 and -.",
+    ),
+]
+Badge: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_BADGE)]
+Pin: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_PIN)]
+SignsIn: TypeAlias = Literal["dealer", "surveillance", "technician"]
+
+# --- what is sent -----------------------------------------------------------------------------
+
+
+class Sent(Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a request."""
+
+
+class OpenScreen(Sent, frozen=True):
+    """A screen begins to watch."""
+
+    name: ScreenName
+
+
+class SignIn(Sent, frozen=True):
+    """Somebody says who they are. `relieve`: a dealer takes the place of the one who deals."""
+
+    badge: Badge
+    pin: Pin
+    role: SignsIn = "dealer"
+    relieve: bool = False
+
+    def __repr__(self) -> str:
+        return f"SignIn({self.badge!r}, {self.role!r})"
+
+
+class SignOut(Sent, frozen=True):
+    """Whoever is signed in at this screen leaves."""
+
+
+class Authorise(Sent, frozen=True):
+    """Somebody signs for one act, as it will be sent: from this screen, once, within a minute.
+    `second`: as its second person."""
+
+    act: Mapping[str, Any]
+    badge: Badge
+    pin: Pin
+    second: bool = False
+
+    def __repr__(self) -> str:
+        return f"Authorise({self.badge!r}, second={self.second})"
+
+
+class AdoptDevice(Sent, frozen=True):
+    """A device's log is taken up where it stands. `skip`: what it holds unrecorded is left out."""
+
+    skip: bool = False
+
+
+class SelfTest(Sent, frozen=True):
+    """A device is to test itself."""
+
+
+class ShuffleAgain(Sent, frozen=True):
+    """Somebody has looked at the shuffler: it does not shuffle, and shall."""
+
+
+# --- what is answered -------------------------------------------------------------------------
+
+
+class Opened(Struct, frozen=True):
+    """A screen. Its token goes with each request: `Authorization: Bearer TOKEN`."""
+
+    token: str
+    screen: str
+    """What it is called; where that name was taken, with a number."""
+
+    def __repr__(self) -> str:
+        return f"Opened({self.screen!r})"
+
+
+class SignedIn(Struct, frozen=True):
+    """Who is signed in at this screen now."""
+
+    badge: str
+    name: str
+    role: HouseRole
+    life: int
+    """Seconds; 0 without an end."""
+
+
+class SignedOut(Struct, frozen=True):
+    """Who was signed in, by role."""
+
+    roles: tuple[HouseRole, ...]
+
+
+class SignedFor(Struct, frozen=True):
+    """Who has signed for the act."""
+
+    name: str
+    role: Role
+    two: bool
+    """It takes a second person."""
+
+
+class Answer(Struct, frozen=True, omit_defaults=True):
+    """What the procedure made of an event: the rows that took it, or why it was refused."""
+
+    event: str
+    taken: bool
+    rows: tuple[str, ...] = ()
+    why: str = ""
+    code: str = ""
+    detail: dict[str, str] = {}
+    """What `why` names, by field, for whoever says it in other words."""
+
+
+class Acted(Struct, frozen=True):
+    """It stands in the record, whether it was taken or refused."""
+
+    seq: int
+    answers: tuple[Answer, ...]
+    table: View
+
+
+class Tested(Struct, frozen=True):
+    """What a device has found when it tested itself, and who asked for it."""
+
+    device: Device
+    serial: str
+    name: str
+    found: str
+    """`none`: all is well; else the first fault that it found."""
+    arg: int
+    """What the fault is about, as the device says."""
+
+
+class Adopted(Struct, frozen=True):
+    """Who has adopted the device's log."""
+
+    device: Device
+    serial: str
+    people: tuple[str, str]
+
+
+class LinkShown(Struct, frozen=True):
+    """How a device is linked."""
+
+    device: Device
+    serial: str
+    state: str
+    held: str = ""
+    """Why its log waits for two people who adopt it; empty while it does not."""
+
+
+class Health(Struct, frozen=True):
+    """Whether the table can be played at."""
+
+    table: str
+    ready: bool
+    """All can be recorded, and every device is ready."""
+    stopped: str
+    seq: int
+    """Of the record's last entry."""
+    links: tuple[LinkShown, ...]
+
+
+# --- errors -----------------------------------------------------------------------------------
+
+
+class ErrorBody(Struct, frozen=True, omit_defaults=True):
+    """What is wrong with a request. Nothing has happened."""
+
+    code: str
+    what: str
+    allowed: str = ""
+    """What would be right, where that can be said."""
+    wait: int = 0
+    """Seconds until it may be tried again."""
+
+
+class ErrorAnswer(Struct, frozen=True):
+    error: ErrorBody

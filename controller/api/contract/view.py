@@ -1,0 +1,255 @@
+"""What everybody is shown who looks at the table: one value, the same for every reader.
+
+Made of what is shown, how the devices stand and who deals; without I/O. It holds what lies face up,
+and of a card that does not no more than its commitment.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import attrgetter, or_
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from controller.people.sign_in import Standing
+from controller.people.sign_in import dealer as who_deals
+from controller.procedure.model import effects as f
+from controller.procedure.model.effects import Effect, Prompt, Tell
+from controller.procedure.model.events import Device
+from controller.procedure.model.state import Due, Hold, Place, Seat, Shoe, Spare, State, Step
+from controller.procedure.prompts.terms import Currency
+from controller.procedure.prompts.text import say
+from controller.rules.cards import Card
+from controller.rules.hands import Hand
+from controller.rules.money import Amount, Odds
+from controller.table.memory.display import NOT_LOOKED, Shown, Witness
+
+EFFECTS: Final[tuple[type[Effect], ...]] = (
+    f.Prompt,
+    f.Stations,
+    f.ShoeLock,
+    f.Shuffler,
+    f.BankCounted,
+    f.WagersLocked,
+    f.Settled,
+    f.Tucked,
+    f.Burned,
+    f.Discarded,
+    f.DecksOut,
+    f.SeatDead,
+    f.Told,
+    f.Ruled,
+    f.RoundVoid,
+    f.Corrected,
+    f.RoundOver,
+)
+
+if TYPE_CHECKING:
+    AnyEffect: TypeAlias = Effect
+else:  # told apart by their type when they are read
+    AnyEffect = reduce(or_, EFFECTS)
+
+
+class PromptShown(Struct, frozen=True, gc=False, tag="Prompt"):
+    """The instruction, field by field, and how the dealer reads it. No kind of prompt: what is
+    shown is never taken for what the procedure said."""
+
+    tell: Tell
+    to: Literal["dealer", "floor"]
+    seat: int
+    hand: int
+    place: str
+    why: str
+    stake: Amount
+    amount: Amount
+    odds: Odds | None
+    chips: tuple[tuple[int, str], ...]
+    choices: tuple[str, ...]
+    near: tuple[str, ...]
+    cards: tuple[Card, ...]
+    total: int
+    soft: bool
+    count: int
+    warn: str
+    rule: tuple[str, ...]
+    words: str
+
+
+class StateShown(Struct, frozen=True, gc=False):
+    """The procedure's state, field by field. What is not named here is shown to nobody: how often
+    each card of the shoe was seen is a count, and no count is anybody's business."""
+
+    step: Step
+    round: int
+    shoe: Shoe
+    seats: tuple[Seat, ...]
+    hands: tuple[Hand, ...]
+    dealer: tuple[Card, ...]
+    dealer_total: int
+    dealer_soft: bool
+    up: int
+    hole: str
+    checked: bool | None
+    places: tuple[Place, ...]
+    dealt: int
+    turn: int
+    legal: int
+    verdict: int
+    asked: int
+    asking: Amount
+    due: tuple[Due, ...]
+    after: Step
+    approved: bool
+    won: Amount
+    burn: int
+    late: int
+    quiet: tuple[int, ...]
+    spare: Spare | None
+    read: Card
+    holds: tuple[Hold, ...]
+    lost: tuple[str, ...]
+    closing: bool
+
+
+class DealerShown(Struct, frozen=True):
+    """Who deals, and at which screen they have signed in."""
+
+    badge: str
+    name: str
+    screen: str
+
+
+class DeviceShown(Struct, frozen=True):
+    """How a device is linked."""
+
+    device: Device
+    serial: str
+    state: str
+    why: str
+    """In words for people."""
+    held: str = ""
+    """Why its log waits for two people who adopt it; empty while it does not."""
+
+
+class RecordShown(Struct, frozen=True):
+    """How far the record goes, and whether somebody else has seen it lately."""
+
+    seq: int
+    witnessed: int = 0
+    """So many records a witness has countersigned; 0: none, or it has not been looked at."""
+    unwitnessed: int = 0
+    """Since when no witness has countersigned, in microseconds since 1970; 0 while that is not
+    long ago. With `witnessed` 0 none ever has."""
+
+
+class ClockShown(Struct, frozen=True):
+    """The clock when this was made."""
+
+    utc: int
+    """Microseconds since 1970."""
+    quality: str
+
+
+class CurrencyShown(Struct, frozen=True):
+    """How amounts are written: an amount of 150 with two minor digits is $1.50."""
+
+    symbol: str
+    minor_digits: int
+
+
+class View(Struct, frozen=True):
+    """All of it. Cards are numbers from 0 to 51: four suits (clubs, diamonds, hearts, spades) of
+    thirteen ranks from the ace up; amounts are in the currency's smallest unit."""
+
+    seq: int
+    """Of the record's entry that brought what is shown."""
+    table: str
+    game: str
+    title: str
+    currency: CurrencyShown
+    step: Step
+    prompt: PromptShown | None
+    effects: tuple[AnyEffect, ...]
+    state: StateShown
+    stopped: str
+    """Why nothing can be recorded, and so nothing be done; empty while it can."""
+    soon: bool
+    """That is over in a moment, by itself: the controller is starting, or its disk is slow."""
+    again: bool
+    """A payment that was shown before the controller was started: look whether it was made."""
+    dealer: DealerShown | None
+    devices: tuple[DeviceShown, ...]
+    shuffle_problem: str
+    """Why the shuffle that is waited for may not have begun; empty without one."""
+    by_hand: bool
+    """People say when the cards are shuffled, and no shuffler does."""
+    record: RecordShown
+    clock: ClockShown
+
+
+class Named(Struct, frozen=True):
+    """What stays the same at one table."""
+
+    table: str
+    game: str
+    title: str
+    money: Currency = Currency()
+
+
+class Stands(Struct, frozen=True):
+    """How everything stands: two that are equal look the same."""
+
+    shown: Shown
+    dealer: DealerShown | None
+    devices: tuple[DeviceShown, ...]
+    shuffle_problem: str
+    by_hand: bool
+    seq: int
+    """Of the record's last entry."""
+    quality: str
+    """Of the clock."""
+    witness: Witness = NOT_LOOKED
+
+
+_shown: Final = attrgetter(*StateShown.__struct_fields__)
+
+
+def view_of(named: Named, stands: Stands, utc: int) -> View:
+    """The view of it, made at this time."""
+    shown, money = stands.shown, named.money
+    state = shown.state
+    return View(
+        shown.seq,
+        named.table,
+        named.game,
+        named.title,
+        CurrencyShown(money.symbol, money.minor_digits),
+        state.step,
+        _prompt(shown.prompt, state, money),
+        shown.effects,
+        StateShown(*_shown(state)),
+        shown.stopped,
+        shown.soon,
+        shown.again,
+        stands.dealer,
+        stands.devices,
+        stands.shuffle_problem,
+        stands.by_hand,
+        RecordShown(stands.seq, stands.witness.size, stands.witness.since),
+        ClockShown(utc, stands.quality),
+    )
+
+
+def _prompt(prompt: Prompt | None, state: State, money: Currency) -> PromptShown | None:
+    if prompt is None:
+        return None
+    several = sum(hand.seat == prompt.seat for hand in state.hands) > 1
+    return PromptShown(**asdict(prompt), words=say(prompt, money, several=several))
+
+
+def dealer_of(standing: Standing) -> DealerShown | None:
+    """Who deals."""
+    found = who_deals(standing)
+    return None if found is None else DealerShown(found.badge, found.name, found.screen)

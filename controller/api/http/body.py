@@ -1,0 +1,178 @@
+"""Bodies of requests, read so strictly that no two readers could take one for different things.
+
+Nothing is kept beyond MOST bytes, and nothing is waited for beyond PATIENCE. Of a body that is too
+long some is dropped, for who still sends does not read the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from itertools import accumulate
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec.inspect import LiteralType, Metadata, StructType, type_info
+from starlette.requests import ClientDisconnect, Request
+
+from controller.api.contract.errors import JSON, Problem
+from controller.api.contract.messages import Sent
+
+MOST: Final = 64 * 1024
+"""Bytes."""
+DEEPEST: Final = 8
+"""Lists and objects within one another."""
+PATIENCE: Final = 10.0
+"""Seconds for a body to come."""
+MOST_DROPPED: Final = 16 * 1024 * 1024
+LINGER: Final = 2.0
+"""Bytes and seconds of a body that is too long: then the connection is closed on whoever sends."""
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_OPENS_OR_CLOSES: Final = re.compile(rb"[\[\]{}]")
+_UTF8: Final = re.compile(r'charset="?utf-?8"?', re.IGNORECASE)
+_FIELD: Final = re.compile(r" - at `\$\.([a-z_]+)`$")
+"""Which field msgspec's words are about."""
+_S = TypeVar("_S", bound=Sent)
+
+
+async def read_body(request: Request) -> dict[str, Any]:
+    """The object that was sent; an empty body is an empty one. Problem."""
+    headers = request.headers
+    declared = headers.get("content-length", "0")
+    if not declared.isdecimal() or len(declared) > 18 or int(declared) > MOST:
+        await _drop(request, request.stream())
+        raise _too_long()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            data = await _all_of(request)
+    except TimeoutError:
+        raise Problem(
+            408, "too_slow", f"the body did not come within {PATIENCE:g} s", headers=_CLOSES
+        ) from None
+    except ClientDisconnect:
+        raise Problem(400, "cut_off", "the body ends too early") from None
+    if not data:
+        return {}
+    _check_type(headers.get("content-type", ""), headers.get("content-encoding", "identity"))
+    return read_object(data)
+
+
+async def _all_of(request: Request) -> bytes:
+    data = bytearray()
+    pieces = request.stream()  # one, to its end: it may be there whole already
+    async for chunk in pieces:
+        data += chunk
+        if len(data) > MOST:
+            break
+    else:
+        return bytes(data)
+    await _drop(request, pieces)
+    raise _too_long()
+
+
+async def _drop(request: Request, pieces: AsyncIterator[bytes]) -> None:
+    """What still comes. Closed on what was not read, a connection takes the answer with it."""
+    if "expect" in request.headers:  # it is not sent before we ask for it
+        return
+    dropped = 0
+    with suppress(TimeoutError, ClientDisconnect):
+        async with asyncio.timeout(LINGER):
+            async for chunk in pieces:
+                dropped += len(chunk)
+                if dropped > MOST_DROPPED:
+                    return
+
+
+def _check_type(content_type: str, encoding: str) -> None:
+    kind, _, parameters = content_type.partition(";")
+    plain = encoding.strip().lower() == "identity"
+    if kind.strip().lower() != JSON or not plain or not _is_utf8(parameters):
+        what = "the body is of a type that is not taken"
+        raise Problem(415, "no_json", what, f"{JSON}, not compressed")
+
+
+def _is_utf8(parameters: str) -> bool:
+    wanted = parameters.strip()
+    return not wanted or _UTF8.fullmatch(wanted) is not None
+
+
+def read_object(data: bytes) -> dict[str, Any]:
+    """One JSON object, each name in it said once. Problem."""
+    if _depth(data) > DEEPEST:
+        raise _no_json(f"it is nested deeper than {DEEPEST}")
+    try:
+        found = msgspec.json.decode(data)
+        json.loads(data, object_pairs_hook=_once)
+    except _Twice as problem:
+        raise _no_json(str(problem)) from None
+    except (msgspec.DecodeError, ValueError) as problem:
+        raise _no_json(_first_line(problem)) from None
+    if not isinstance(found, dict):
+        raise _no_json("it is no object")
+    return found
+
+
+def read_as(found: dict[str, Any], kind: type[_S]) -> _S:
+    """The object as what it is to be. Problem."""
+    fields = kind.__struct_fields__
+    unknown = sorted(set(found) - set(fields))
+    if unknown:
+        what = f"there is no field {unknown[0][:40]!r}"
+        raise Problem(400, "unknown_field", what, ", ".join(fields) or "no fields")
+    try:
+        return msgspec.convert(found, kind)
+    except msgspec.ValidationError as problem:
+        what, allowed = _unfit(str(problem), kind)
+        raise Problem(400, "bad_field", what, allowed or ", ".join(fields)) from None
+
+
+def _unfit(said: str, kind: type[Sent]) -> tuple[str, str]:
+    """What is wrong with a field and what it may be, in words where its type has some."""
+    at = _FIELD.search(said)
+    info = type_info(kind)
+    if at is None or not isinstance(info, StructType):
+        return said, ""
+    name = at[1]
+    match next((one.type for one in info.fields if one.name == name), None):
+        case LiteralType(values=values) if said.startswith("Invalid enum value"):
+            return said, f"{name}: {', '.join(map(str, values))}"
+        case Metadata(extra_json_schema={"description": str(words)}):
+            return f"{name} cannot be this", words
+    return said, ""
+
+
+def _depth(data: bytes) -> int:
+    """How deep it nests, whatever else it is."""
+    marks = _OPENS_OR_CLOSES.findall(_STRING.sub(b"", data))
+    return max(accumulate(1 if mark in b"[{" else -1 for mark in marks), default=0)
+
+
+class _Twice(Exception):
+    """One reader would take the first, another one the last."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for at, name in enumerate(names) if name in names[:at])
+        raise _Twice(f"it says {twice[:40]!r} twice")
+    return found
+
+
+def _first_line(problem: Exception) -> str:
+    return str(problem).splitlines()[0][:200]
+
+
+def _no_json(why: str) -> Problem:
+    return Problem(400, "no_json", f"the body cannot be taken: {why}", "one JSON object")
+
+
+def _too_long() -> Problem:
+    return Problem(413, "too_long", "the body is too long", f"up to {MOST} bytes", headers=_CLOSES)
+
+
+_CLOSES: Final = {"Connection": "close"}

@@ -1,0 +1,153 @@
+"""The document of the API, in OpenAPI 3.1: made from the table of calls and from the values that
+are sent and answered, so that it cannot say anything else than they do.
+
+    python -m controller.api.http.openapi        prints it
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache, reduce
+from operator import or_
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, structs
+
+from controller.api.contract.errors import JSON
+from controller.api.contract.messages import ErrorAnswer
+from controller.api.http.routes import CALLS, PREFIX, Call
+from controller.table.loop.acts import BY_PEOPLE, BY_VAULT
+
+TITLE: Final = "Holecard, control API of one table"
+VERSION: Final = "1"
+TEMPLATE: Final = "#/components/schemas/{name}"
+ALWAYS: Final = (400, 403, 404, 405, 500)
+"""Errors that may come of any call: a Host or Origin from elsewhere is 403."""
+WITH_TOKEN: Final = (401,)
+WITH_BODY: Final = (408, 413, 415)
+WITHOUT_GET: Final = (429, 503)
+"""Too much at once; the table is closing, or does not answer."""
+ABOUT: Final = (
+    "What a dealer's screen, a robot or a test can ask of one table, over a unix socket and over "
+    "HTTP on the loopback. A screen is opened first, and watches; people sign in at it by badge "
+    "and PIN. All that is shown lies face up. Whatever is sent is JSON in UTF-8, each name in an "
+    "object once, up to 64 KiB, and names nothing that is not listed here."
+)
+WORDS: Final = {
+    400: "What was sent is none of what may be sent.",
+    401: "The token is missing, or no open screen has it.",
+    403: "Not by this person, not from this screen, or nobody has signed for it.",
+    404: "There is no such thing.",
+    405: "The path does not take this method; Allow says which it takes.",
+    408: "The body came too slowly.",
+    409: "Not as things stand.",
+    413: "The body is too long.",
+    415: "The body is not JSON.",
+    429: "Too much at once, or too many wrong PINs; Retry-After says for how long.",
+    500: "A fault of the controller.",
+    503: "Nothing can be recorded, so nothing can be done.",
+}
+ACT: Final = "Act"
+_IN_BRACES: Final = re.compile(r"\{(\w+)\}")
+_PEOPLE: Final = ("actor", "second")
+
+
+def sent_acts() -> tuple[type[Struct], ...]:
+    """What may be sent as an act: the events that people bring, without their people."""
+    kinds: tuple[type[Struct], ...] = (*BY_PEOPLE, *BY_VAULT)
+    return tuple(map(_without_people, kinds))
+
+
+def _without_people(kind: type[Struct]) -> type[Struct]:
+    fields = [
+        (one.name, one.type) if one.required else (one.name, one.type, one.default)
+        for one in structs.fields(kind)
+        if one.name not in _PEOPLE
+    ]
+    return msgspec.defstruct(
+        kind.__name__,
+        fields,
+        tag=True,
+        forbid_unknown_fields=True,
+        module=__name__,
+        namespace={"__doc__": kind.__doc__},
+    )
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The whole of it."""
+    acts = reduce(or_, sent_acts())
+    kinds = [
+        acts,
+        ErrorAnswer,
+        *(call.gives for call in CALLS if call.gives is not None),
+        *(call.takes for call in CALLS if isinstance(call.takes, type)),
+    ]
+    schemas, components = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)
+    of_kind = dict(zip(kinds, schemas, strict=True))
+    components[ACT] = {**of_kind[acts], "description": "Something that somebody does."}
+    paths: dict[str, Any] = {}
+    for call in CALLS:
+        operation = _operation(call, of_kind)
+        paths.setdefault(PREFIX + call.path, {})[call.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": TITLE, "version": VERSION, "description": ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"screen": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+@cache
+def document_bytes() -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document()), indent=1) + b"\n"
+
+
+def errors_of(call: Call) -> tuple[int, ...]:
+    """All that it may be answered with beside what it is for."""
+    found = {*ALWAYS, *call.errors}
+    found.update(WITH_TOKEN if call.token else ())
+    found.update(WITH_BODY if call.takes is not None else ())
+    found.update(WITHOUT_GET if call.method != "GET" else ())
+    return tuple(sorted(found))
+
+
+def _operation(call: Call, of_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    error = of_kind[ErrorAnswer]
+    made: dict[str, Any] = {
+        "operationId": call.name,
+        "description": call.what,
+        "security": [{"screen": []}] if call.token else [],
+    }
+    named = _IN_BRACES.findall(call.path)
+    if named:
+        made["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in named
+        ]
+    if call.takes is not None:
+        sent = {"$ref": TEMPLATE.format(name=ACT)} if call.takes == "act" else of_kind[call.takes]
+        made["requestBody"] = {"required": True, "content": {JSON: {"schema": sent}}}
+    gives = {"description": "What is asked for.", "content": _gives(call, of_kind)}
+    responses = {str(call.status): gives}
+    for status in errors_of(call):
+        content = {JSON: {"schema": error}}
+        responses[str(status)] = {"description": WORDS[status], "content": content}
+    made["responses"] = responses
+    return made
+
+
+def _gives(call: Call, of_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    if call.streams:
+        return {"text/event-stream": {"schema": {"type": "string"}}}
+    return {JSON: {"schema": {"type": "object"} if call.gives is None else of_kind[call.gives]}}
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(document_bytes())

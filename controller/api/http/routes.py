@@ -1,0 +1,322 @@
+"""All that can be asked of the API: one table, from which requests are answered and the document of
+the API is made."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from controller.api.contract.messages import (
+    Acted,
+    AdoptDevice,
+    Adopted,
+    Authorise,
+    Health,
+    Opened,
+    OpenScreen,
+    SelfTest,
+    Sent,
+    ShuffleAgain,
+    SignedFor,
+    SignedIn,
+    SignedOut,
+    SignIn,
+    SignOut,
+    Tested,
+)
+from controller.api.contract.view import View
+from controller.api.http.body import read_as
+from controller.api.http.sse import Stream, Streams
+from controller.api.service import acts as acting
+from controller.api.service import self_test as testing
+from controller.api.service import sign_in as signing
+from controller.api.service.context import Serving
+from controller.api.service.screens import Screen, Screens
+from controller.api.service.shielded import Doing
+from controller.api.service.surveillance import Looks
+from controller.api.service.views import Looking
+
+PREFIX: Final = "/api/v1"
+
+
+class Api:
+    """One table's: what is given, and what the API itself knows."""
+
+    def __init__(self, served: Serving, clock: Callable[[], float]) -> None:
+        self.served = served
+        self.screens = Screens(clock)
+        self.looking = Looking(served)
+        self.streams = Streams(served, self.looking, self.screens)
+        self.doing = Doing()
+        self.looks = Looks(served, clock)
+
+
+class Asked(Struct, frozen=True):
+    """A request, as far as it is understood."""
+
+    api: Api
+    screen: Screen | None
+    body: dict[str, Any]
+    path: Mapping[str, str]
+
+    @property
+    def here(self) -> Screen:
+        """The screen that asks, where a token is wanted."""
+        assert self.screen is not None
+        return self.screen
+
+
+Given: TypeAlias = Struct | bytes | Stream
+"""A value; one that is written already; or an answer that goes on."""
+
+
+class Call(Struct, frozen=True):
+    """What can be asked."""
+
+    method: Literal["GET", "POST", "DELETE"]
+    path: str
+    name: str
+    what: str
+    does: Callable[[Asked], Awaitable[Given]]
+    gives: type[Struct] | None
+    """None: the document of the API itself."""
+    errors: tuple[int, ...]
+    """Beside those of every call."""
+    takes: type[Sent] | Literal["act"] | None = None
+    status: int = 200
+    token: bool = True
+    streams: bool = False
+
+
+# --- what is done -----------------------------------------------------------------------------
+
+
+async def _open(asked: Asked) -> Given:
+    sent = read_as(asked.body, OpenScreen)
+    token, screen = asked.api.screens.open(sent.name)
+    return Opened(token, screen.name)
+
+
+async def _close(asked: Asked) -> Given:
+    api, screen = asked.api, asked.here
+    try:
+        return await signing.close(api.served, screen)
+    finally:
+        api.screens.close(screen)
+        api.looking.news()
+
+
+async def _sign_in(asked: Asked) -> Given:
+    sent = read_as(asked.body, SignIn)
+    return await _of_people(asked, signing.sign_in(asked.api.served, asked.here, sent))
+
+
+async def _sign_out(asked: Asked) -> Given:
+    read_as(asked.body, SignOut)
+    return await _of_people(asked, signing.sign_out(asked.api.served, asked.here))
+
+
+async def _authorise(asked: Asked) -> Given:
+    sent = read_as(asked.body, Authorise)
+    return await _of_people(asked, signing.authorise(asked.api.served, asked.here, sent))
+
+
+async def _of_people(asked: Asked, work: Awaitable[Struct]) -> Given:
+    """What the desk has recorded counts for it a moment later than for the table."""
+    try:
+        return await work
+    finally:
+        asked.api.looking.news()
+
+
+async def _act(asked: Asked) -> Given:
+    return await acting.act(asked.api.served, asked.api.looking, asked.here, asked.body)
+
+
+async def _shuffle_again(asked: Asked) -> Given:
+    read_as(asked.body, ShuffleAgain)
+    return await acting.shuffle_again(asked.api.served, asked.api.looking, asked.here)
+
+
+async def _adopt(asked: Asked) -> Given:
+    sent = read_as(asked.body, AdoptDevice)
+    return await acting.adopt(asked.api.served, asked.here, asked.path["serial"], sent)
+
+
+async def _test(asked: Asked) -> Given:
+    read_as(asked.body, SelfTest)
+    return await testing.self_test(asked.api.served, asked.here, asked.path["serial"])
+
+
+async def _table(asked: Asked) -> Given:
+    await asked.api.looks.begins(asked.here, "table")
+    return asked.api.looking.now().body
+
+
+async def _stream(asked: Asked) -> Given:
+    await asked.api.looks.begins(asked.here, "stream")
+    return asked.api.streams.begin(asked.here)
+
+
+async def _health(asked: Asked) -> Given:
+    return asked.api.looking.health()
+
+
+async def _document(asked: Asked) -> Given:
+    from controller.api.http.openapi import document_bytes
+
+    return document_bytes()
+
+
+CALLS: Final = (
+    Call(
+        "POST",
+        "/screens",
+        "openScreen",
+        "Opens a screen. Until somebody signs in there it only watches. It is closed when it is "
+        "told to, or ten minutes after its last request while it has no stream; no screen "
+        "outlives the controller.",
+        _open,
+        Opened,
+        (429,),
+        OpenScreen,
+        status=201,
+        token=False,
+    ),
+    Call(
+        "DELETE",
+        "/screens",
+        "closeScreen",
+        "Closes the screen. Surveillance and technicians are signed out there; whoever deals goes "
+        "on dealing, from another screen.",
+        _close,
+        SignedOut,
+        (429, 503),
+    ),
+    Call(
+        "POST",
+        "/sign-in",
+        "signIn",
+        "Somebody says who they are, by badge and PIN. Acts of the dealer are taken from the "
+        "screen at which the dealer has signed in last, and from no other one. A technician signs "
+        "in while the table is closed. Wrong PINs make everybody wait: Retry-After says for how "
+        "long.",
+        _sign_in,
+        SignedIn,
+        (403, 409, 429, 503),
+        SignIn,
+    ),
+    Call(
+        "POST",
+        "/sign-out",
+        "signOut",
+        "Whoever is signed in at this screen is signed out.",
+        _sign_out,
+        SignedOut,
+        (429, 503),
+        SignOut,
+    ),
+    Call(
+        "POST",
+        "/authorisations",
+        "authorise",
+        "Badge and PIN for one act of the floor, and for what it is about as things stand: within "
+        "a minute, once, from this screen, and sent as it was signed for, field by field. Some "
+        "take a second person, who signs after the first. An act that is answered as `stopped`, "
+        "`full` or `moved_on` uses nothing up. Beside the floor's acts there are "
+        '{"type": "DeviceAdopted", "serial": ..., "skip": false} and {"type": "ShuffleAgain"}.',
+        _authorise,
+        SignedFor,
+        (403, 404, 409, 429, 503),
+        Authorise,
+    ),
+    Call(
+        "POST",
+        "/acts",
+        "act",
+        "Somebody does something: the floor that has signed for it here, or else the dealer who is "
+        "signed in here. What the procedure refuses is recorded too, and is no error: `taken` is "
+        "false then. Once it is sent it stands or falls by itself, whoever waits for the answer.",
+        _act,
+        Acted,
+        (403, 409, 429, 503),
+        "act",
+    ),
+    Call(
+        "POST",
+        "/shuffle-again",
+        "shuffleAgain",
+        "Somebody has looked at the shuffler, which does not shuffle, and shall.",
+        _shuffle_again,
+        Acted,
+        (403, 409, 429, 503),
+        ShuffleAgain,
+    ),
+    Call(
+        "POST",
+        "/devices/{serial}/adopt",
+        "adoptDevice",
+        "The log of a device is taken up where it stands, which the floor and a second person have "
+        "signed for.",
+        _adopt,
+        Adopted,
+        (403, 404, 409, 429, 503),
+        AdoptDevice,
+    ),
+    Call(
+        "POST",
+        "/devices/{serial}/self-test",
+        "selfTest",
+        "A device tests what it can without moving a card, for the technician who is signed in "
+        "here, while the table is closed. What it finds is recorded with the technician's name.",
+        _test,
+        Tested,
+        (403, 404, 409, 429, 503),
+        SelfTest,
+    ),
+    Call(
+        "GET",
+        "/table",
+        "table",
+        "What is shown now. Where surveillance is signed in, that they look is recorded first, "
+        "once a minute for each screen; where it cannot be, they are shown nothing.",
+        _table,
+        View,
+        (409, 429, 503),
+    ),
+    Call(
+        "GET",
+        "/stream",
+        "stream",
+        "The table as it changes, as server-sent events. Each is called `table`, has the seq of "
+        "the record's last entry as its id, and the view as its data. The first one is how all "
+        "stands now. Who reads slowly is sent the newest only; a comment comes each 15 seconds "
+        "without a change. That surveillance looks is recorded as for a single look.",
+        _stream,
+        View,
+        (409, 429, 503),
+        streams=True,
+    ),
+    Call(
+        "GET",
+        "/health",
+        "health",
+        "Whether the table can be played at.",
+        _health,
+        Health,
+        (),
+        token=False,
+    ),
+    Call(
+        "GET",
+        "/openapi.json",
+        "document",
+        "This document.",
+        _document,
+        None,
+        (),
+        token=False,
+    ),
+)

@@ -1,0 +1,69 @@
+"""Surveillance looks at the table: that stands in the record before anything is shown.
+
+Who watches a stream looks once; who asks again and again, once a minute at each screen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Literal
+from weakref import WeakKeyDictionary
+
+from controller.api.contract.errors import Problem
+from controller.api.service.context import Serving
+from controller.api.service.screens import Screen
+from controller.api.service.sign_in import signed_in, told_of_the_record
+from controller.audit.format.records import Entry, by
+from controller.people.sign_in import Session
+
+EVERY: Final = 60.0
+"""Seconds for which a look at a screen stands for all others there."""
+PATIENCE: Final = 10.0
+"""Seconds for it to be recorded."""
+LOOKS: Final = "looks"
+
+
+class Looks:
+    """Those at one table."""
+
+    def __init__(self, served: Serving, clock: Callable[[], float]) -> None:
+        """`clock`: seconds that never go back."""
+        self._served = served
+        self._clock = clock
+        self._last: WeakKeyDictionary[Screen, tuple[str, float]] = WeakKeyDictionary()
+        """Whose badge the last one at a screen was, and when."""
+        self._turns: WeakKeyDictionary[Screen, asyncio.Lock] = WeakKeyDictionary()
+        """At each screen whoever asks first has it recorded, and all others there wait for that."""
+
+    async def begins(self, screen: Screen, at: Literal["table", "stream"]) -> None:
+        """Somebody is about to be shown something: on the disk on return, where surveillance is
+        signed in there. Nobody else waits for it. Problem where it cannot be recorded, or not in
+        time: then they are shown nothing."""
+        if self._due(screen) is None:
+            return
+        try:
+            async with asyncio.timeout(PATIENCE):
+                async with self._turns.setdefault(screen, asyncio.Lock()):
+                    await self._recorded(screen, at)
+        except TimeoutError:
+            what = f"nothing was recorded within {PATIENCE:g} s: nothing is shown without it"
+            raise Problem(503, "not_recorded", what, wait=1) from None
+
+    async def _recorded(self, screen: Screen, at: Literal["table", "stream"]) -> None:
+        session = self._due(screen)
+        if session is None:
+            return
+        data = {"what": LOOKS, "badge": session.badge, "screen": screen.name, "at": at}
+        with told_of_the_record():
+            await self._served.table.record(Entry("person", by(session.actor), data))
+        self._last[screen] = (session.badge, self._clock())
+
+    def _due(self, screen: Screen) -> Session | None:
+        """Whose look is to be recorded."""
+        session = signed_in(self._served, screen, "surveillance")
+        if session is None:
+            return None
+        last = self._last.get(screen)
+        due = last is None or last[0] != session.badge or self._clock() - last[1] >= EVERY
+        return session if due else None

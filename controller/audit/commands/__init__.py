@@ -1,0 +1,1 @@
+"""`holecard audit ...`."""

@@ -1,0 +1,1 @@
+"""Sealed cases, row exports, retirement of old days."""

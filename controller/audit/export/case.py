@@ -1,0 +1,362 @@
+"""A sealed case: some rounds of a record, a day or all of it, for who has nothing of ours.
+
+    CASE/FORMAT.md, verify_record.py     how to read it, and what reads it
+    CASE/record/                         whole segments, as far as they were asked for
+    CASE/checkpoints/, certificates/     signed notes that stand in them
+    CASE/witnessed/                      the last note that a witness countersigned, if it is later
+    CASE/proofs/                         for each round that was asked for
+    CASE/manifest.json                   size and SHA-256 of each file
+
+The record may be in use: nothing is locked. The same record gives the same files. Of what lies
+face down it has no more than the record: commitments, and what is sealed to surveillance.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from controller.audit.errors import CannotWrite, RecordProblem
+from controller.audit.export.case_folder import Folder, check_free, folder_for
+from controller.audit.export.manifest import (
+    FORMAT,
+    MANIFEST,
+    Against,
+    Boot,
+    Exported,
+    Manifest,
+    packed,
+    seal_of,
+)
+from controller.audit.files.disk import NoFile, opened_to_read
+from controller.audit.format.frames import Frame
+from controller.audit.format.records import Opened, Record, TailSet
+from controller.audit.format.segments import DIRECTORY, LARGEST, numbers, segment_file, segment_name
+from controller.audit.format.tail import Verdict
+from controller.audit.proofs.proof_file import FORMAT as PROOF
+from controller.audit.proofs.proof_file import Proof, Proved
+from controller.audit.proofs.proof_file import packed as packed_proof
+from controller.audit.proofs.prover import CannotProve, Hashes, last_signed, signed_as, untold
+from controller.audit.read.access_log import Noted, account, look
+from controller.audit.read.heads import first_head, gone_before, segment_of
+from controller.audit.read.reader import Segment, closed, in_words, read_segment, record_of
+from controller.audit.read.retirements import gone, kept_in, note_file
+from controller.audit.read.selection import Match, Pick, matching, nothing_of
+from controller.audit.read.signatures import Signatures, Signed
+from controller.audit.replay.identity import software_name
+from controller.audit.witness.cosignatures import COSIGNED
+from controller.errors import UsageProblem
+
+_NOTE: Final = re.compile(r"([1-9][0-9]{0,18})\.note")
+_WITH_IT: Final = ("FORMAT.md", "verify_record.py")
+
+
+class Case(Struct, frozen=True):
+    """A case that was made."""
+
+    out: Path
+    seal: str
+    manifest: Manifest
+
+
+def export_case(
+    record: Path,
+    out: Path,
+    pick: Pick,
+    *,
+    who: str = "",
+    reason: str = "",
+    tell: Callable[[int], None] = untold,
+    noted: Noted | None = None,
+) -> Case:
+    """Makes a case; that it was made stands beside the record, or where `noted` puts it.
+    RecordProblem, UsageProblem, OSError: nothing is made."""
+    note = noted or look
+    check_free(out)
+    if record.resolve() in out.resolve().parents:
+        raise UsageProblem("--out", "lies in the record's own directory", "another place")
+    first_head(record)  # nobody has looked at what is no record
+    note(record, "export", str(pick), who=who, reason=reason, out=_name(out), seal="")
+    with folder_for(out) as folder:
+        making = _Making(record, pick, folder, tell)
+        making.fill()
+        manifest = making.manifest(who or account(), reason)
+        data = packed(manifest)
+        folder.put(MANIFEST, data)
+        seal = seal_of(data)
+        note(record, "exported", str(pick), who=who, reason=reason, out=_name(out), seal=seal)
+    return Case(out, seal, manifest)
+
+
+class _Making:
+    """One case."""
+
+    def __init__(
+        self, record: Path, pick: Pick, folder: Folder, tell: Callable[[int], None]
+    ) -> None:
+        self._record, self._pick, self._folder, self._tell = record, pick, folder, tell
+        self._cosigned = _cosigned(record)  # first: what follows holds what they are over
+        self._there = numbers(record)
+        self._origin = first_head(record).snapshot.origin
+        self._signatures = Signatures(self._origin)
+        self._notes: dict[str, str] = {}
+        self._boots: dict[str, Boot] = {}
+        before = gone_before(record)
+        self._remarks: list[str] = [before] if before else []
+        self._seqs = (0, 0)
+        self._segments = (self._there[0], self._there[-1])
+        self._against: Signed | None = None
+        self._wanted: list[Match] = []
+
+    def fill(self) -> None:
+        if self._pick.until:
+            self._segments = (self._there[0], self._pick.until)
+        elif not self._pick.everything:
+            self._find()
+        first, last = self._segments
+        for number in [one for one in self._there if first <= one <= last]:
+            self._tell(number)
+            self._segment(number)
+        self._witnesses()
+        self._retired()
+        self._prove()
+        for path, text in self._notes.items():
+            self._folder.put(path, text.encode())
+        for name in _WITH_IT:
+            self._folder.put(name, files("controller.audit").joinpath(name).read_bytes())
+
+    def manifest(self, by: str, reason: str) -> Manifest:
+        pick, signed, table = self._pick, self._against, self._signatures.table
+        against = None
+        if signed is not None:
+            said = signed.checkpoint
+            against = Against(said.size, said.root.hex(), f"checkpoints/{said.size}.note")
+        what: Literal["rounds", "day", "all", "retired"] = (
+            "rounds" if pick.first else "day" if pick.day else "retired" if pick.until else "all"
+        )
+        return Manifest(
+            FORMAT,
+            self._origin,
+            "" if table is None else str(table),
+            Exported(what, pick.first, pick.last, pick.day),
+            by,
+            reason,
+            software_name(),
+            self._segments,
+            self._seqs,
+            against,
+            tuple(self._boots.values()),
+            tuple(self._remarks),
+            tuple(sorted(self._folder.files)),
+        )
+
+    # --- what is asked for ----------------------------------------------------------------
+
+    def _find(self) -> None:
+        """The records, their segments up to the checkpoint over the last of them, and the
+        checkpoint that the proofs lead to: one that a witness has seen, if there is one."""
+        self._wanted = list(matching(self._record, self._pick, self._tell))
+        if not self._wanted:
+            todo = "name rounds or a day that the record has"
+            raise nothing_of(self._record, self._pick, todo)
+        part = gone(self._record, rounds=(self._pick.first, self._pick.last), day=self._pick.day)
+        if part:
+            self._remarks.append(part)
+        told = [one.seq for one in self._wanted if not one.signs]
+        last = max(told, default=self._wanted[-1].seq)
+        signed = self._witnessed_over(last) or last_signed(self._record)
+        unsigned = [seq for seq in told if seq > signed.checkpoint.size]
+        if unsigned:
+            self._remarks.append(f"records from {unsigned[0]} on were not signed yet: no proofs")
+        self._against = signed
+        ends = max(self._signed_in(last), self._wanted[-1].segment)
+        self._segments = (self._wanted[0].segment, min(ends, self._there[-1]))
+
+    def _signed_in(self, seq: int) -> int:
+        """The segment with the first checkpoint over this record."""
+        start = segment_of(self._record, seq)
+        for number in [one for one in self._there if one >= start]:
+            segment = read_segment(self._record, number)
+            signatures = Signatures(self._origin)
+            signatures.begin(segment)
+            for frame in segment.frames:
+                found = record_of(segment.file, frame)
+                signed = signatures.take(segment.place(frame), found)
+                if signed is not None and signed.checkpoint.size >= seq:
+                    return number
+        return start
+
+    def _witnessed_over(self, seq: int) -> Signed | None:
+        for size in reversed(self._cosigned):
+            if size < seq:
+                return None
+            name = f"{COSIGNED}/{size}.note"
+            try:
+                return signed_as(self._record, name, (self._record / name).read_bytes())
+            except CannotProve as problem:
+                self._remarks.append(f"{name}: {problem.what}")
+        return None
+
+    # --- segments -------------------------------------------------------------------------
+
+    def _segment(self, number: int) -> None:
+        path = f"record/{DIRECTORY}/{segment_name(number)}"
+        file = segment_file(self._record, number)
+        try:
+            segment = read_segment(self._record, number)
+        except CannotWrite:
+            raise
+        except RecordProblem as problem:
+            self._remarks.append(f"segment {number}: {problem.what}")
+            self._as_it_is(path, file)
+            return
+        buffer = segment.buffer
+        try:
+            if number != self._there[-1]:
+                closed(segment)
+            else:
+                segment, buffer = self._last(segment)
+        except RecordProblem as problem:
+            self._remarks.append(f"segment {number}: {problem.what}")
+        self._folder.put(path, buffer)
+        begins = self._seqs[0] or segment.frames[0].seq
+        self._seqs = (begins, segment.after.seq)
+        try:
+            self._take(segment)
+        except RecordProblem as problem:
+            self._remarks.append(f"segment {number}: {problem.where}: {problem.what}")
+
+    def _last(self, segment: Segment) -> tuple[Segment, bytes]:
+        """Read again where something stands behind its last record: it may be in the making. What
+        stays the same is exported as it lies there; what does not is no part of the record yet."""
+        tail = segment.tail()
+        if tail.verdict is Verdict.CLEAN:
+            return segment, segment.buffer
+        again = read_segment(self._record, segment.number)
+        if again.buffer == segment.buffer:
+            self._remarks.append(f"segment {segment.number}: {in_words(tail, segment)}")
+            return segment, segment.buffer
+        return again, again.buffer[: again.end].ljust(len(again.buffer), b"\0")
+
+    def _take(self, segment: Segment) -> None:
+        """Signed notes, what ran, and what was set aside. RecordProblem."""
+        self._signatures.begin(segment)
+        opened = segment.snapshot.opened
+        if opened is not UNSET and not self._boots:
+            self._boot(record_of(segment.file, segment.frames[0]).boot, opened)
+        last: Signed | None = None
+        for frame in segment.frames:
+            last = self._record_taken(segment, frame) or last
+        if last is not None:
+            self._noted(last)
+
+    def _record_taken(self, segment: Segment, frame: Frame) -> Signed | None:
+        found = record_of(segment.file, frame)
+        if found.kind == "opened":
+            self._boot(found.boot, msgspec.json.decode(found.data, type=Opened))
+        elif found.kind == "tail":
+            self._tail(found)
+        return self._signatures.take(segment.place(frame), found)
+
+    def _boot(self, boot: str, opened: Opened) -> None:
+        self._boots[boot] = Boot(
+            boot, opened.software, opened.sw, opened.conf, opened.proc, opened.code
+        )
+
+    def _tail(self, found: Record) -> None:
+        name = msgspec.json.decode(found.data, type=TailSet).file
+        file = self._record / name
+        if re.fullmatch(r"tails/[0-9-]+\.json", name) and file.is_file():
+            self._folder.put(f"record/{name}", file.read_bytes())
+        else:
+            self._remarks.append(f"{name!a}: is not in the record's directory")
+
+    def _as_it_is(self, path: str, file: Path) -> None:
+        """What may be anything: only what can be a segment is taken along."""
+        with suppress(NoFile), opened_to_read(file) as opened:
+            if os.fstat(opened.fileno()).st_size <= LARGEST:
+                self._folder.put(path, opened.read(LARGEST))
+                return
+        self._remarks.append(f"{path}: is no segment, and not in this case")
+
+    def _noted(self, signed: Signed) -> None:
+        self._notes[f"checkpoints/{signed.checkpoint.size}.note"] = signed.note
+        self._notes[f"certificates/{signed.boot}.note"] = signed.certificate
+
+    # --- witnesses and proofs -------------------------------------------------------------
+
+    def _witnesses(self) -> None:
+        """The notes over these segments, and the last one. One that is over more records than there
+        are shows that the record was cut off."""
+        first, last = self._seqs
+        whole = self._segments[1] == self._there[-1]
+        for size in self._cosigned:
+            inside = first - 1 <= size and (size <= last or whole)
+            if inside or size == self._cosigned[-1]:
+                place = "record/cosigned" if inside else "witnessed"
+                data = (self._record / COSIGNED / f"{size}.note").read_bytes()
+                self._folder.put(f"{place}/{size}.note", data)
+
+    def _retired(self) -> None:
+        """Where the case begins as the record does: what stands for the segments before it."""
+        for kept in kept_in(self._record) if self._segments[0] == self._there[0] else ():
+            if kept.number < self._segments[0]:
+                data = note_file(self._record, kept.number).read_bytes()
+                self._folder.put(f"record/{kept.name}", data)
+
+    def _prove(self) -> None:
+        """A proof file for each round, one after the other: of each no more than its own records
+        are held."""
+        signed = self._against
+        if signed is None:
+            return
+        self._noted(signed)
+        of = {
+            one.seq: one.round
+            for one in self._wanted
+            if one.round and one.seq <= signed.checkpoint.size
+        }
+        if not of:
+            return
+        hashes = Hashes(self._record, list(of), signed)
+        hashes.gather(self._tell)
+        left = dict.fromkeys(of.values(), 0)
+        for turn in of.values():
+            left[turn] += 1
+        waiting: dict[int, list[Proved]] = {turn: [] for turn in left}
+        for frame in self._frames():
+            turn = of.get(frame.seq, 0)
+            if not turn:
+                continue
+            proved = Proved(frame.seq, frame.data.decode(), hashes.inclusion(frame.seq))
+            waiting[turn].append(proved)
+            if len(waiting[turn]) == left[turn]:
+                records = tuple(waiting.pop(turn))
+                proof = Proof(PROOF, self._origin, signed.note, signed.certificate, records, ())
+                self._folder.put(f"proofs/round-{turn:08d}.json", packed_proof(proof))
+
+    def _frames(self) -> Iterator[Frame]:
+        """Of the segments in the case."""
+        first, last = self._segments
+        for number in range(first, last + 1):
+            self._tell(number)
+            yield from read_segment(self._folder.place / "record", number).frames
+
+
+def _cosigned(record: Path) -> list[int]:
+    """Sizes of the checkpoints that a witness countersigned."""
+    place = record / COSIGNED
+    names = [one.name for one in place.iterdir() if one.is_file()] if place.is_dir() else []
+    return sorted(int(found[1]) for name in names if (found := _NOTE.fullmatch(name)))
+
+
+def _name(out: Path) -> str:
+    return out.name.encode("unicode_escape", "backslashreplace").decode("ascii")

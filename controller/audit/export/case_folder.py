@@ -1,0 +1,137 @@
+"""A case in the making: files under a temporary name, with their hashes, until it is whole.
+
+A case that is there is complete and on the disk; one that was broken off leaves nothing that could
+be taken for it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from controller.audit.files.disk import DIRECTORY_MODE, MODE
+from controller.errors import UsageProblem
+
+ZIP: Final = ".zip"
+_TIME: Final = (1980, 1, 1, 0, 0, 0)
+"""Of every file in a zip: when it was made stands beside the record, not in the case."""
+_LEVEL: Final = 6
+_UNIX: Final = 3
+_PIECE: Final = 1 << 20
+
+
+class CaseFile(Struct, frozen=True, order=True, forbid_unknown_fields=True):
+    """A file of a case."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+class Folder:
+    """Where the files of a case are put."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.files: list[CaseFile] = []
+
+    def put(self, path: str, data: bytes) -> None:
+        """OSError."""
+        file = self.place / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+        self.files.append(CaseFile(path, len(data), sha256(data).hexdigest()))
+
+    def read(self, path: str) -> bytes:
+        return (self.place / path).read_bytes()
+
+
+@contextmanager
+def folder_for(out: Path) -> Iterator[Folder]:
+    """A folder that becomes the case when all goes well: a zip where the name ends so. UsageProblem
+    where it cannot be put there. OSError."""
+    check_free(out)
+    try:
+        place = Path(tempfile.mkdtemp(prefix=f".{out.name[:100]}.", dir=out.parent))
+    except OSError as problem:
+        raise refused(out, problem) from None
+    try:
+        made = place / "case"
+        made.mkdir(DIRECTORY_MODE)
+        yield Folder(made)
+        if out.suffix == ZIP:
+            made = _zipped(made, place / "case.zip")
+        else:
+            _sync_all(made)
+        check_free(out)
+        os.rename(made, out)
+        _sync(out.parent)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def check_free(out: Path) -> None:
+    """UsageProblem where there is something of this name: nothing is ever replaced."""
+    if os.path.lexists(out):
+        raise UsageProblem("--out", f"{str(out)!a} is there already", "another name")
+    if not out.parent.is_dir():
+        raise UsageProblem("--out", f"there is no directory {str(out.parent)!a}", "one that is")
+
+
+def refused(out: Path, problem: OSError) -> UsageProblem:
+    reason = (problem.strerror or str(problem)).lower()
+    return UsageProblem("--out", f"{str(out)!a} cannot be made: {reason}", "another place")
+
+
+def _zipped(folder: Path, file: Path) -> Path:
+    """The same bytes for the same files: no times, no owners, in the order of their names."""
+    names = sorted(one.relative_to(folder).as_posix() for one in _files(folder))
+    with file.open("xb") as raw:
+        with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as packed:
+            for name in names:
+                _add(packed, folder / name, name)
+        raw.flush()
+        os.fchmod(raw.fileno(), MODE)
+        os.fsync(raw.fileno())
+    return file
+
+
+def _add(packed: zipfile.ZipFile, file: Path, name: str) -> None:
+    entry = zipfile.ZipInfo(name, _TIME)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.create_system = _UNIX
+    entry.external_attr = (0o100000 | MODE) << 16
+    entry.file_size = file.stat().st_size
+    with file.open("rb") as source, packed.open(entry, "w") as target:
+        shutil.copyfileobj(source, target, _PIECE)
+
+
+def _sync_all(folder: Path) -> None:
+    for file in _files(folder):
+        file.chmod(MODE)
+        _sync(file)
+    places = [place for place in folder.rglob("*") if place.is_dir()]
+    for place in (*places, folder):
+        place.chmod(DIRECTORY_MODE)
+        _sync(place)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [one for one in folder.rglob("*") if one.is_file()]
+
+
+def _sync(place: Path) -> None:
+    fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

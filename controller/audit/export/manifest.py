@@ -1,0 +1,238 @@
+"""What a case says of itself, and whether its files are those that it was made of."""
+
+from __future__ import annotations
+
+import stat
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO, Final, Literal, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from controller.audit.errors import NoRecord, RecordProblem
+from controller.audit.export.case_folder import CaseFile
+
+FORMAT: Final = "holecard case 1"
+MANIFEST: Final = "manifest.json"
+_MOST: Final = 1 << 28
+_PIECE: Final = 1 << 20
+
+
+class Exported(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was asked for."""
+
+    what: Literal["rounds", "day", "all", "retired"]
+    first: int
+    last: int
+    """Rounds; 0 where none were asked for."""
+    day: str
+
+
+class Boot(Struct, frozen=True, forbid_unknown_fields=True):
+    """What ran, with whole hashes."""
+
+    boot: str
+    software: str
+    sw: str
+    conf: str
+    proc: str
+    code: str
+
+
+class Against(Struct, frozen=True, forbid_unknown_fields=True):
+    """The checkpoint that the proofs lead to."""
+
+    size: int
+    root: str
+    note: str
+    """Its file."""
+
+
+class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+    """`manifest.json`. Its own SHA-256 is the case's seal."""
+
+    format: Literal["holecard case 1"]
+    origin: str
+    table_key: str
+    """As the record names it: hold it against what the table's owner says."""
+    exported: Exported
+    by: str
+    reason: str
+    made_with: str
+    segments: tuple[int, int]
+    records: tuple[int, int]
+    """The first and the last in these segments."""
+    proofs: Against | None
+    boots: tuple[Boot, ...]
+    remarks: tuple[str, ...]
+    files: tuple[CaseFile, ...]
+    """All but this one, by their paths."""
+
+
+class CaseProblem(RecordProblem):
+    """It is no case, or cannot be read at all."""
+
+
+class NoCase(CaseProblem, NoRecord):
+    """It is something else than a case."""
+
+
+class CheckedCase(Struct, frozen=True):
+    """What checking a case came to."""
+
+    manifest: Manifest
+    seal: str
+    wrong: tuple[str, ...]
+
+    @property
+    def right(self) -> bool:
+        return not self.wrong
+
+
+def packed(manifest: Manifest) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+
+
+def seal_of(manifest: bytes) -> str:
+    return sha256(manifest).hexdigest()
+
+
+def check_export(case: Path) -> CheckedCase:
+    """Whether the files of a case are those of its manifest: each that is missing, changed, cut off
+    or not of it. NoRecord where there is none, NoCase where it is something else, CaseProblem where
+    it has no manifest that can be read."""
+    with _opened(case) as files:
+        names = files.names()
+        if MANIFEST not in names:
+            raise NoCase(case, f"it has no {MANIFEST}", "name a whole case")
+        wrong = [f"{name}: is there twice" for name, n in Counter(names).items() if n > 1]
+        data = _read(files, MANIFEST, _MOST)
+        if isinstance(data, str):
+            raise CaseProblem(case, f"{MANIFEST}: {data}", "ask for the case again")
+        try:
+            manifest = msgspec.json.decode(data, type=Manifest)
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            what = f"{MANIFEST}: cannot be read: {problem}"
+            raise CaseProblem(case, what, "ask for the case again") from None
+        said = {one.path: one for one in manifest.files}
+        if len(said) != len(manifest.files) or MANIFEST in said:
+            wrong.append(f"{MANIFEST}: it names a file twice, or itself")
+        wrong += [f"{name}: is missing" for name in said if name not in names]
+        extra = sorted(set(names) - {*said, MANIFEST})
+        wrong += [f"{name!a}: is not of this case" for name in extra]
+        for name, one in said.items():
+            if name in names:
+                wrong += [f"{name}: {what}" for what in _compared(files, one)]
+    return CheckedCase(manifest, seal_of(data), tuple(wrong))
+
+
+def _compared(files: _Files, said: CaseFile) -> Iterator[str]:
+    digest, size = sha256(), 0
+    try:
+        with files.open(said.path) as source:
+            while size <= said.size and (piece := source.read(_PIECE)):
+                digest.update(piece)
+                size += len(piece)
+    except _BROKEN as problem:
+        yield f"cannot be read: {problem}"
+        return
+    if size < said.size:
+        yield f"was cut off: {size} bytes of {said.size}"
+    elif size > said.size:
+        yield f"was added to: more than {said.size} bytes"
+    elif digest.hexdigest() != said.sha256:
+        yield "was changed"
+
+
+def _read(files: _Files, name: str, most: int) -> bytes | str:
+    try:
+        with files.open(name) as source:
+            data = source.read(most + 1)
+    except _BROKEN as problem:
+        return f"cannot be read: {problem}"
+    return f"has more than {most} bytes" if len(data) > most else data
+
+
+# --- a folder or a zip ------------------------------------------------------------------------
+
+_BROKEN: Final = (
+    OSError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What reading a file of a damaged zip, or of a disk, ends with."""
+
+
+_ZIP: Final = b"PK\x03\x04"
+
+
+class _Files(Protocol):
+    def names(self) -> list[str]: ...
+
+    def open(self, name: str) -> BinaryIO: ...
+
+
+class _InFolder:
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def names(self) -> list[str]:
+        """Of all that is no folder: a link is named like a file, and is none."""
+        found = [one for one in self._place.rglob("*") if one.is_symlink() or not one.is_dir()]
+        return sorted(one.relative_to(self._place).as_posix() for one in found)
+
+    def open(self, name: str) -> BinaryIO:
+        file = self._place / name
+        if not stat.S_ISREG(file.lstat().st_mode):
+            raise OSError("it is no file")
+        return file.open("rb")
+
+
+class _InZip:
+    def __init__(self, packed: zipfile.ZipFile) -> None:
+        self._packed = packed
+
+    def names(self) -> list[str]:
+        return [one.filename for one in self._packed.infolist()]
+
+    def open(self, name: str) -> BinaryIO:
+        # typeshed has IO[bytes] here, which is a BinaryIO but for its name.
+        opened: BinaryIO = self._packed.open(name)  # type: ignore[assignment]
+        return opened
+
+
+def _begins_as_zip(case: Path) -> bool:
+    """One that was cut off still does."""
+    with case.open("rb") as opened:
+        return opened.read(len(_ZIP)) == _ZIP
+
+
+@contextmanager
+def _opened(case: Path) -> Iterator[_Files]:
+    if case.is_dir():
+        yield _InFolder(case)
+        return
+    if case.exists() and not case.is_file():
+        raise NoCase(case, "is neither a file nor a directory", "name a case")
+    try:
+        packed = zipfile.ZipFile(case)
+    except FileNotFoundError:
+        raise NoRecord(case, "there is no such case", "name a case") from None
+    except OSError as problem:
+        raise NoRecord(case, f"cannot be read: {problem.strerror}", "name a case") from None
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as problem:
+        what = f"is no zip, or a part of one: {problem}"
+        if not _begins_as_zip(case):
+            raise NoCase(case, what, "name a case") from None
+        raise CaseProblem(case, what, "ask for the case again") from None
+    with packed:
+        yield _InZip(packed)

@@ -1,0 +1,287 @@
+"""Whole segments taken out of a record: into a sealed case first, and then, one by one, away.
+
+    retire(record, "2026-05-01", out, ("Ann", "Bo"), table_key)
+
+A case is written, synced and checked; a note of what it holds is signed and synced; only then are
+segments removed, the first of them first, each for good before the next one. Wherever that is cut
+short, what is left is a record, and the same command ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from controller.audit.errors import OtherTable, RecordProblem
+from controller.audit.export.case import Case, export_case
+from controller.audit.export.case_folder import check_free
+from controller.audit.export.manifest import check_export
+from controller.audit.export.retire_retiring_sums import summed
+from controller.audit.files.atomic import make_directory, put, written_to
+from controller.audit.files.disk import Disk, RealDisk
+from controller.audit.files.lock import take_lock, undo
+from controller.audit.format.notes import SigningKey
+from controller.audit.format.segments import DIRECTORY, numbers, segment_file, segment_name
+from controller.audit.log.checkpoints import table_name
+from controller.audit.proofs.prover import untold
+from controller.audit.read.access_log import look
+from controller.audit.read.heads import first_head
+from controller.audit.read.reader import Segment, read_segment, record_of
+from controller.audit.read.retirements import (
+    RETIRED,
+    Kept,
+    Retirement,
+    Sums,
+    kept_in,
+    note_file,
+    sha256_of,
+    written,
+)
+from controller.audit.read.selection import Pick
+from controller.audit.replay import fallback as foreign
+from controller.audit.verify.verifier import RIGHT, Verification
+from controller.errors import UsageProblem
+
+_STARTS: Final = 2
+"""Records of the last segment that a start wants to see: with fewer it reads the one before."""
+_WRITABLE: Final = "let this user write there, and give it room"
+
+
+class NothingToRetire(RecordProblem):
+    """No whole closed segment is that old."""
+
+
+class NotRight(RecordProblem):
+    """What is wrong, or cannot be checked, is not taken apart."""
+
+
+class BadCase(RecordProblem):
+    """The case is not what it was made of: nothing was removed."""
+
+
+class NotEnded(RecordProblem):
+    """An earlier retirement was cut short, and its case is not at hand."""
+
+
+class Retired(Struct, frozen=True):
+    """What was taken out."""
+
+    said: Retirement
+    note: str
+    """Its file, in the record's directory."""
+    ended: bool
+    """An earlier one was cut short; it is ended now."""
+
+
+def retire(  # noqa: PLR0913 - all but the first five have a usual value
+    record: Path,
+    before: str,
+    out: Path,
+    two: tuple[str, str],
+    table_key: Ed25519PrivateKey,
+    *,
+    disk: Disk | None = None,
+    now: Callable[[], float] = time.time,
+    jobs: int = 1,
+    tell: Callable[[int], None] = untold,
+) -> Retired:
+    """All whole closed segments of gaming days before this one, in a case at `out`.
+
+    NothingToRetire, NotRight, BadCase, NotEnded, InUse, OtherTable, other RecordProblem,
+    UsageProblem, OSError: nothing was removed, unless the problem is one of removing."""
+    with _locked(record):
+        work = _Work(record, out, two, table_key, disk or RealDisk(), tell)
+        cut_short = work.cut_short()
+        if cut_short is not None and os.path.lexists(out):
+            return work.end(cut_short)
+        check_free(out)
+        work.look_for_all_of(cut_short)
+        last = work.last(before)
+        work.look_at_all(jobs)
+        if cut_short is not None:
+            work.forget(cut_short)
+        return work.retire(last, before, int(now() * 1e6))
+
+
+@contextmanager
+def _locked(record: Path) -> Iterator[None]:
+    first_head(record)  # no lock is made where no record is
+    lock = take_lock(record)
+    try:
+        yield
+    finally:
+        undo(lock.made)
+        os.close(lock.fd)
+
+
+class _Work:
+    def __init__(
+        self,
+        record: Path,
+        out: Path,
+        two: tuple[str, str],
+        table_key: Ed25519PrivateKey,
+        disk: Disk,
+        tell: Callable[[int], None],
+    ) -> None:
+        self._record, self._out, self._two, self._disk = record, out, two, disk
+        self._tell = tell
+        self._origin = first_head(record).snapshot.origin
+        self._key = SigningKey(table_name(self._origin), table_key)
+        self._there = numbers(record)
+
+    # --- one that was cut short -----------------------------------------------------------
+
+    def cut_short(self) -> Kept | None:
+        """The last retirement, where some of its segments lie here still."""
+        kept = kept_in(self._record)
+        if not kept or kept[-1].said is None or self._there[0] > kept[-1].number:
+            return None
+        return kept[-1]
+
+    def end(self, kept: Kept) -> Retired:
+        """With its case at hand. UsageProblem where that is another one."""
+        said = kept.said
+        assert said is not None
+        self.look_at_all(1)  # the note too
+        if not self._out.is_file() or sha256_of(self._out) != said.case:
+            what = f"is not the case of {kept.name}, which was cut short: sha256 {said.case}"
+            raise UsageProblem("--out", f"{str(self._out)!a} {what}", "that case")
+        self._check(None)
+        self._remove(said)
+        return Retired(said, kept.name, True)
+
+    def look_for_all_of(self, kept: Kept | None) -> None:
+        """NotEnded where some of its segments are gone already."""
+        if kept is not None and kept.said is not None and self._there[0] > kept.said.segments[0]:
+            case = kept.said.case
+            what = f"the retirement of {kept.name} was cut short: sha256 of its case {case}"
+            raise NotEnded(self._record, what, "name that case with --out")
+
+    def forget(self, kept: Kept) -> None:
+        """It has removed nothing, and its case is not given: it never was."""
+        with written_to(self._record / RETIRED, _WRITABLE):
+            self._disk.remove(note_file(self._record, kept.number))
+            self._disk.sync_directory(self._record / RETIRED)
+
+    # --- what is to be taken --------------------------------------------------------------
+
+    def last(self, before: str) -> int:
+        """The last segment that is old enough, closed, of no open round, and signed over.
+        NothingToRetire."""
+        ends = 0
+        for number in [one for one in self._there if one < self._first_kept()]:
+            segment = read_segment(self._record, number)
+            days = {record_of(segment.file, frame).day for frame in segment.frames}
+            if max(days) >= before:
+                break
+            ends = number
+        if not ends:
+            what = f"no whole closed segment has only gaming days before {before}"
+            raise NothingToRetire(self._record, what, "name a later day, or come back later")
+        return ends
+
+    def _first_kept(self) -> int:
+        """The open segment; the one before it, where a start reads that; and all from the last
+        moment on at which no round was open."""
+        open_ = read_segment(self._record, self._there[-1])
+        kinds = [record_of(open_.file, frame).kind for frame in open_.frames]
+        told = [kind for kind in kinds if kind != "snapshot"]
+        keeps = open_.number
+        if "opened" not in kinds or len(told) < _STARTS:
+            keeps -= 1
+        if not _rests(open_)[-1]:  # the open round began where one was not open last
+            segments = (read_segment(self._record, one) for one in reversed(self._there))
+            begins = (one.number for one in segments if any(_rests(one)))
+            keeps = min(keeps, next(begins, self._there[0]))
+        return keeps
+
+    def look_at_all(self, jobs: int) -> None:
+        """OtherTable where this key did not sign it; NotRight."""
+        run = Verification(self._record, replay=False, table_key=self._key.verifier, jobs=jobs)
+        for _ in run:
+            continue
+        report = run.report
+        if report.table_key != str(self._key.verifier):
+            what = "was signed with another table's key than the one that is given"
+            raise OtherTable(self._record, what, "name the keys that it was begun with")
+        if report.code != RIGHT:
+            why = [str(one) for one in report.findings] or list(report.unchecked)
+            what = f"is not right, and stays as it is: {'; '.join(why[:3])}"
+            raise NotRight(self._record, what, "see `holecard audit verify`")
+
+    # --- taking it ------------------------------------------------------------------------
+
+    def retire(self, last: int, before: str, utc: int) -> Retired:
+        record, disk = self._record, self._disk
+        sums = summed(record, self._origin, last, self._key.verifier, self._tell)
+        who, why = " and ".join(self._two), f"retired: gaming days before {before}"
+        pick = Pick(until=last)
+        case = export_case(record, self._out, pick, who=who, reason=why, tell=self._tell)
+        self._check(case)
+        said = self._said(sums, case, utc)
+        name = f"{RETIRED}/{last:08d}.note"
+        look(record, "retire", str(pick), who=who, reason=why, out=self._out.name, seal=case.seal)
+        with written_to(record / RETIRED, _WRITABLE):
+            make_directory(disk, record / RETIRED)
+            data = written(said, self._origin, self._key)
+            put(disk, note_file(record, last), data)
+        self._remove(said)
+        return Retired(said, name, False)
+
+    def _said(self, sums: Sums, case: Case, utc: int) -> Retirement:
+        return Retirement(
+            **asdict(sums), case=sha256_of(self._out), seal=case.seal, utc=utc, two=self._two
+        )
+
+    def _check(self, case: Case | None) -> None:
+        """BadCase where it does not hold the very bytes that lie here. One that was made now is
+        taken away again."""
+        found = check_export(self._out)
+        wrong = list(found.wrong)
+        in_it = {one.path: one.sha256 for one in found.manifest.files}
+        first, last = found.manifest.segments
+        for number in [one for one in self._there if first <= one <= last]:
+            path = f"record/{DIRECTORY}/{segment_name(number)}"
+            if in_it.get(path) != sha256_of(segment_file(self._record, number)):
+                wrong.append(f"{path}: is not the segment that lies here")
+        if case is not None:
+            wrong += case.manifest.remarks
+            if found.seal != case.seal:
+                wrong.append("its seal is another one")
+        if not wrong:
+            return
+        if case is not None:
+            with suppress(OSError):  # the first problem counts
+                self._out.unlink()
+        what = f"the case does not check: {wrong[0]}; nothing was removed"
+        raise BadCase(self._out, what, "look at the disk, and retire again")
+
+    def _remove(self, said: Retirement) -> None:
+        """Each is gone for good before the next one: what is left has no gap. CannotWrite."""
+        place = self._record / DIRECTORY
+        first, last = said.segments
+        with written_to(place, "retire again with the same case: that goes on with it"):
+            for number in [one for one in self._there if first <= one <= last]:
+                self._disk.remove(segment_file(self._record, number))
+                self._disk.sync_directory(place)
+
+
+def _rests(segment: Segment) -> list[bool]:
+    """Whether no round was open: where it begins, and after each decision."""
+    standing = foreign.standing(bytes(segment.snapshot.state))
+    found = [standing.rests]
+    for frame in segment.frames:
+        record = record_of(segment.file, frame)
+        if record.kind == "decision":
+            standing = foreign.after(standing, record)
+            found.append(standing.rests)
+    return found

@@ -1,0 +1,149 @@
+"""Records as lines: JSON Lines, byte for byte as they stand in the record, or CSV for spreadsheets.
+
+A spreadsheet takes what begins with =, +, - or @ for a formula and runs it. Whatever people typed
+is written so that it stays text.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from controller.audit.files.disk import MODE, RealDisk
+from controller.audit.format.frames import Frame
+from controller.audit.format.records import Record
+from controller.audit.format.segments import numbers, segment_file
+from controller.audit.proofs.prover import untold
+from controller.audit.read.reader import closed, load, read_segment, record_of
+from controller.audit.read.selection import Pick, nothing_of
+
+RowFormat: TypeAlias = Literal["jsonl", "csv"]
+
+COLUMNS: Final = (
+    "seq",
+    "day",
+    "time",
+    "clock",
+    "boot",
+    "round",
+    "kind",
+    "role",
+    "name",
+    "seat",
+    "cause",
+    "device",
+    "device_epoch",
+    "device_seq",
+    "utc_us",
+    "mono_ns",
+    "data",
+)
+_FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Also the wide forms, which some programs take for the narrow ones."""
+_CONTROL: Final = ("\t", "\r", "\n")
+_TEXT: Final = "'"
+"""Before what would be a formula: the rest is text."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_UTC: Final = 253_402_300_800_000_000
+"""Microseconds at the end of the year 9999."""
+
+
+def rows(
+    record: Path, pick: Pick, form: RowFormat, tell: Callable[[int], None] = untold
+) -> Iterator[bytes]:
+    """The lines, one record each; of CSV the names of the columns first. NothingThere where there
+    would be none; Damaged, NoRecord."""
+    line = {"jsonl": _json_line, "csv": _csv_line}[form]
+    found = False
+    there = numbers(record)
+    for number in there:
+        tell(number)
+        if not pick.may_be_in(load(segment_file(record, number), number)):
+            continue
+        segment = read_segment(record, number)
+        for frame in segment.frames:
+            one = record_of(segment.file, frame)
+            if pick.takes(one):
+                if form == "csv" and not found:
+                    yield _cells(COLUMNS)
+                found = True
+                yield line(frame, one)
+        if number != there[-1]:
+            closed(segment)
+    if not found:
+        raise nothing_of(record, pick, "name what the record has")
+
+
+def _json_line(frame: Frame, record: Record) -> bytes:
+    return frame.data + b"\n"
+
+
+def _csv_line(frame: Frame, record: Record) -> bytes:
+    by, cursor = record.by, record.cursor
+    return _cells(
+        (
+            record.seq,
+            record.day,
+            time_text(record.utc),
+            record.clock,
+            record.boot,
+            record.round,
+            record.kind,
+            by.role,
+            by.name,
+            by.seat or "",
+            record.cause or "",
+            "" if cursor is None else cursor.device,
+            "" if cursor is None else cursor.epoch,
+            "" if cursor is None else cursor.seq,
+            record.utc,
+            record.mono,
+            bytes(record.data).decode(errors="backslashreplace"),
+        )
+    )
+
+
+def _cells(values: tuple[object, ...]) -> bytes:
+    line = io.StringIO()
+    csv.writer(line, quoting=csv.QUOTE_NONNUMERIC).writerow([_cell(value) for value in values])
+    return line.getvalue().encode()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, int):
+        return value
+    text = str(value)
+    formula = text.lstrip().lstrip("\ufeff").startswith(_FORMULA) or text.startswith(_CONTROL)
+    return _TEXT + text if formula else text
+
+
+def time_text(utc: int) -> str:
+    """As people and spreadsheets read it, in UTC."""
+    if not 0 <= utc < _LAST_UTC:
+        return ""
+    return f"{_EPOCH + timedelta(microseconds=utc):%Y-%m-%d %H:%M:%S.%f}"
+
+
+def write(out: Path, lines: Iterable[bytes]) -> int:
+    """Into a file that is there when it is whole and on the disk; how many lines. OSError."""
+    fd, name = tempfile.mkstemp(prefix=f".{out.name[:100]}.", dir=out.parent)
+    new, count = Path(name), 0
+    try:
+        with os.fdopen(fd, "wb") as opened:
+            os.fchmod(fd, MODE)
+            for line in lines:
+                opened.write(line)
+                count += 1
+            opened.flush()
+            os.fsync(fd)
+        new.rename(out)
+        RealDisk().sync_directory(out.parent)
+    finally:
+        new.unlink(missing_ok=True)
+    return count

@@ -1,0 +1,1 @@
+"""File access of the record, replaceable by a failing disk in tests."""

@@ -1,0 +1,129 @@
+"""The lock of a record's one writer, and how a start that comes to nothing leaves no trace."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from controller.audit.errors import CannotWrite, InUse, NoRecord, unreadable
+from controller.audit.files.disk import DIRECTORY_MODE, MODE
+
+LOCK: Final = "lock"
+_TRIES: Final = 16
+"""Starts that come to nothing while this one takes the lock: more than there ever are."""
+_MOST_ORIGIN: Final = 1024
+_OPEN: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class Locked(NamedTuple):
+    """It ends with the file's descriptor."""
+
+    fd: int
+    made: tuple[Path, ...]
+    """What was not there before."""
+
+
+def take_lock(record: Path) -> Locked:
+    """The one writer's lock. Makes the directory where there is none. NoRecord, InUse,
+    CannotWrite: then nothing was made."""
+    for _ in range(_TRIES):
+        found = _opened(record)
+        try:
+            _lock(record, found.fd)
+            # Whoever began nothing has taken its file away: what is locked then keeps nobody out.
+            if _is_still(record / LOCK, found.fd):
+                return found
+        except InUse:
+            unlock(found.fd)
+            raise
+        except BaseException:
+            undo(found.made)
+            unlock(found.fd)
+            raise
+        unlock(found.fd)
+    raise InUse(record, "it is being opened again and again", "stop whoever does that")
+
+
+def undo(made: tuple[Path, ...]) -> None:
+    """Takes away what this start has made, as far as nothing else is in it. Only with the lock
+    held."""
+    for path in reversed(made):
+        with suppress(OSError):  # what cannot be taken away is empty, and does no harm
+            if path.name == LOCK:
+                path.unlink()
+            else:
+                path.rmdir()
+
+
+def unlock(fd: int) -> None:
+    """Lets go of a lock, where there is one. Whatever comes of closing it, it is closed, and its
+    number may be some other file's from here on: nobody may have it any more."""
+    if fd >= 0:
+        with suppress(OSError):  # what counts of it was synced
+            os.close(fd)
+
+
+def begun(fd: int) -> str:
+    """The origin of the record that was begun where this lock is held; empty without one.
+    OSError."""
+    return os.pread(fd, _MOST_ORIGIN, 0).decode("utf-8", "replace")
+
+
+def tell_begun(fd: int, origin: str) -> None:
+    """From now on the lock tells that the record has a segment: where none is there, they are
+    gone. OSError."""
+    if begun(fd) == origin:
+        return
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, origin.encode(), 0)
+    os.fdatasync(fd)
+
+
+def _opened(record: Path) -> Locked:
+    made: tuple[Path, ...] = ()
+    try:
+        with suppress(FileExistsError):
+            record.mkdir(mode=DIRECTORY_MODE)
+            made = (record,)
+        file = record / LOCK
+        try:
+            fd = os.open(file, _OPEN | os.O_CREAT | os.O_EXCL, MODE)
+            return Locked(fd, (*made, file))
+        except FileExistsError:
+            return Locked(os.open(file, _OPEN | os.O_CREAT, MODE), made)
+    except NotADirectoryError:
+        raise NoRecord(record, "is no directory", "name a record's directory") from None
+    except FileNotFoundError:
+        if record.is_symlink():
+            what = f"is a link to {os.readlink(record)}, where nothing is"
+            todo = "make that directory, or name another one"
+            raise NoRecord(record, what, todo) from None
+        todo = f"make {record.parent} first"
+        raise NoRecord(record, "there is no directory to make it in", todo) from None
+    except OSError as problem:
+        undo(made)
+        what = f"cannot be written: {problem.strerror}"
+        raise CannotWrite(record, what, "let the controller's user write there") from None
+
+
+def _is_still(file: Path, fd: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), os.lstat(file))
+    except FileNotFoundError:
+        return False
+    except OSError as problem:
+        raise unreadable(file, problem) from None
+
+
+def _lock(record: Path, fd: int) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        if problem.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            todo = "one controller writes a record: stop the other one"
+            raise InUse(record, "another process writes it", todo) from None
+        raise CannotWrite(record, f"cannot be locked: {problem.strerror}", "mend that") from None

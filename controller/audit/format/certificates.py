@@ -1,0 +1,95 @@
+"""The certificate of a boot's key: the note in which the table's key says whose it is."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from controller.audit.format.notes import (
+    KEY_SIZE,
+    KeyKind,
+    SigningKey,
+    VerifierKey,
+    parse_note,
+    signed,
+    verified,
+)
+from controller.audit.format.notes_forms import (
+    NoteProblem,
+    base64,
+    check_name,
+    parse_base64,
+    parse_number,
+    shown,
+)
+
+TITLE: Final = "holecard boot key 1"
+TABLE_KEY: Final = "/table"
+"""What stands behind the origin in the name of the table's key."""
+
+_BOOT: Final = re.compile(r"[0-9a-f]{16}")
+
+
+class Certificate(Struct, frozen=True, gc=False):
+    """Which key signs the checkpoints of a boot."""
+
+    origin: str
+    boot: str
+    key: bytes
+    """The public key, Ed25519."""
+    seq: int
+    """Of the record that opened the boot."""
+
+    @property
+    def verifier(self) -> VerifierKey:
+        """What checks the checkpoints of the boot."""
+        return VerifierKey(self.origin, self.key)
+
+    def text(self) -> str:
+        """What the table's key signs. NoteProblem where it would not be a certificate."""
+        key = base64(self.key)
+        text = f"{TITLE}\n{self.origin}\n{self.boot}\n{key}\n{self.seq}\n"
+        _parse_text(text)
+        return text
+
+
+def certificate(
+    origin: str, boot: str, boot_key_public: bytes, seq: int, table_key: SigningKey
+) -> str:
+    """The note that makes a key the one of a boot."""
+    text = Certificate(origin, boot, boot_key_public, seq).text()
+    _check_table(table_key.verifier, origin)
+    return signed(text, table_key.sign(text))
+
+
+def read_certificate(note_text: str, table: VerifierKey) -> Certificate:
+    """What a certificate says. NoteProblem unless it is one, signed by this table's key."""
+    note = parse_note(note_text)
+    verified(note, (table,))
+    found = _parse_text(note.text)
+    _check_table(table, found.origin)
+    return found
+
+
+def _parse_text(text: str) -> Certificate:
+    *lines, _ = text.split("\n")
+    if len(lines) != 5 or lines[0] != TITLE:
+        raise NoteProblem(
+            f"no certificate: {shown(text)}; allowed: the five lines {TITLE!r}, origin, boot, "
+            "public key, seq"
+        )
+    _, origin, boot, key, seq = lines
+    check_name(origin)
+    if not _BOOT.fullmatch(boot):
+        raise NoteProblem(f"no boot: {shown(boot)}; allowed: 16 hexadecimal digits")
+    found = Certificate(origin, boot, parse_base64(key, KEY_SIZE), parse_number(seq))
+    if found.seq == 0:
+        raise NoteProblem("a boot that record 0 opened; allowed: 1 or more")
+    return found
+
+
+def _check_table(table: VerifierKey, origin: str) -> None:
+    if table.name != origin + TABLE_KEY or table.kind is not KeyKind.ED25519:
+        raise NoteProblem(f"{table!r} certifies nothing of {shown(origin)}")

@@ -1,0 +1,289 @@
+"""Signed notes, keys and checkpoints: C2SP signed-note, tlog-checkpoint and tlog-cosignature.
+
+A note is a text with lines of signatures below it. The text is nobody's word until `verified` has
+said whose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+from hashlib import sha256
+from typing import Final, TypeAlias
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from msgspec import Struct
+
+from controller.audit.format.merkle import HASH_SIZE
+from controller.audit.format.notes_forms import (
+    LARGEST,
+    MAX_SIZE,
+    NoteProblem,
+    base64,
+    check_characters,
+    check_name,
+    check_text,
+    parse_base64,
+    parse_number,
+    shown,
+)
+
+__all__ = [
+    "MAX_SIGNATURES",
+    "Checkpoint",
+    "KeyKind",
+    "Note",
+    "NoteProblem",
+    "Signature",
+    "SigningKey",
+    "Verified",
+    "VerifierKey",
+    "parse_checkpoint",
+    "parse_note",
+    "signed",
+    "verified",
+]
+
+MAX_SIGNATURES: Final = 100
+KEY_SIZE: Final = 32
+KEY_ID_SIZE: Final = 4
+TIME_SIZE: Final = 8
+
+Octets: TypeAlias = bytes
+
+_DASH: Final = "\N{EM DASH} "
+_COSIGNED: Final = "cosignature/v1\n"
+_KEY_ID: Final = re.compile(r"[0-9a-f]{8}")
+
+
+class KeyKind(IntEnum):
+    """What a key signs: the byte before it in a verifier key."""
+
+    ED25519 = 1
+    COSIGNATURE = 4
+
+
+class Signature(Struct, frozen=True, gc=False):
+    """A line of signature. Only `verified` says whether it is right."""
+
+    name: str
+    key_id: Octets
+    bytes: Octets
+    """What stands behind the key id: of a cosignature the time, then of both the signature."""
+
+
+class Note(Struct, frozen=True, gc=False):
+    """A text, which ends with a newline, and what signatures stand below it."""
+
+    text: str
+    signatures: tuple[Signature, ...]
+
+
+class VerifierKey(Struct, frozen=True, gc=False):
+    """A name, and the public key that its signatures are checked with."""
+
+    name: str
+    key: Octets
+    kind: KeyKind = KeyKind.ED25519
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if len(self.key) != KEY_SIZE:
+            size = len(self.key)
+            raise NoteProblem(f"a key of {size} bytes for {self.name}; allowed: {KEY_SIZE}")
+
+    @classmethod
+    def parse(cls, text: str) -> VerifierKey:
+        """From NAME+KEY ID+BASE64."""
+        name, _, rest = text.partition("+")
+        key_id, _, encoded = rest.partition("+")
+        if not _KEY_ID.fullmatch(key_id):
+            raise NoteProblem(
+                f"no verifier key: {shown(text)}; allowed: NAME+8 hexadecimal digits+BASE64"
+            )
+        data = parse_base64(encoded)
+        if data[0] not in tuple(KeyKind):
+            allowed = ", ".join(f"{kind} {kind.name}" for kind in KeyKind)
+            raise NoteProblem(f"a verifier key of kind {data[0]}; allowed: {allowed}")
+        key = cls(name, data[1:], KeyKind(data[0]))
+        if key.key_id.hex() != key_id:
+            raise NoteProblem(f"the key of {name} does not have the id {key_id}")
+        return key
+
+    @property
+    def key_id(self) -> Octets:
+        named = self.name.encode() + b"\n" + self._kind_and_public()
+        return sha256(named).digest()[:KEY_ID_SIZE]
+
+    def check(self, text: str, signature: Octets) -> int | None:
+        """NoteProblem unless the signature is one of this text. Of a cosignature, its time."""
+        seconds = None
+        if self.kind is KeyKind.COSIGNATURE:
+            seconds = int.from_bytes(signature[:TIME_SIZE])
+            signature = signature[TIME_SIZE:]
+            text = _cosigned(text, seconds)
+        try:
+            Ed25519PublicKey.from_public_bytes(self.key).verify(signature, text.encode())
+        except InvalidSignature:
+            raise NoteProblem(f"the signature of {self.name} is not one of this text") from None
+        return seconds
+
+    def __str__(self) -> str:
+        return f"{self.name}+{self.key_id.hex()}+{base64(self._kind_and_public())}"
+
+    def __repr__(self) -> str:
+        return f"VerifierKey({self.name}+{self.key_id.hex()}, {self.kind.name})"
+
+    def _kind_and_public(self) -> Octets:
+        return self.kind.to_bytes() + self.key
+
+
+class SigningKey:
+    """A name and a private key, which it shows to nobody."""
+
+    __slots__ = ("_key", "_name", "_public")
+
+    def __init__(self, name: str, key: Ed25519PrivateKey) -> None:
+        check_name(name)
+        self._name = name
+        self._key = key
+        self._public = key.public_key().public_bytes_raw()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def verifier(self) -> VerifierKey:
+        """What checks `sign`."""
+        return VerifierKey(self._name, self._public)
+
+    @property
+    def cosigner(self) -> VerifierKey:
+        """What checks `cosign`."""
+        return VerifierKey(self._name, self._public, KeyKind.COSIGNATURE)
+
+    def sign(self, text: str) -> Signature:
+        check_text(text)
+        if text.startswith(_COSIGNED):
+            # The same bytes are signed for a cosignature: nobody shall get one by asking for this.
+            raise NoteProblem(f"a text to be signed that begins with {shown(_COSIGNED)}")
+        return Signature(self._name, self.verifier.key_id, self._key.sign(text.encode()))
+
+    def cosign(self, text: str, seconds: int) -> Signature:
+        """Countersign a checkpoint, as the largest seen at that time; it continues all before."""
+        parse_checkpoint(text)
+        signature = self._key.sign(_cosigned(text, seconds).encode())
+        return Signature(self._name, self.cosigner.key_id, seconds.to_bytes(TIME_SIZE) + signature)
+
+    def __repr__(self) -> str:
+        return f"SigningKey({self._name})"
+
+
+class Verified(Struct, frozen=True, gc=False):
+    """Whose signature is right; of a cosignature, when it was made."""
+
+    verifier: VerifierKey
+    seconds: int | None = None
+
+
+def parse_note(data: bytes | str) -> Note:
+    """A signed note, of which nothing is checked yet but its form."""
+    if len(data) > MAX_SIZE:
+        raise NoteProblem(f"a note of {len(data)} or more bytes; allowed: {MAX_SIZE}")
+    try:
+        whole = data if isinstance(data, str) else data.decode()
+    except UnicodeDecodeError:
+        raise NoteProblem("a note that is not UTF-8") from None
+    check_characters(whole)
+    # The text may hold empty lines; the last one ends it.
+    above, blank, below = whole.rpartition("\n\n")
+    if not blank:
+        raise NoteProblem("a note without an empty line between its text and its signatures")
+    text = f"{above}\n"
+    check_text(text)
+    *lines, rest = below.split("\n")
+    if rest or not lines:
+        raise NoteProblem("a note that does not end with a line of signature")
+    if len(lines) > MAX_SIGNATURES:
+        raise NoteProblem(f"a note with {len(lines)} signatures; allowed: {MAX_SIGNATURES}")
+    return Note(text, tuple(_signature(line) for line in lines))
+
+
+def signed(text: str, *signatures: Signature) -> str:
+    """The note of a text and its signatures, of which one at least."""
+    note = f"{text}\n{''.join(_line(one) for one in signatures)}"
+    if parse_note(note) != Note(text, signatures):
+        raise NoteProblem("a text or signatures that a note cannot hold")
+    return note
+
+
+def verified(note: Note, verifiers: Iterable[VerifierKey]) -> tuple[Verified, ...]:
+    """Which of these keys signed the note: each once, in the order of its lines.
+
+    Signatures of other keys say nothing. NoteProblem where a signature of one of these is wrong,
+    and where none of them signed: a note that nobody known has signed says nothing either.
+    """
+    known: dict[tuple[str, bytes], VerifierKey] = {}
+    for verifier in verifiers:
+        if known.setdefault((verifier.name, verifier.key_id), verifier) != verifier:
+            raise NoteProblem(f"two keys with the name and id of {verifier!r}")
+    found: dict[VerifierKey, Verified] = {}
+    for signature in note.signatures:
+        signer = known.get((signature.name, signature.key_id))
+        if signer is not None:
+            seconds = signer.check(note.text, signature.bytes)
+            found.setdefault(signer, Verified(signer, seconds))
+    if not found:
+        raise NoteProblem("a note that none of the known keys has signed")
+    return tuple(found.values())
+
+
+def _signature(line: str) -> Signature:
+    if not line.startswith(_DASH):
+        raise NoteProblem(f"no line of signature: {shown(line)}")
+    name, _, encoded = line.removeprefix(_DASH).partition(" ")
+    check_name(name)
+    data = parse_base64(encoded)
+    if len(data) <= KEY_ID_SIZE:
+        raise NoteProblem(f"a signature of {shown(name)} that is no more than a key id")
+    return Signature(name, data[:KEY_ID_SIZE], data[KEY_ID_SIZE:])
+
+
+def _line(signature: Signature) -> str:
+    return f"{_DASH}{signature.name} {base64(signature.key_id + signature.bytes)}\n"
+
+
+def _cosigned(text: str, seconds: int) -> str:
+    """What a witness signs."""
+    if not 0 <= seconds <= LARGEST:
+        raise NoteProblem(f"a cosignature at second {seconds}; allowed: 0 to {LARGEST}")
+    return f"{_COSIGNED}time {seconds}\n{text}"
+
+
+class Checkpoint(Struct, frozen=True, gc=False):
+    """The root of a record's tree when it had so many leaves."""
+
+    origin: str
+    size: int
+    root: bytes
+
+    def text(self) -> str:
+        """What is signed. NoteProblem where it would not be a checkpoint."""
+        text = f"{self.origin}\n{self.size}\n{base64(self.root)}\n"
+        parse_checkpoint(text)
+        return text
+
+
+def parse_checkpoint(text: str) -> Checkpoint:
+    """From the text of a note: origin, size, root, and no line beyond."""
+    check_text(text)
+    *lines, _ = text.split("\n")
+    if len(lines) != 3:
+        raise NoteProblem(f"a checkpoint of {len(lines)} lines; allowed: origin, size, root")
+    origin, size, root = lines
+    if not origin:
+        raise NoteProblem("a checkpoint without an origin")
+    return Checkpoint(origin, parse_number(size), parse_base64(root, HASH_SIZE))

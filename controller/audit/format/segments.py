@@ -1,0 +1,106 @@
+"""Segment files: their names, their headers, and how a new one comes to be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from struct import Struct as Layout
+from typing import BinaryIO, Final, NamedTuple
+
+from controller.audit.errors import Damaged, NoRecord, unreadable
+from controller.audit.files.disk import Disk, NoFile, opened_to_read
+
+DIRECTORY: Final = "segments"
+SPARE: Final = "spare.seg"
+SIZE: Final = 8 * 1024 * 1024
+SMALLEST: Final = 4096
+LARGEST: Final = 1 << 30
+_MAGIC: Final = b"holecard log 1\n\0"
+_HEADER: Final = Layout("<16sII")
+HEADER_SIZE: Final = _HEADER.size
+NAME: Final = re.compile(r"([0-9]{8})\.seg")
+"""Of a segment's file; its number."""
+_ZEROS: Final = bytes(16 * 1024)
+"""Written at a time. Linux keeps a file in memory in pieces as large as it was written in, and with
+pieces of a megabyte each small write and sync costs some microseconds more."""
+
+
+class Header(NamedTuple):
+    number: int
+    size: int
+
+
+def segment_name(number: int) -> str:
+    return f"{number:08d}.seg"
+
+
+def segment_file(record: Path, number: int) -> Path:
+    return record / DIRECTORY / segment_name(number)
+
+
+def spare_file(record: Path) -> Path:
+    return record / DIRECTORY / SPARE
+
+
+def pack_header(number: int, size: int) -> bytes:
+    return _HEADER.pack(_MAGIC, number, size)
+
+
+def read_header(file: Path, data: bytes, number: int, size: int) -> Header:
+    """The header of segment `number`, whose file has `size` bytes. Damaged."""
+    if len(data) < HEADER_SIZE or not data.startswith(_MAGIC):
+        raise Damaged(file, "is no segment of a record", "put the right file back")
+    _, found, room = _HEADER.unpack_from(data)
+    if found != number:
+        raise Damaged(file, f"is segment {found}, not {number}", "put the right file back")
+    if room != size or not SMALLEST <= room <= LARGEST:
+        raise Damaged(file, f"has {size} bytes, its header says {room}", "put the whole file back")
+    return Header(number, room)
+
+
+def open_segment(file: Path) -> BinaryIO:
+    """To be read. Damaged where it is no file; OSError."""
+    try:
+        return opened_to_read(file)
+    except NoFile:
+        raise Damaged(file, "is no file", "put the right file back") from None
+
+
+def numbers(record: Path) -> list[int]:
+    """The segments that are there, in order; none in a record that is about to begin.
+
+    NoRecord, Damaged where one is missing."""
+    place = record / DIRECTORY
+    try:
+        names = [entry.name for entry in place.iterdir()]
+    except FileNotFoundError:
+        raise NoRecord(record, "there is no record here", "name its directory") from None
+    except NotADirectoryError:
+        raise NoRecord(record, "is no directory of a record", "name its directory") from None
+    except OSError as problem:
+        raise unreadable(place, problem) from None
+    listed = sorted(int(match[1]) for name in names if (match := NAME.fullmatch(name)))
+    if not listed:
+        return []
+    found = list(range(listed[0], listed[-1] + 1))
+    for number in sorted(set(found) - set(listed)):
+        # A directory that grows while it is listed may leave out what is there.
+        if not segment_file(record, number).exists():
+            todo = "put it back from the archive"
+            raise Damaged(segment_file(record, number), "is missing", todo)
+    return found
+
+
+def make_spare(disk: Disk, record: Path, size: int) -> None:
+    """The next segment's file, zeros to its end, on the disk. Whoever stops half-way leaves a file
+    that the next one makes anew."""
+    file = spare_file(record)
+    fd = disk.create(file)
+    try:
+        at = 0
+        while at < size:  # a disk that is full says so when it is asked for the rest
+            at += disk.write(fd, _ZEROS[: size - at], at)
+        disk.sync(fd)
+    finally:
+        disk.close(fd)
+    disk.sync_directory(file.parent)

@@ -1,0 +1,1 @@
+"""SQLite index of a record; can be rebuilt at any time."""

@@ -1,0 +1,191 @@
+"""The frames of a record that are new to its index, read while the record may be written.
+
+Only what is on the disk is taken: a frame that a later one knows of, or that its writer or a sync
+of ours vouches for. So an index never goes further than the record does after a loss of power.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from controller.audit.errors import CannotWrite, Damaged, NoRecord, unreadable
+from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES, Frame, unpack
+from controller.audit.format.segments import (
+    HEADER_SIZE,
+    numbers,
+    open_segment,
+    read_header,
+    segment_file,
+)
+from controller.audit.read.reader import ASK, Where, good_frames, record_of, snapshot_of
+
+WINDOW: Final = 2 * (MOST_BYTES + HEAD_SIZE)
+"""Bytes read at once; every frame lies whole in half of them."""
+_LAST: Final = (1 << 63) - 1
+_NOTHING_TO_SYNC: Final = frozenset({errno.EINVAL, errno.EROFS})
+"""What a file system says that nobody can write to."""
+
+
+class Goes(NamedTuple):
+    """How far an index goes: the last frame that is in it."""
+
+    segment: int
+    offset: int
+    until: int
+    """Where the next frame begins."""
+    seq: int
+    chain: bytes
+
+
+class Fresh(NamedTuple):
+    frames: list[tuple[int, int, Frame]]
+    """Each with its segment, and where in it the frame's own offset is counted from."""
+    goes: Goes
+    more: bool
+    """There may be more of them."""
+
+
+class Start(NamedTuple):
+    """What a record begins with, as far as it is still there."""
+
+    origin: str
+    goes: Goes
+    """Before its first record."""
+
+
+def start_of(record: Path) -> Start:
+    """NoRecord, Damaged, CannotWrite."""
+    try:
+        there = numbers(record)
+    except OSError as problem:
+        raise CannotWrite(record, f"cannot be read: {problem.strerror}", "mend that") from None
+    if not there:
+        raise NoRecord(record, "no record has begun here", "name a record's directory")
+    number = there[0]
+    with _Segment(record, number) as segment:
+        first = unpack(segment.read(HEADER_SIZE), 0)
+    file = segment.file
+    if first is None:
+        raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
+    snapshot = snapshot_of(file, number, record_of(file, first))
+    chain = bytes.fromhex(snapshot.chain)
+    return Start(snapshot.origin, Goes(number, 0, HEADER_SIZE, first.seq - 1, chain))
+
+
+def is_there(record: Path, goes: Goes) -> bool:
+    """Whether the record has the frame that an index ends with. Damaged, CannotWrite."""
+    if not segment_file(record, goes.segment).exists():
+        return False
+    with _Segment(record, goes.segment) as segment:
+        frame = unpack(segment.read(goes.offset), 0)
+    return frame is not None and (frame.seq, frame.chain) == (goes.seq, goes.chain)
+
+
+def fresh(record: Path, goes: Goes, room: int, durable: int | None = None) -> Fresh:
+    """The frames after `goes`, up to so many bytes of records and one more. `durable`: the last seq
+    that is known to be on the disk; where nobody knows, they are brought there.
+
+    Damaged, CannotWrite."""
+    found: list[tuple[int, int, Frame]] = []
+    last = _LAST if durable is None else durable
+    here = goes
+    known = 0
+    while room > 0 and here.seq < last:
+        # Looked for first: of a segment that another one follows, all is there to be read.
+        followed = segment_file(record, here.segment + 1).exists()
+        begun = here.until > HEADER_SIZE
+        with _Segment(record, here.segment) as segment:
+            for start, frames in segment.windows(here, room, last):
+                begun = True
+                found += [(here.segment, start, frame) for frame in frames]
+                room -= sum(len(frame.data) for frame in frames)
+                known = max(known, frames[-1].before)
+                end = frames[-1]
+                offset, until = start + end.offset, start + end.end
+                goes = Goes(here.segment, offset, until, end.seq, end.chain)
+            if found and durable is None and not followed and known < goes.seq:
+                segment.settle()
+        if not begun:
+            if found:
+                return Fresh(found, goes, True)  # what is wrong is said next time
+            file = segment_file(record, goes.segment)
+            what = f"offset {goes.until}: no whole record after seq {goes.seq}, and the next"
+            raise Damaged(file, f"{what} segment does not go on from there", ASK)
+        if not followed:
+            break
+        here = goes._replace(segment=goes.segment + 1, until=HEADER_SIZE)
+    return Fresh(found, goes, room <= 0)
+
+
+class _Segment:
+    """A segment's file, open for reading."""
+
+    def __init__(self, record: Path, number: int) -> None:
+        self.file = segment_file(record, number)
+        self._number = number
+
+    def __enter__(self) -> Self:
+        try:
+            self._opened = open_segment(self.file)
+        except FileNotFoundError:
+            raise Damaged(self.file, "is missing", "put it back from the archive") from None
+        except OSError as problem:
+            raise self._unreadable(problem) from None
+        self._fd = self._opened.fileno()
+        try:
+            head = self._pread(HEADER_SIZE, 0)
+            read_header(self.file, head, self._number, os.fstat(self._fd).st_size)
+        except BaseException:
+            self._opened.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._opened.close()
+
+    def read(self, at: int) -> bytes:
+        """A window from there on."""
+        return self._pread(WINDOW, at)
+
+    def windows(self, here: Goes, room: int, last: int) -> Iterator[tuple[int, list[Frame]]]:
+        """The good frames from there on, window by window: until `room` is used up, and up to seq
+        `last`."""
+        start, where = here.until, Where(here.seq, here.chain)
+        while room > 0:
+            frames = []
+            for frame in good_frames(self.read(start), 0, where):
+                if room <= 0 or frame.seq > last:
+                    break
+                frames.append(frame)
+                room -= len(frame.data)
+            if not frames:
+                return
+            yield start, frames
+            start, where = start + frames[-1].end, Where(frames[-1].seq, frames[-1].chain)
+
+    def settle(self) -> None:
+        """What is read is on the disk afterwards."""
+        try:
+            os.fdatasync(self._fd)
+        except OSError as problem:
+            if problem.errno not in _NOTHING_TO_SYNC:
+                raise self._unreadable(problem) from None
+
+    def _pread(self, size: int, at: int) -> bytes:
+        try:
+            return os.pread(self._fd, size, at)
+        except OSError as problem:
+            raise self._unreadable(problem) from None
+
+    def _unreadable(self, problem: OSError) -> CannotWrite:
+        return unreadable(self.file, problem)

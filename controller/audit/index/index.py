@@ -1,0 +1,289 @@
+"""The index of a record: a SQLite file by which records are found. The truth is in the segments.
+
+    with Index.ready(record, say=print) as index:
+        index.catch_up()
+
+It can be made anew from the segments at any time. Whoever catches it up reads segments only, and
+is never in the way of the record's writer. Whoever reads it sees what it was when they began.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+import apsw
+import msgspec
+
+from controller.audit.errors import (
+    IndexAhead,
+    IndexDamaged,
+    IndexOfOther,
+    IndexOutdated,
+    IndexPlace,
+    IndexProblem,
+)
+from controller.audit.format.segments import numbers
+from controller.audit.index import file as index_file
+from controller.audit.index.entries import take
+from controller.audit.index.file import (
+    ANEW,
+    ELSEWHERE,
+    NAME,
+    application,
+    changing,
+    check_version,
+    connected,
+    has_tables,
+    is_empty,
+    make,
+    not_ours,
+    put_goes,
+    read_beside,
+    read_goes,
+    told,
+    wipe,
+)
+from controller.audit.index.frames import Goes, Start, fresh, is_there, start_of
+from controller.audit.index.open_state import Standing
+from controller.audit.index.rows import Rows, Words
+from controller.audit.index.schema import APPLICATION
+from controller.audit.read.reader import read_segment
+
+TOGETHER: Final = 4 * 1024 * 1024
+"""Bytes of records that one transaction takes."""
+_CORRECTED: Final = "UPDATE raw_rounds SET corrected = corrected + 1 WHERE round = ?"
+_standing: Final = msgspec.json.Decoder(Standing).decode
+
+
+class Step(NamedTuple):
+    """What one transaction has taken."""
+
+    records: int
+    more: bool
+    """There was more to be had at once."""
+
+
+class Progress(NamedTuple):
+    """How far a catching up has come."""
+
+    records: int
+    """Taken until now."""
+    seq: int
+    segment: int
+    segments: int
+    """The last segment there is."""
+
+
+class Index:
+    """One record's index, open for writing. For one thread at a time."""
+
+    def __init__(self, record: Path, file: Path, db: apsw.Connection) -> None:
+        self.record = record
+        self.file = file
+        self.db = db
+        self._inode = _inode(file)
+        self._words = Words()
+        self._words_at: Goes | None = None
+        """How far the index went when `_words` were all of its words."""
+
+    @classmethod
+    def open(cls, record: Path, file: Path | None = None) -> Self:
+        """The index as far as it goes; an empty one where there is none. NoRecord, Damaged;
+        IndexProblem where it does not serve this record."""
+        file = file or record / NAME
+        start = start_of(record)
+        db = connected(file)
+        try:
+            with told(file):
+                if is_empty(db, file):
+                    make(db, file, start)
+                elif application(db) != APPLICATION:
+                    raise _not_an_index(db, file, record)
+                _check(db, file, record, start)
+                read_beside(db)
+            return cls(record, file, db)
+        except BaseException:
+            db.close()
+            raise
+
+    @classmethod
+    def anew(cls, record: Path, file: Path | None = None) -> Self:
+        """An index that has nothing yet, whatever was there: in a record's directory anything of
+        its name, elsewhere an index. NoRecord, Damaged; IndexProblem."""
+        file = file or record / NAME
+        start = start_of(record)
+        db = connected(file)
+        try:
+            with told(file):
+                ours = file == record / NAME or application(db) == APPLICATION
+                if not ours and not is_empty(db, file):
+                    raise not_ours(file)
+                wipe(db)
+                make(db, file, start)
+                read_beside(db)
+            return cls(record, file, db)
+        except BaseException:
+            db.close()
+            raise
+
+    @classmethod
+    def ready(
+        cls, record: Path, file: Path | None = None, *, say: Callable[[str], None] | None = None
+    ) -> Self:
+        """As open(); what nobody has to look into is made anew, and `say` is told why."""
+        try:
+            return cls.open(record, file)
+        except IndexProblem as problem:
+            if not problem.remake:
+                raise
+            if say is not None:
+                say(f"{problem.where}: {problem.what}; it is being made anew")
+        return cls.anew(record, file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.db.close()
+
+    @property
+    def goes(self) -> Goes:
+        """The last frame that is in it."""
+        with told(self.file):
+            return read_goes(self.db, self.file)[1]
+
+    def catch_up(
+        self, progress: Callable[[Progress], None] | None = None, durable: int | None = None
+    ) -> int:
+        """Takes what the record has more, and says how many records that were. What is stopped
+        half-way leaves an index that ends earlier. `durable`: see step().
+
+        Damaged, CannotWrite where the record cannot be read on; IndexProblem."""
+        count, more = 0, True
+        while more:
+            taken, more = self.step(durable)
+            count += taken
+            if progress is not None and taken:
+                goes = self.goes
+                last = numbers(self.record)[-1]
+                progress(Progress(count, goes.seq, goes.segment, last))
+        return count
+
+    def step(self, durable: int | None = None, room: int = TOGETHER) -> Step:
+        """One transaction: up to so many bytes of records. `durable`: the last seq that is known to
+        be on the disk, for who knows that; else what is taken is synced before.
+
+        Damaged, CannotWrite; IndexProblem. Whatever is raised, the index is what it was."""
+        if _inode(self.file) != self._inode:
+            what = "the index is no longer the file that was opened: somebody has replaced it"
+            raise IndexPlace(self.file, what, "open it again")
+        with told(self.file), changing(self.db):
+            return self._take(durable, room)
+
+    def _take(self, durable: int | None, room: int) -> Step:
+        db = self.db
+        origin, goes, text = read_goes(db, self.file)
+        found = fresh(self.record, goes, room, durable)
+        if not found.frames:
+            return Step(0, found.more)
+        if goes != self._words_at:
+            self._words = Words(db.execute("SELECT word, id FROM words"))
+        # Until this is kept, the new words in it are not the index's.
+        self._words_at = None
+        standing = _standing(text)
+        rows = Rows(self._words, standing)
+        for segment, start, frame in found.frames:
+            take(rows, segment, start + frame.offset, frame.seq, frame.data)
+        self._keep(rows)
+        put_goes(db, origin, found.goes, msgspec.json.encode(standing).decode())
+        self._words_at = found.goes
+        return Step(len(found.frames), found.more)
+
+    def _keep(self, rows: Rows) -> None:
+        db = self.db
+        db.executemany("INSERT INTO words VALUES (?, ?)", rows.words.kept())
+        for table, inserted in rows.lists():
+            db.executemany(table.insert, inserted)
+        for table, changed in rows.spans.changed():
+            db.executemany(table.put, changed)
+        db.executemany(_CORRECTED, rows.spans.corrected)
+
+
+def to_read(record: Path, file: Path | None = None) -> apsw.Connection:
+    """The index as far as it goes, for who may not write it; find() asks it. NoRecord, Damaged;
+    IndexProblem where it does not serve this record."""
+    file = file or record / NAME
+    start = start_of(record)
+    db = index_file.to_read(file)
+    try:
+        with told(file):
+            _check(db, file, record, start)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def goes_on(record: Path, db: apsw.Connection, file: Path) -> bool:
+    """The record has more than this index. Damaged, CannotWrite; IndexDamaged."""
+    with told(file):
+        goes = read_goes(db, file)[1]
+    return bool(fresh(record, goes, 1, goes.seq + 1).frames)
+
+
+def _inode(file: Path) -> tuple[int, int]:
+    try:
+        found = os.stat(file)
+    except OSError as problem:
+        what = f"the index cannot be looked at: {problem.strerror}"
+        raise IndexPlace(file, what, ELSEWHERE) from None
+    return found.st_dev, found.st_ino
+
+
+# --- whether it serves the record -------------------------------------------------------------
+
+
+def _not_an_index(db: apsw.Connection, file: Path, record: Path) -> IndexProblem:
+    """Where only an index can be, what is no database is a damaged one."""
+    if file == record / NAME and not has_tables(db):
+        return IndexDamaged(file, "the index is damaged: file is not a database", ANEW)
+    return not_ours(file)
+
+
+def _check(db: apsw.Connection, file: Path, record: Path, start: Start) -> None:
+    check_version(db, file)
+    origin, goes, _ = read_goes(db, file)
+    if origin != start.origin:
+        what = f"is the index of another record, {origin}, not of {start.origin}"
+        raise IndexOfOther(file, what, f"{ELSEWHERE}, or {ANEW}")
+    first = db.execute("SELECT min(number) FROM raw_segments").get or goes.segment
+    if first < start.goes.segment:
+        what = f"the index knows segments from {first:08d} on, the record begins later"
+        raise IndexOutdated(file, what, ANEW)
+    if goes.offset and not is_there(record, goes):
+        raise _ahead(file, record, goes)
+
+
+def _ahead(file: Path, record: Path, goes: Goes) -> IndexAhead:
+    """What it has seen last is not in the record."""
+    last = read_segment(record, numbers(record)[-1]).after.seq
+    what = f"the index has seen another record at seq {goes.seq} than there is now"
+    if last < goes.seq:
+        what = f"the index has seen records up to seq {goes.seq}, the record ends with {last}"
+    todo = (
+        "the record was put back from an older copy, or its end is gone: look into that first, "
+        f"then {ANEW}"
+    )
+    return IndexAhead(file, what, todo)

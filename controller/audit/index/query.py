@@ -1,0 +1,207 @@
+"""Records and rounds found in an index, page by page.
+
+    page = find(index.db, Wanted(seat=3, card=13))
+    page = find(index.db, Wanted(seat=3, card=13), page.next)       # where it is not None
+
+Lists of records are held against each other from one record on, always along the one that is the
+sparsest there. A page looks at so many records at most: it may be short, or empty, and `next` says
+all the same where to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+from msgspec import Struct
+
+from controller.audit.format.records import Place
+from controller.audit.index.file import told
+from controller.audit.index.schema import RECORDS, ROUNDS, Table
+from controller.audit.index.search_terms import Term, Terms, Wanted, check, terms_of
+from controller.errors import UsageProblem
+from controller.rules.money import Amount
+
+LONGEST: Final = 1_000
+"""Rows of a page."""
+_GOES: Final = 40
+"""How often a page begins anew from the record that it has come to."""
+
+
+class Row(Struct, frozen=True, gc=False):
+    """A record, as the index has it."""
+
+    seq: int
+    utc: int
+    day: str
+    round: int
+    kind: str
+    role: str
+    name: str
+    seat: int
+    event: str
+    dealer: str
+    cause: int
+    segment: int
+    offset: int
+    length: int
+
+    @property
+    def place(self) -> Place:
+        return Place(self.segment, self.offset, self.seq)
+
+
+class Round(Struct, frozen=True, gc=False):
+    """A round, from the first wager for it to the record before those for the next one."""
+
+    round: int
+    first_seq: int
+    last_seq: int
+    first_utc: int
+    last_utc: int
+    over_seq: int
+    """When the cards were cleared away; 0 in a round that is not over."""
+    over_utc: int
+    dealer: str
+    """Who dealt its first card."""
+    wagered: Amount
+    won: Amount
+    void: int
+    """1 where it was voided."""
+    irregularities: int
+    corrected: int
+    """How many of its payments were corrected, then or later."""
+
+
+class Page(Struct, frozen=True):
+    rows: tuple[Row, ...]
+    next: int | None
+    """The record after which to go on; None: there are no more."""
+
+
+class RoundPage(Struct, frozen=True):
+    rounds: tuple[Round, ...]
+    next: int | None
+    """As of a page."""
+
+
+def find(db: apsw.Connection, wanted: Wanted, after: int = 0, limit: int = 100) -> Page:
+    """Records after seq `after`, in their order. UsageProblem, IndexProblem."""
+    with _asked(db, wanted, after, limit):
+        terms = terms_of(db, wanted)
+        if terms is None:
+            return Page((), None)
+        found, goes_on, _ = _look(db, terms, after, limit, _SHOWN, _GOES)
+        return Page(tuple(Row(*row) for row in found), goes_on)
+
+
+def find_rounds(db: apsw.Connection, wanted: Wanted, after: int = 0, limit: int = 100) -> RoundPage:
+    """Rounds with a record after seq `after` that is wanted. UsageProblem, IndexProblem."""
+    with _asked(db, wanted, after, limit):
+        terms = terms_of(db, wanted)
+        first = db.execute("SELECT min(first_seq) FROM raw_rounds").get
+        if terms is None or first is None:
+            return RoundPage((), None)
+        rounds: list[Round] = []
+        goes_on: int | None = max(after, first - 1)
+        goes = _GOES
+        while goes_on is not None and goes and len(rounds) < limit:
+            after = goes_on
+            found, goes_on, goes = _look(db, terms, after, LONGEST, "r.seq", goes)
+            for (seq,) in found:
+                if seq > after and len(rounds) < limit:
+                    rounds.append(_round_of(db, seq))
+                    after = rounds[-1].last_seq
+            if len(rounds) == limit or (goes_on is not None and goes_on < after):
+                goes_on = after if after < terms.last else None
+        return RoundPage(tuple(rounds), goes_on)
+
+
+@contextmanager
+def _asked(db: apsw.Connection, wanted: Wanted, after: int, limit: int) -> Iterator[None]:
+    """One question: asked rightly, and answered from one and the same state of the index."""
+    check(wanted)
+    if not 1 <= limit <= LONGEST:
+        raise UsageProblem("limit", f"a page of {limit} rows", f"1 to {LONGEST}")
+    if not 0 <= after < 1 << 62:
+        raise UsageProblem("after", f"there is no record {after}", "0, or the last one seen")
+    with told(Path(db.filename)):
+        # SQLite would make an index of a whole table for one question, where ours are not enough.
+        db.pragma("automatic_index", False)
+        db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            if db.in_transaction:  # SQLite ends it by itself after some errors
+                db.execute("COMMIT")
+
+
+def _look(
+    db: apsw.Connection, terms: Terms, after: int, limit: int, shown: str, goes: int
+) -> tuple[list[tuple[Any, ...]], int | None, int]:
+    """What there is after `after`, where to go on, and how many of `goes` are left."""
+    rows: list[tuple[Any, ...]] = []
+    after = max(after, terms.first - 1)
+    while goes and after < terms.last:
+        goes -= 1
+        at = {"after": after, "upto": terms.last}
+        term, upto = _sparsest(db, terms, at)
+        values = {name: value for each in terms.terms for name, value in each.values.items()}
+        rows += db.execute(
+            statement(terms, term, shown),
+            {**values, "after": after, "upto": upto, "limit": limit - len(rows)},
+        )
+        if len(rows) == limit:
+            upto = rows[-1][0]
+            goes_on = upto if upto < terms.last else None
+            return [row[1:] for row in rows], goes_on, goes
+        after = upto
+    return [row[1:] for row in rows], after if after < terms.last else None, goes
+
+
+def statement(terms: Terms, along: Term, shown: str) -> str:
+    """Records after :after and up to :upto, along one list, of which all holds."""
+    others = " AND ".join(other.holds for other in terms.terms if other is not along) or "TRUE"
+    return (
+        f"SELECT r.seq, {shown} FROM raw_records r WHERE r.seq IN "
+        f"(SELECT w.seq FROM ({along.walk}) w WHERE {others}) ORDER BY r.seq LIMIT :limit"
+    )
+
+
+def _sparsest(db: apsw.Connection, terms: Terms, at: dict[str, int]) -> tuple[Term, int]:
+    """The term that comes the furthest with so many records, and how far that is."""
+    best: tuple[int, int, Term] | None = None
+    for term in terms.terms:
+        row = db.execute(term.reach, {**term.values, **at}).fetchone()
+        assert row is not None
+        count, upto = row
+        upto = at["upto"] if upto is None else upto
+        if best is None or (upto, -count) > best[:2]:
+            best = upto, -count, term
+    assert best is not None
+    return best[2], best[0]
+
+
+def _round_of(db: apsw.Connection, seq: int) -> Round:
+    """The round in which a record stands; each does, from the first round on."""
+    row = db.execute(
+        f"SELECT {_ROUND} FROM raw_rounds r WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1",
+        (seq,),
+    ).fetchone()
+    assert row is not None
+    return Round(*row)
+
+
+def _columns(table: Table, of: type[Struct]) -> str:
+    """The columns of a row r as the struct has them, with words in the place of their numbers."""
+    return ", ".join(
+        f"(SELECT word FROM words WHERE id = r.{name})" if name in table.words else f"r.{name}"
+        for name in of.__struct_fields__
+    )
+
+
+_SHOWN: Final = _columns(RECORDS, Row)
+_ROUND: Final = _columns(ROUNDS, Round)

@@ -1,0 +1,275 @@
+"""What can be looked for in an index, each as a list of records in their order.
+
+A term is had in two ways: its list can be walked from any record on, and of any record it can be
+asked whether it is on the list. All of it is SQL over named values.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import apsw
+from msgspec import Struct
+
+from controller.audit.format.records import KINDS, Kind
+from controller.errors import UsageProblem
+from controller.rules.cards import DECK, Card
+from controller.rules.irregularities import Irregularity
+from controller.rules.money import Amount
+
+CHUNK: Final = 2_000
+"""Records of a list that are looked at in one go."""
+_SCAN: Final = 4_000
+"""Amounts that are looked at in one go, where no list has only those that are wanted."""
+_LEAST: Final = -(1 << 62)
+_MOST: Final = (1 << 62) - 1
+
+
+class Wanted(Struct, frozen=True):
+    """Records that are looked for: all that is named holds of them. None: whatever it is."""
+
+    since: int | None = None
+    """utc, from then on."""
+    until: int | None = None
+    """utc, up to then."""
+    rounds: tuple[int, int] | None = None
+    """From the first wager for the one to the last record before wagers for the one after the
+    other."""
+    seat: int | None = None
+    card: Card | None = None
+    """One that lay face up; with `seat`, there."""
+    dealer: str | None = None
+    """Who dealt at that time."""
+    kind: Kind | None = None
+    event: str | None = None
+    """The event of a decision or refusal, or what else happened."""
+    least: Amount | None = None
+    most: Amount | None = None
+    """Of an amount in it; with `seat`, one of that seat."""
+    irregularity: str | None = None
+    person: str | None = None
+    """Who did it, or was the second person."""
+    problem: bool = False
+    """What went wrong, was refused or irregular."""
+
+
+def check(wanted: Wanted) -> None:
+    """UsageProblem for what no record can be."""
+    numbers = {name: getattr(wanted, name) for name in ("since", "until", "least", "most", "seat")}
+    for name, value in numbers.items():
+        if value is not None and not _LEAST <= value <= _MOST:
+            raise UsageProblem(name, f"{value} is out of range", f"{_LEAST} to {_MOST}")
+    for low, high in (("since", "until"), ("least", "most")):
+        least, most = numbers[low], numbers[high]
+        if least is not None and most is not None and least > most:
+            raise UsageProblem(high, f"{most} is less than {low}, {least}", f"{least} or more")
+    if wanted.rounds is not None:
+        first, last = wanted.rounds
+        if not 1 <= first <= last <= _MOST:
+            raise UsageProblem("rounds", f"no rounds are {first} to {last}", "from 1 on, in order")
+    if wanted.seat is not None and wanted.seat < 1:
+        raise UsageProblem("seat", f"there is no seat {wanted.seat}", "1 or more")
+    if wanted.card is not None and wanted.card not in DECK:
+        raise UsageProblem("card", f"{wanted.card} is no card", f"0 to {len(DECK) - 1}")
+    if wanted.kind is not None and wanted.kind not in KINDS:
+        raise UsageProblem("kind", f"no record is a {wanted.kind!a}", ", ".join(KINDS))
+    names = [one.value for one in Irregularity]
+    if wanted.irregularity is not None and wanted.irregularity not in names:
+        what = f"{wanted.irregularity!a} is no irregularity"
+        raise UsageProblem("irregularity", what, ", ".join(names))
+
+
+class Term(NamedTuple):
+    """One thing that is looked for."""
+
+    walk: str
+    """Its records after :after and up to :upto, in order, as `seq`; some more than once."""
+    holds: str
+    """Whether it is true of the record w.seq. Asked of a list wherever there is one: the records
+    themselves take more room, so that more would have to be read."""
+    values: dict[str, int]
+    bounded: str = ""
+    """How far one go comes, where a walk passes over what is not wanted: matches, and the seq it
+    comes to; no seq where it comes to the end."""
+
+    @property
+    def reach(self) -> str:
+        """The same of any term."""
+        last = f"CASE count(*) WHEN {CHUNK} THEN max(seq) END"
+        return self.bounded or f"SELECT count(*), {last} FROM ({self.walk} LIMIT {CHUNK})"
+
+
+class Terms(NamedTuple):
+    terms: tuple[Term, ...]
+    first: int
+    last: int
+    """Nothing lies outside of these records."""
+
+
+_IN: Final = "seq > :after AND seq <= :upto"
+_EVERY: Final = Term(f"SELECT seq FROM raw_records WHERE {_IN} ORDER BY seq", "TRUE", {})
+
+
+def terms_of(db: apsw.Connection, wanted: Wanted) -> Terms | None:
+    """None where nothing can be found, as far as the index goes."""
+    first, last = 1, int(db.execute("SELECT seq FROM goes").get)
+    if wanted.rounds is not None:
+        span = _span(db, *wanted.rounds)
+        if span is None:
+            return None
+        first, last = span
+    words = {
+        "dealer": wanted.dealer,
+        "kind": wanted.kind,
+        "event": wanted.event,
+        "irregularity": wanted.irregularity,
+        "person": wanted.person,
+    }
+    terms = []
+    for name, word in words.items():
+        if word is not None:
+            number = db.execute("SELECT id FROM words WHERE word = ?", (word,)).get
+            if not number:
+                return None
+            terms.append(_BY_WORD[name]._replace(values={name: number}))
+    if wanted.since is not None or wanted.until is not None:
+        terms.append(_time(wanted))
+    if wanted.card is not None:
+        terms.append(_card(wanted.card, wanted.seat))
+    if wanted.least is not None or wanted.most is not None:
+        terms.append(_amount(db, wanted))
+    elif wanted.seat is not None and wanted.card is None:
+        terms.append(_SEAT._replace(values={"seat": wanted.seat}))
+    if wanted.problem:
+        terms.append(_PROBLEM)
+    return Terms(tuple(terms) or (_EVERY,), first, last)
+
+
+def _span(db: apsw.Connection, first: int, last: int) -> tuple[int, int] | None:
+    """The records of these rounds. They follow each other without a gap."""
+    found = "SELECT round, first_seq, last_seq FROM raw_rounds WHERE round"
+    begin = db.execute(f"{found} >= ? ORDER BY round LIMIT 1", (first,)).fetchone()
+    end = db.execute(f"{found} <= ? ORDER BY round DESC LIMIT 1", (last,)).fetchone()
+    if begin is None or end is None or begin[0] > end[0]:
+        return None
+    return int(begin[1]), int(end[2])
+
+
+_SEAT: Final = Term(
+    f"SELECT seq FROM raw_seats WHERE seat = :seat AND {_IN} ORDER BY seq",
+    "EXISTS (SELECT 1 FROM raw_seats WHERE seat = :seat AND seq = w.seq)",
+    {},
+)
+_PROBLEM: Final = Term(
+    f"SELECT seq FROM raw_problems WHERE {_IN} ORDER BY seq",
+    "EXISTS (SELECT 1 FROM raw_problems WHERE seq = w.seq)",
+    {},
+)
+
+
+def _within(table: str, spans: str, also: str) -> str:
+    """Records of a table that lie in spans of records; each span is looked up, and no other one
+    is passed through."""
+    return (
+        f"FROM {spans} CROSS JOIN {table} t "
+        f"WHERE {also} AND s.last_seq > :after AND s.first_seq <= :upto "
+        "AND t.seq BETWEEN max(s.first_seq, :after + 1) AND min(s.last_seq, :upto)"
+    )
+
+
+_SHIFTS: Final = "raw_shifts s INDEXED BY raw_shifts_dealer"
+_SINCE: Final = (
+    "(SELECT max(first_seq) FROM raw_shifts WHERE dealer = :dealer AND first_seq <= :after)"
+)
+"""The dealer's shift before which none counts."""
+_DEALS: Final = f"s.dealer = :dealer AND s.first_seq >= coalesce({_SINCE}, 0)"
+_BY_WORD: Final = {
+    "dealer": Term(
+        f"SELECT t.seq AS seq {_within('raw_records', _SHIFTS, _DEALS)} "
+        "ORDER BY s.first_seq, t.seq",
+        "EXISTS (SELECT 1 FROM raw_records WHERE seq = w.seq AND dealer = :dealer)",
+        {},
+    ),
+    "kind": Term(
+        "SELECT seq FROM raw_records INDEXED BY raw_records_kind "
+        f"WHERE kind = :kind AND {_IN} ORDER BY seq",
+        "EXISTS (SELECT 1 FROM raw_records INDEXED BY raw_records_kind "
+        "WHERE kind = :kind AND seq = w.seq)",
+        {},
+    ),
+    "event": Term(
+        "SELECT seq FROM raw_records INDEXED BY raw_records_event "
+        f"WHERE event = :event AND event <> 0 AND {_IN} ORDER BY seq",
+        "EXISTS (SELECT 1 FROM raw_records INDEXED BY raw_records_event "
+        "WHERE event = :event AND event <> 0 AND seq = w.seq)",
+        {},
+    ),
+    "irregularity": Term(
+        f"SELECT seq FROM raw_irregularities WHERE what = :irregularity AND {_IN} ORDER BY seq",
+        "EXISTS (SELECT 1 FROM raw_irregularities WHERE what = :irregularity AND seq = w.seq)",
+        {},
+    ),
+    "person": Term(
+        f"SELECT seq FROM raw_people WHERE name = :person AND {_IN} ORDER BY seq",
+        "EXISTS (SELECT 1 FROM raw_people WHERE name = :person AND seq = w.seq)",
+        {},
+    ),
+}
+
+
+def _time(wanted: Wanted) -> Term:
+    """By way of the segments, which know their earliest and latest record: the clock may have been
+    set, so that the order of the records is not that of their times."""
+    values = {
+        "since": _LEAST if wanted.since is None else wanted.since,
+        "until": _MOST if wanted.until is None else wanted.until,
+    }
+    also = "s.last_utc >= :since AND s.first_utc <= :until AND t.utc BETWEEN :since AND :until"
+    walk = f"SELECT t.seq AS seq {_within('raw_records', 'raw_segments s', also)}"
+    holds = "EXISTS (SELECT 1 FROM raw_records WHERE seq = w.seq AND utc BETWEEN :since AND :until)"
+    return Term(f"{walk} ORDER BY s.number, t.seq", holds, values)
+
+
+def _card(card: Card, seat: int | None) -> Term:
+    values = {"card": card}
+    there = ""
+    if seat is not None:
+        values["seat"] = seat
+        there = " AND seat = :seat"
+    return Term(
+        f"SELECT seq FROM raw_cards WHERE card = :card AND {_IN}{there} ORDER BY seq",
+        f"EXISTS (SELECT 1 FROM raw_cards WHERE card = :card AND seq = w.seq{there})",
+        values,
+    )
+
+
+def _amount(db: apsw.Connection, wanted: Wanted) -> Term:
+    """Where there are few such amounts, sorted; else by way of the segments, which know their least
+    and most."""
+    values = {
+        "least": _LEAST if wanted.least is None else wanted.least,
+        "most": _MOST if wanted.most is None else wanted.most,
+    }
+    between = "amount BETWEEN :least AND :most"
+    by_amount = f"FROM raw_amounts INDEXED BY raw_amounts_amount WHERE {between}"
+    count = f"SELECT count(*) FROM (SELECT 1 {by_amount} LIMIT {CHUNK})"
+    few = int(db.execute(count, values).get) < CHUNK
+    there = ""
+    if wanted.seat is not None:
+        values["seat"] = wanted.seat
+        there = " AND seat = :seat"
+    holds = f"EXISTS (SELECT 1 FROM raw_amounts WHERE seq = w.seq AND {between}{there})"
+    if few:
+        return Term(f"SELECT seq {by_amount} AND {_IN}{there} ORDER BY seq", holds, values)
+    can = "s.least <= :most AND s.most >= :least AND s.most >= s.least"
+    within = _within("raw_amounts", "raw_segments s", can)
+    order = "ORDER BY s.number, t.seq, t.nth"
+    passed = f"SELECT t.seq AS seq, t.amount AS amount, t.seat AS seat {within} {order}"
+    return Term(
+        f"SELECT t.seq AS seq {within} AND t.{between}{there.replace('seat =', 't.seat =')} "
+        f"{order}",
+        holds,
+        values,
+        f"SELECT count(*) FILTER (WHERE {between}{there}), "
+        f"CASE count(*) WHEN {_SCAN} THEN max(seq) END FROM ({passed} LIMIT {_SCAN})",
+    )

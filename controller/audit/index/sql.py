@@ -1,0 +1,108 @@
+"""Questions of analysts to an index, in SQL: one statement that reads, with a bound on everything.
+
+    answer = ask(file, "SELECT dealer, count(*) FROM rounds GROUP BY dealer")
+
+The views are those of `index_schema`: records, cards, amounts, bets, irregularities, problems,
+people, seats, shifts, rounds, segments.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import apsw
+from msgspec import Struct
+
+from controller.audit.index.file import to_read, told
+from controller.errors import UsageProblem
+
+MOST_ROWS: Final = 100_000
+MOST_SECONDS: Final = 600.0
+LONGEST: Final = 100_000
+"""Bytes of a value, and of the statement."""
+_STEPS: Final = 10_000
+"""Of SQLite's, between looks at the clock."""
+_READS: Final = frozenset(
+    {apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE}
+)
+_NOT_SQL: Final = (
+    apsw.SQLError,
+    apsw.BindingsError,
+    apsw.MismatchError,
+    apsw.RangeError,
+    apsw.TooBigError,
+)
+
+
+class Answer(Struct, frozen=True):
+    columns: tuple[str, ...]
+    rows: tuple[tuple[apsw.SQLiteValue, ...], ...]
+    more: bool
+    """There were more rows than were asked for."""
+
+
+def ask(
+    file: Path,
+    sql: str,
+    values: apsw.Bindings = (),
+    *,
+    rows: int = 1_000,
+    seconds: float = 5.0,
+) -> Answer:
+    """What one statement answers: so many rows at most, within so many seconds. It can change
+    nothing. UsageProblem, IndexProblem."""
+    if not 1 <= rows <= MOST_ROWS:
+        raise UsageProblem("rows", f"{rows} rows", f"1 to {MOST_ROWS}")
+    if not 0 < seconds <= MOST_SECONDS:
+        raise UsageProblem("seconds", f"{seconds:g} s", f"up to {MOST_SECONDS:g}")
+    db = to_read(file)
+    try:
+        with told(file):
+            # From here on nothing but reading, whatever the statement says.
+            db.authorizer = _reads_only
+            db.limit(apsw.SQLITE_LIMIT_LENGTH, LONGEST)
+            db.limit(apsw.SQLITE_LIMIT_SQL_LENGTH, LONGEST)
+            return _answer(db, sql, values, rows, seconds)
+    finally:
+        db.close()
+
+
+def _reads_only(
+    operation: int, one: str | None, two: str | None, database: str | None, inner: str | None
+) -> int:
+    return apsw.SQLITE_OK if operation in _READS else apsw.SQLITE_DENY
+
+
+def _answer(
+    db: apsw.Connection, sql: str, values: apsw.Bindings, most: int, seconds: float
+) -> Answer:
+    columns: list[str] = []
+
+    def begins(cursor: apsw.Cursor, statement: str, _: apsw.Bindings | None) -> bool:
+        described = cursor.get_description()
+        if columns and described:
+            raise UsageProblem("sql", "holds more than one statement", "one")
+        columns.extend(column[0] for column in described)
+        return True
+
+    deadline = time.monotonic() + seconds
+    db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+    cursor = db.cursor()
+    cursor.exec_trace = begins
+    try:
+        found = list(islice(cursor.execute(sql, values), most + 1))
+    except apsw.InterruptError:
+        todo = "a narrower question, or more seconds"
+        raise UsageProblem("sql", f"is not answered within {seconds:g} s", todo) from None
+    except apsw.AuthError:
+        raise UsageProblem("sql", "does more than reading", "a SELECT") from None
+    except _NOT_SQL as problem:
+        raise UsageProblem("sql", str(problem), "a SELECT from the views of the index") from None
+    finally:
+        cursor.close(True)
+    if not columns:
+        raise UsageProblem("sql", "asks nothing", "a SELECT from the views of the index")
+    return Answer(tuple(columns), tuple(found[:most]), len(found) > most)

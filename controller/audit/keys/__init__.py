@@ -1,0 +1,1 @@
+"""The record's keys: key store, creation, listing, signing."""

@@ -1,0 +1,161 @@
+"""`holecard keys`: make the keys of the record, and show what there is without showing a secret."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from controller.audit.keys.create import make
+from controller.audit.keys.list import AT_THE_TABLE, Found, look, mode, out_of_place
+from controller.audit.keys.store import ROLES, Role
+from controller.errors import UsageProblem
+from controller.errors_problems import printable
+from controller.terminal import mistakes, show
+from drivers.keys.store import PLACE, keys_directory
+
+KINDS: Final = """\
+kinds of keys:
+  table         signs the record; made at the table
+  hole          binds hole cards before they are turned over; made at the table
+  surveillance  opens the hole card of a voided round; made on surveillance's own machine,
+                and only its surveillance.pub is brought to the table
+  witness       countersigns the record; made on the witness's own machine with --name,
+                and only its witness.pub is brought to the table
+"""
+PLACES: Final = f"""\
+Keys lie in the directory of --dir, else of ${PLACE}, else in ~/.config/holecard/keys.
+It must be yours and closed to others (mode 700), and so must be each file (mode 600), a .pub too.
+A key is never replaced.
+
+Exit codes: 0 done; 2 wrong arguments, or a directory or file that cannot be used.
+"""
+NEW_EXAMPLES: Final = """\
+examples:
+  holecard keys new table
+  holecard keys new hole --dir run/keys
+  holecard keys new surveillance
+  holecard keys new witness --name floor.example/archive
+"""
+SHOW_EXAMPLES: Final = """\
+examples:
+  holecard keys show
+  holecard keys show --dir run/keys --json
+"""
+_STAYS: Final = "{role}.key stays on this machine; bring only {role}.pub to the table."
+_COMPARE: Final = "Compare the fingerprint there: holecard keys show"
+_BACKUP: Final = "Keep a backup of {role}.key; nobody can make it again."
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    keys = subparsers.add_parser(
+        "keys",
+        help="make and show the keys of the record",
+        description="Makes the keys of the record, and shows which there are. Shows no secret.",
+        epilog="\n".join((KINDS, NEW_EXAMPLES + SHOW_EXAMPLES.partition("\n")[2], PLACES)),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = keys.add_subparsers(metavar="COMMAND", required=True)
+    new = _command(commands, "new", "make a key, once", new_key, f"{KINDS}\n{NEW_EXAMPLES}")
+    new.add_argument("kind", metavar="KIND", help=", ".join(ROLES))
+    new.add_argument("--name", metavar="NAME", help="the witness's name; for a witness only")
+    shown = "show which keys there are, their fingerprints and modes"
+    _command(commands, "show", shown, show_keys, SHOW_EXAMPLES)
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    help_: str,
+    func: Callable[[argparse.Namespace], int],
+    examples: str,
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name,
+        help=help_,
+        description=f"{help_[0].upper()}{help_[1:]}.",
+        epilog=f"{examples}\n{PLACES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--dir", metavar="DIR", help="directory of the keys")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(func=func)
+    return parser
+
+
+def new_key(args: argparse.Namespace) -> int:
+    """Make a key."""
+    role = _role(args.kind)
+    with mistakes():
+        place = _place(args.dir)
+        made = make(place, role, args.name)
+        every = look(place)
+    files = "\n".join(f"made {printable(file)} (mode {bits})" for file, bits in made.files)
+    show(args, {"directory": str(place), **_as_json(made)}, f"{files}\n{_described(made)}")
+    words = [_BACKUP] if role in AT_THE_TABLE else [_STAYS, _COMPARE]
+    _tell(*(text.format(role=role) for text in words), *out_of_place(every))
+    return 0
+
+
+def show_keys(args: argparse.Namespace) -> int:
+    """Print which keys there are. A key that cannot be used is listed, and ends with exit 2."""
+    with mistakes():
+        place = _place(args.dir)
+        every = look(place)
+        bits = mode(place)
+    found = {"directory": str(place), "mode": bits, "keys": [_as_json(one) for one in every]}
+    lines = [f"{printable(place)} (mode {bits})", *(_line(one) for one in every)]
+    show(args, found, "\n".join(lines if every else [*lines, "no key of the record is there"]))
+    _tell(*out_of_place(every))
+    with mistakes():
+        for one in every:
+            if one.problem is not None:
+                raise one.problem
+    return 0
+
+
+def _role(kind: str) -> Role:
+    for role in ROLES:
+        if role == kind:
+            return role
+    raise UsageProblem("KIND", f"there is no key {kind!r}", ", ".join(ROLES))
+
+
+def _place(given: str | None) -> Path:
+    if given == "":
+        raise UsageProblem("--dir", "is empty", "a directory")
+    return keys_directory(None if given is None else Path(given))
+
+
+def _described(found: Found) -> str:
+    if found.shown is None:
+        problem = found.problem
+        return f"cannot be used: {Path(problem.where).name} {problem.what}" if problem else ""
+    name = f"  {found.shown.name}" if found.shown.name else ""
+    return f"fingerprint {found.shown.fingerprint}{name}"
+
+
+def _line(found: Found) -> str:
+    files = ", ".join(f"{file.name} ({bits})" for file, bits in found.files)
+    return f"{found.role:<13} {_described(found)}  {files}"
+
+
+def _as_json(found: Found) -> dict[str, object]:
+    shown = found.shown
+    return {
+        "kind": found.role,
+        "files": [{"file": file.name, "mode": bits} for file, bits in found.files],
+        "fingerprint": shown and shown.fingerprint,
+        "public": shown and shown.public,
+        "name": shown and shown.name,
+        "problem": found.problem and str(found.problem),
+    }
+
+
+def _tell(*words: str) -> None:
+    for text in words:
+        print(text, file=sys.stderr)

@@ -1,0 +1,221 @@
+"""What stands in the files of the record's keys.
+
+Private keys are PKCS8 in PEM, unencrypted. The table's and surveillance's public keys, and the hole
+key, are one line below a comment that says what it is and its fingerprint, for of a key alone every
+bit would be as good. A witness's public key is a verifier key, which holds its name and a check.
+
+No problem repeats anything of what was read: it may be a key in the wrong file.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from hashlib import sha256
+from typing import Final
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey
+from controller.audit.format.notes import KEY_SIZE, KeyKind, VerifierKey
+from controller.audit.format.notes_forms import NoteProblem, base64, parse_base64
+from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE, fingerprint_text
+
+TABLE: Final = "public key of a table (Ed25519)"
+SURVEILLANCE: Final = "public key of surveillance (X25519)"
+HOLE: Final = "hole key of a table (secret)"
+
+_TITLES: Final = (TABLE, SURVEILLANCE, HOLE)
+_TITLED: Final = re.compile(r"# ([^\n]{1,80}); fingerprint ([0-9A-F-]{39})\n([^\n]{1,100})\n?")
+_HEX: Final = re.compile(f"[0-9a-f]{{{2 * HOLE_KEY_SIZE}}}")
+_PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----")
+_PKCS8: Final = "PRIVATE KEY"
+_REFUSED: Final = {
+    "PUBLIC KEY": "holds a public key, not a private one",
+    "ENCRYPTED PRIVATE KEY": "holds an encrypted key, and nobody is there to type a passphrase",
+}
+_PROBE: Final = X25519PrivateKey.from_private_bytes(bytes(32))
+"""Any key will do to see whether an exchange comes to anything."""
+
+
+class BadText(Exception):
+    """It is not what this file must hold."""
+
+    def __init__(self, what: str, allowed: str) -> None:
+        super().__init__(what, allowed)
+        self.what = what
+        self.allowed = allowed
+
+
+def fingerprint(public: bytes) -> str:
+    """Of a public key, for two people to compare: the first half of its SHA-256."""
+    return fingerprint_text(sha256(public).digest()[:FINGERPRINT_SIZE])
+
+
+def hole_fingerprint(key: HoleKey) -> str:
+    """Of the hole key. It tells nothing of the key."""
+    return fingerprint(b"holecard hole key\0" + key.open())
+
+
+# --- private keys -----------------------------------------------------------------------------
+
+
+def private_text(key: Ed25519PrivateKey | X25519PrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def read_ed25519(data: bytes) -> Ed25519PrivateKey:
+    """The private key in this PEM, or BadText."""
+    found = _loaded(data, "Ed25519")
+    if isinstance(found, Ed25519PrivateKey):
+        return found
+    raise _other("Ed25519")
+
+
+def read_x25519(data: bytes) -> X25519PrivateKey:
+    """The private key in this PEM, or BadText."""
+    found = _loaded(data, "X25519")
+    if isinstance(found, X25519PrivateKey):
+        return found
+    raise _other("X25519")
+
+
+def _loaded(data: bytes, kind: str) -> object:
+    allowed = f"a private {kind} key: PKCS8 in PEM, unencrypted"
+    what = _refused(_text(data, allowed))
+    if what is None:
+        with suppress(ValueError, TypeError, UnsupportedAlgorithm):
+            return load_pem_private_key(data, None)
+        what = "is damaged: its PEM holds no key"
+    raise BadText(what, allowed)
+
+
+def _other(kind: str) -> BadText:
+    return BadText("holds another kind of key", f"a private {kind} key: PKCS8 in PEM, unencrypted")
+
+
+def _refused(text: str) -> str | None:
+    labels = _PEM.findall(text)
+    if labels == [_PKCS8]:
+        return None
+    if not labels:
+        return "holds no PEM"
+    if len(labels) > 1:
+        return "holds more than one PEM block"
+    return _REFUSED.get(labels[0], f"holds a PEM block of another kind: {labels[0]}")
+
+
+# --- one line below a comment -----------------------------------------------------------------
+
+
+def table_text(public: bytes) -> bytes:
+    return _titled(TABLE, fingerprint(public), base64(public))
+
+
+def read_table(data: bytes) -> bytes:
+    """The table's public key, or BadText."""
+    return _public(TABLE, data)
+
+
+def surveillance_text(public: bytes) -> bytes:
+    return _titled(SURVEILLANCE, fingerprint(public), base64(public))
+
+
+def read_surveillance(data: bytes) -> X25519PublicKey:
+    """Surveillance's public key, or BadText; one that nothing can be sealed to is none."""
+    key = X25519PublicKey.from_public_bytes(_public(SURVEILLANCE, data))
+    with suppress(ValueError):
+        _PROBE.exchange(key)
+        return key
+    raise BadText("holds a key that nothing can be sealed to", _a(SURVEILLANCE))
+
+
+def hole_text(key: HoleKey) -> bytes:
+    return _titled(HOLE, hole_fingerprint(key), key.open().hex())
+
+
+def read_hole(data: bytes) -> HoleKey:
+    """The hole key, or BadText."""
+    said, line = _read_titled(HOLE, data)
+    if not _HEX.fullmatch(line):
+        raise BadText(f"is damaged: its key is not {2 * HOLE_KEY_SIZE} hex digits", _a(HOLE))
+    key = HoleKey(bytes.fromhex(line))
+    _belong(HOLE, said, hole_fingerprint(key))
+    return key
+
+
+def _public(title: str, data: bytes) -> bytes:
+    said, line = _read_titled(title, data)
+    public = b""
+    with suppress(NoteProblem):  # its words repeat what was read
+        public = parse_base64(line, KEY_SIZE)
+    if not public:
+        raise BadText("is damaged: its key is not base64 of 32 bytes", _a(title))
+    _belong(title, said, fingerprint(public))
+    return public
+
+
+def _titled(title: str, said: str, line: str) -> bytes:
+    return f"# {title}; fingerprint {said}\n{line}\n".encode()
+
+
+def _read_titled(title: str, data: bytes) -> tuple[str, str]:
+    text = _text(data, _a(title))
+    if _PEM.search(text):
+        raise BadText("holds a PEM block", _a(title))
+    found = _TITLED.fullmatch(text)
+    if found is None:
+        raise BadText("is not a comment with a fingerprint and a line below it", _a(title))
+    other, said, line = found.groups()
+    if other != title:
+        what = f"holds a {other}" if other in _TITLES else "says that it is something else"
+        raise BadText(what, _a(title))
+    return said, line
+
+
+def _belong(title: str, said: str, found: str) -> None:
+    if said != found:
+        raise BadText("is damaged: its key and its fingerprint do not belong together", _a(title))
+
+
+def _a(title: str) -> str:
+    return f"a {title}, as it was made"
+
+
+# --- verifier keys ----------------------------------------------------------------------------
+
+WITNESS: Final = "a witness's verifier key on one line"
+
+
+def witness_text(key: VerifierKey) -> bytes:
+    return f"{key}\n".encode()
+
+
+def read_witness(data: bytes) -> VerifierKey:
+    """A witness's public key with its name, or BadText."""
+    text = _text(data, WITNESS)
+    found = None
+    with suppress(NoteProblem):  # its words repeat what was read
+        found = VerifierKey.parse(text.removesuffix("\n"))
+    if found is None or not found.name.isprintable():  # it is going to be shown
+        raise BadText("holds no verifier key, or a damaged one", WITNESS)
+    if found.kind is not KeyKind.COSIGNATURE:
+        raise BadText("holds a key that signs notes and countersigns nothing", WITNESS)
+    return found
+
+
+def _text(data: bytes, allowed: str) -> str:
+    if not data.strip():
+        raise BadText("is empty", allowed)
+    with suppress(UnicodeDecodeError):
+        return data.decode()
+    # Not in a handler: UnicodeDecodeError carries all that was read.
+    raise BadText("holds bytes that are no text", allowed)

@@ -1,0 +1,122 @@
+"""What anybody may know of the keys in a directory. No secret part is in it."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from controller.audit.format.notes_forms import base64
+from controller.audit.keys import files as key_texts
+from controller.audit.keys import store as keys
+from controller.audit.keys.store import ROLES, Role, key_file, public_file
+from drivers.keys import private_files as key_disk
+from drivers.keys.private_files import KeyProblem
+
+AT_THE_TABLE: Final = frozenset[Role]({"table", "hole"})
+"""Whose secret parts the table must have."""
+
+
+class Shown(Struct, frozen=True):
+    """A key that can be used."""
+
+    fingerprint: str
+    public: str | None = None
+    """As its .pub has it. A hole key has no public part."""
+    name: str | None = None
+    """Of a witness."""
+
+
+class Found(Struct, frozen=True):
+    """What there is of a key."""
+
+    role: Role
+    files: tuple[tuple[Path, str], ...]
+    """With their modes."""
+    shown: Shown | None = None
+    problem: KeyProblem | None = None
+    """Why it cannot be used."""
+
+    @property
+    def private(self) -> bool:
+        """Whether the secret part is there."""
+        return any(file.suffix == ".key" for file, _ in self.files)
+
+
+def look(directory: Path) -> tuple[Found, ...]:
+    """What there is, usable or not. KeyProblem if the directory is not ours alone."""
+    keys.check_directory(directory)
+    every = (find(directory, role) for role in ROLES)
+    return tuple(found for found in every if found.files)
+
+
+def find(directory: Path, role: Role) -> Found:
+    """What there is of this key."""
+    both = (key_file(directory, role), public_file(directory, role))
+    try:
+        files = tuple((file, mode(file)) for file in both if key_disk.exists(file))
+    except KeyProblem as problem:
+        return Found(role, tuple((file, "?") for file in both), None, problem)
+    found = Found(role, files)
+    if not files:
+        return found
+    try:
+        return Found(role, files, _SHOW[role](directory, found.private))
+    except KeyProblem as problem:
+        return Found(role, files, None, problem)
+
+
+def out_of_place(every: tuple[Found, ...]) -> tuple[str, ...]:
+    """Secret parts that lie together and should not: who has both needs nobody else."""
+    ours = [found.role for found in every if found.private and found.role in AT_THE_TABLE]
+    theirs = [found.role for found in every if found.private and found.role not in AT_THE_TABLE]
+    return tuple(
+        f"{role}.key lies beside {ours[0]}.key; it belongs on a machine of its own, and only"
+        f" {role}.pub at the table"
+        for role in theirs
+        if ours
+    )
+
+
+def mode(place: Path) -> str:
+    """As chmod takes it."""
+    try:
+        return f"{stat.S_IMODE(place.lstat().st_mode):o}"
+    except OSError as problem:
+        raise key_disk.failed(place, "cannot be looked at", problem) from None
+
+
+def _table(directory: Path, private: bool) -> Shown:
+    if private:
+        keys.load_table_private(directory)
+    public = keys.load_table_public(directory)
+    return Shown(key_texts.fingerprint(public), base64(public))
+
+
+def _hole(directory: Path, _: bool) -> Shown:
+    return Shown(key_texts.hole_fingerprint(keys.load_hole_key(directory)))
+
+
+def _surveillance(directory: Path, private: bool) -> Shown:
+    if private:
+        keys.load_surveillance_private(directory)
+    public = keys.load_surveillance_public(directory).public_bytes_raw()
+    return Shown(key_texts.fingerprint(public), base64(public))
+
+
+def _witness(directory: Path, private: bool) -> Shown:
+    if private:
+        keys.load_witness_key(directory)
+    key = keys.load_witness_public(directory)
+    return Shown(key_texts.fingerprint(key.key), str(key), key.name)
+
+
+_SHOW: Final[dict[Role, Callable[[Path, bool], Shown]]] = {
+    "table": _table,
+    "hole": _hole,
+    "surveillance": _surveillance,
+    "witness": _witness,
+}

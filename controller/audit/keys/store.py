@@ -1,0 +1,154 @@
+"""The keys of the record, as they lie in a directory that is ours alone.
+
+    table.key         signs the key of each boot             table.pub         for who checks
+    hole.key          makes the nonces of hole cards
+    surveillance.key  opens what is sealed                   surveillance.pub  for the table
+    witness.key       countersigns checkpoints               witness.pub       for the table
+
+The first two are made at the table. Surveillance and a witness make theirs on machines of their
+own and hand out the .pub. A private key is no good without its .pub beside it, which tells damage.
+A key is made once and never replaced; a directory or file that others may touch is refused.
+Whatever is wrong is a KeyProblem.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, TypeVar, get_args
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+from controller.audit.format.certificates import TABLE_KEY
+from controller.audit.format.hole_cards import HoleKey
+from controller.audit.format.notes import SigningKey, VerifierKey
+from controller.audit.keys import files as key_texts
+from controller.audit.keys.files import BadText
+from drivers.keys import private_files as key_disk
+from drivers.keys.private_files import KeyProblem
+
+Role: TypeAlias = Literal["table", "hole", "surveillance", "witness"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+
+_MOST: Final = 4096
+"""Bytes of a file that can still be one of ours."""
+_BACKUP: Final = "the file from a backup"
+_OWN: Final = "the file from a backup; for a new table, `holecard keys new {}` makes it"
+_BROUGHT: Final = "the file that `holecard keys new {0}` has made on the machine of {0}"
+_WHENCE: Final = {
+    "table.key": _OWN.format("table"),
+    "table.pub": _BACKUP,
+    "hole.key": _OWN.format("hole"),
+    "surveillance.key": _BROUGHT.format("surveillance"),
+    "surveillance.pub": _BROUGHT.format("surveillance"),
+    "witness.key": _BROUGHT.format("witness"),
+    "witness.pub": _BROUGHT.format("witness"),
+}
+"""Where a missing file comes from."""
+
+_T = TypeVar("_T")
+
+
+def key_file(directory: Path, role: Role) -> Path:
+    """Of the secret part."""
+    return directory / f"{role}.key"
+
+
+def public_file(directory: Path, role: Role) -> Path:
+    """Of the part that is handed out. A hole key has none."""
+    return directory / f"{role}.pub"
+
+
+# --- loading ----------------------------------------------------------------------------------
+
+
+def load_table_private(directory: Path) -> Ed25519PrivateKey:
+    """The table's key, which has no name before a record is begun."""
+    key = _read(key_file(directory, "table"), key_texts.read_ed25519)
+    _belong(directory, "table", key, load_table_public(directory))
+    return key
+
+
+def load_table_key(directory: Path, origin: str) -> SigningKey:
+    """The table's key, with its name in the record of this origin."""
+    return SigningKey(origin + TABLE_KEY, load_table_private(directory))
+
+
+def load_table_public(directory: Path) -> bytes:
+    return _read(public_file(directory, "table"), key_texts.read_table)
+
+
+def load_hole_key(directory: Path) -> HoleKey:
+    return _read(key_file(directory, "hole"), key_texts.read_hole)
+
+
+def load_surveillance_private(directory: Path) -> X25519PrivateKey:
+    """What opens hole cards, on surveillance's machine."""
+    key = _read(key_file(directory, "surveillance"), key_texts.read_x25519)
+    public = load_surveillance_public(directory).public_bytes_raw()
+    _belong(directory, "surveillance", key, public)
+    return key
+
+
+def load_surveillance_public(directory: Path) -> X25519PublicKey:
+    """What hole cards are sealed to."""
+    file = public_file(directory, "surveillance")
+    return _read(file, key_texts.read_surveillance)
+
+
+def load_witness_key(directory: Path) -> SigningKey:
+    """A witness's key with its name, on the witness's machine."""
+    key = _read(key_file(directory, "witness"), key_texts.read_ed25519)
+    public = load_witness_public(directory)
+    _belong(directory, "witness", key, public.key)
+    return SigningKey(public.name, key)
+
+
+def load_witness_public(directory: Path) -> VerifierKey:
+    """What a witness's countersignatures are checked with."""
+    return _read(public_file(directory, "witness"), key_texts.read_witness)
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def check_directory(place: Path) -> None:
+    if not key_disk.exists(place):
+        raise KeyProblem(str(place), "there is no such directory", "`holecard keys new` makes one")
+    key_disk.check_directory(place)
+
+
+def read_bytes(file: Path) -> bytes:
+    """All of a file, which must be ours alone; of one that is none of ours, the beginning."""
+    with key_disk.opened(file, os.O_RDONLY) as descriptor:
+        try:
+            return os.read(descriptor, _MOST)
+        except OSError as problem:
+            raise key_disk.failed(file, "cannot be read", problem) from None
+
+
+def _read(file: Path, read: Callable[[bytes], _T]) -> _T:
+    check_directory(file.parent)
+    if not key_disk.exists(file):
+        raise KeyProblem(str(file), "is missing", _WHENCE[file.name])
+    data = read_bytes(file)
+    try:
+        return read(data)
+    except BadText as bad:
+        problem = KeyProblem(str(file), bad.what, bad.allowed)
+    # Not in the handler: the frames of what was refused hold all that was read.
+    del data
+    raise problem
+
+
+def _belong(
+    directory: Path, role: Role, key: Ed25519PrivateKey | X25519PrivateKey, public: bytes
+) -> None:
+    if key.public_key().public_bytes_raw() != public:
+        raise KeyProblem(
+            str(key_file(directory, role)),
+            f"does not belong to {role}.pub: one of them is damaged or another key's",
+            "both files as they were made",
+        )

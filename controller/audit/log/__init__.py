@@ -1,0 +1,1 @@
+"""Writing a record: append, group commit, checkpoint, opening, quarantine."""

@@ -1,0 +1,397 @@
+"""The record being written: one writer, one thread at a time, everything on the disk on return.
+
+What fails while it writes leaves a log that takes nothing any more (`Failed`): what the disk holds
+then is known only when it is read again. `NoRoom` alone leaves it as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec import UNSET, Raw
+
+from controller.audit.errors import Damaged, Failed
+from controller.audit.files.disk import DIRECTORY_MODE, whole_write
+from controller.audit.files.lock import tell_begun, unlock
+from controller.audit.format.frames import chain_start
+from controller.audit.format.merkle import Frontier, leaf_hash
+from controller.audit.format.notes import SigningKey
+from controller.audit.format.records import (
+    CONTROLLER,
+    NOTHING,
+    Appended,
+    DeviceCursor,
+    Entry,
+    Identity,
+    Moment,
+    NoteData,
+    Opened,
+    Snapshot,
+    encode,
+)
+from controller.audit.format.segments import (
+    DIRECTORY,
+    HEADER_SIZE,
+    SIZE,
+    SMALLEST,
+    pack_header,
+    segment_file,
+)
+from controller.audit.format.tail import MOST_TORN
+from controller.audit.log.checkpoints import Signer, table_name
+from controller.audit.log.checkpoints_unsigned import in_doubt
+from controller.audit.log.clock import Clock, Day, SystemClock, clock_set, gaming_day
+from controller.audit.log.opening import Opening
+from controller.audit.log.preallocate import Spares
+from controller.audit.log.quarantine import set_aside, untold
+from controller.audit.log.staging import Head, Ready, Staged, TooLarge, ready, stage
+from controller.audit.read.reader import Where
+from controller.procedure.model.state import State
+
+SIGN_AFTER_NS: Final = 900_000_000
+"""So long after a record that nothing signs yet, something does."""
+
+
+class Log:
+    """Writes one table's record. Not for more than one thread at a time."""
+
+    def __init__(
+        self,
+        opening: Opening,
+        identity: Identity,
+        origin: str,
+        size: int,
+        clock: Clock,
+        day: Day,
+        state: State | None,
+    ) -> None:
+        self.record = opening.record
+        self.origin = origin
+        self.boot = secrets.token_hex(8)
+        self.size = size
+        self._identity = identity
+        self._head = Head.of(identity, self.boot)
+        self._disk = opening.disk
+        self._lock = -1
+        self._clock, self._day = clock, day
+        self._spares = Spares(self._disk, self.record, size)
+        self._failed: BaseException | None = None
+        self._state: State | None = state
+        self._cursors: dict[str, DeviceCursor] = dict(opening.cursors)
+        self._round = 0
+        self._moment: Moment | None = None
+        self._believed = opening.believed
+        self._opened: Opened | None = opening.opened()
+        self._certificate = opening.certificate()
+        self._fd = -1
+        self._number = 0
+        self._at = 0
+        self._tree = Frontier()
+        self._leaves: list[bytes] = []
+        """Those that are not in the tree yet: nobody waits for that but a signature."""
+        self._last = Appended(0, chain_start(origin))
+        """The record ends with it."""
+        self._read_to = self.where
+        """How far the signer has read back."""
+        self._unsigned_since = 0
+        self._begun = False
+        """Something of this boot stands in the record: `mono` has its own pace from there on."""
+        last, segment = opening.last_told, opening.segment
+        if last is not None:
+            self._moment = Moment(last.utc, last.mono, last.clock)
+        if segment is not None:
+            self._round = max(record.round for record in opening.records)
+            self._number, self._at = segment.number, segment.end
+            self._last, self._read_to = Appended(*segment.after), segment.before
+            hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
+            self._tree = Frontier.of(segment.before.seq, hashes)
+            self._leaves = [leaf_hash(frame.data) for frame in segment.frames]
+        self._signer = Signer(self.record, origin, self._tree)
+        self._lock, opening.lock = opening.lock, -1  # last: what fails before leaves it there
+
+    @classmethod
+    def begin(
+        cls,
+        opening: Opening,
+        identity: Identity,
+        table_key: Ed25519PrivateKey,
+        *,
+        state: State | None = None,
+        clock: Clock | None = None,
+        day: Day | None = None,
+        size: int = SIZE,
+    ) -> Log:
+        """A boot begins: sets aside what must be, then records `opened` and its certificate, and
+        signs. `state`: what the opening's records make of the procedure.
+
+        Takes the opening's lock with it, whatever comes of it. NoRoom, Failed, Damaged;
+        BadSignature, Unsigned where the last segment is not signed as it must be."""
+        snapshot = opening.snapshot
+        new = f"holecard/{identity.table}/{secrets.token_hex(8)}"
+        origin = new if snapshot is None else snapshot.origin
+        times = clock or SystemClock(), day or gaming_day()
+        try:
+            if size < SMALLEST:
+                raise ValueError(f"a segment of {size} bytes; at least {SMALLEST}")
+            size = size if opening.segment is None else len(opening.segment.buffer)
+            log = cls(opening, identity, origin, size, *times, state)
+        except BaseException:
+            opening.close()
+            raise
+        try:
+            log._begin(opening, table_key)
+        except BaseException:
+            if not log._begun:
+                opening.undo()
+            log.let_go()
+            raise
+        return log
+
+    def _begin(self, opening: Opening, table_key: Ed25519PrivateKey) -> None:
+        last = 0 if opening.last is None else opening.last.seq
+        verifier = SigningKey(table_name(self.origin), table_key).verifier
+        doubt = in_doubt(opening, verifier)
+        try:
+            if opening.segment is None:
+                (self.record / DIRECTORY).mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+                self._disk.sync_directory(self.record)
+                self._disk.sync_directory(self.record.parent)
+                self._next_segment(self._clock())
+            else:
+                set_aside(opening)
+                self._fd = self._disk.open(opening.segment.file)
+                # What was read may be in memory only: written by one that was killed, or kept there
+                # by a disk that failed. From here on it is on the disk, and what is on the disk.
+                self._disk.sync(self._fd)
+                self._disk.sync_directory(opening.segment.file.parent)
+                self._signer.begin(self._number, HEADER_SIZE)
+                self._read_back()
+            tell_begun(self._lock, self.origin)
+            tails = untold(opening)
+        except OSError as problem:
+            raise Failed(self.record, problem) from problem
+        torn = sum(tail.size for tail in tails)
+        way = self._signer.way
+        me = self._identity
+        hashes, game = (me.sw, me.conf, me.proc, me.code), Raw(me.game)
+        used = me.hole or UNSET, me.sealed_to or UNSET
+        opened = Opened(
+            self.origin, me.software, *hashes, game, str(verifier), last, torn, way, *used
+        )
+        told = [Entry("tail", CONTROLLER, tail, self._round) for tail in tails]
+        told += [Entry("fault", CONTROLLER, one, self._round) for one in doubt]
+        opened_at = self._write([Entry("opened", CONTROLLER, opened, self._round), *told])[0].seq
+        self._opened = opened
+        note = self._signer.certificate(self.boot, opened_at, table_key)
+        told_of = Entry("certificate", CONTROLLER, NoteData(note), self._round, cause=opened_at)
+        self._write([told_of])
+        self._certificate = note  # from here on: a segment that began before it knows the last one
+        self.sign()
+        self._spares.prepare()
+
+    # --- what it is asked for -------------------------------------------------------------
+
+    @property
+    def where(self) -> Where:
+        """How far the record goes."""
+        return Where(self._last.seq, self._last.chain)
+
+    def sign_in(self) -> float | None:
+        """Seconds until a checkpoint is due, 0 when it is; None while all is signed."""
+        if not self._unsigned_since:
+            return None
+        return max(0, self._unsigned_since + SIGN_AFTER_NS - self._clock().mono) / 1e9
+
+    def ready(self, entry: Entry) -> Ready:
+        """Written down, for write_ready(). TypeError, ValueError."""
+        return ready(entry, self._head)
+
+    def write(self, entries: Sequence[Entry]) -> list[Appended]:
+        """On the disk on return, in this order. TooLarge, NoRoom: nothing is written. Failed."""
+        if self._failed is not None:
+            raise Failed(self.record, self._failed)
+        return self._write(entries)
+
+    def write_ready(self, entries: Sequence[Ready]) -> list[Appended]:
+        """As write()."""
+        if self._failed is not None:
+            raise Failed(self.record, self._failed)
+        return self._write_ready(entries)
+
+    def sign(self) -> Appended:
+        """A checkpoint over all that was written. NoRoom, Failed."""
+        if self._failed is not None:
+            raise Failed(self.record, self._failed)
+        with self._surely():
+            self._read_back()
+            note = self._signer.checkpoint(self._grown())
+        signed = self._last.seq
+        made = self._write([Entry("checkpoint", CONTROLLER, NoteData(note), self._round)])[0]
+        if made.seq == signed + 1:
+            self._unsigned_since = 0  # else a snapshot or a clock that was set came between
+        return made
+
+    def close(self) -> None:
+        """In good order: `closed` and a checkpoint are its last records. NoRoom, Failed; whatever
+        is raised, the record is let go of."""
+        try:
+            if self._failed is None and self._fd >= 0:
+                self._write([Entry("closed", CONTROLLER, NOTHING, self._round)])
+                self.sign()
+        finally:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Without a word more: what stands in the record is as a kill would leave it."""
+        self._failed = self._failed or OSError(errno.EBADF, "it is closed")
+        self._signer.close()
+        fd, self._fd = self._fd, -1
+        self._close(fd)
+        self._spares.close()
+        lock, self._lock = self._lock, -1
+        unlock(lock)  # last: until here the next segment was in the making
+
+    # --- writing --------------------------------------------------------------------------
+
+    def _write(self, entries: Sequence[Entry]) -> list[Appended]:
+        return self._write_ready([ready(one, self._head) for one in entries])
+
+    def _write_ready(self, entries: Sequence[Ready]) -> list[Appended]:
+        """All into one segment: where they do not fit into this one, they begin the next.
+
+        Written out, and few calls: each is cold again when the disk has answered."""
+        moment = self._clock()
+        changed = clock_set(self._moment, moment, runs=self._begun, two=self._believed)
+        told = 0 if changed is None else 1
+        if changed is not None:
+            words = Entry("clock", CONTROLLER, changed, self._round)
+            entries = [ready(words, self._head), *entries]
+        staged = stage(entries, self._head, moment, self._day(moment.utc), self._last)
+        if len(staged.data) > MOST_TORN or self._at + len(staged.data) > self.size:
+            staged = self._elsewhere(staged, entries, moment)
+        try:
+            whole_write(self._disk, self._fd, staged.data, self._at)
+            self._disk.sync(self._fd)
+        except BaseException as problem:
+            self._ended(problem)
+            raise
+        self._took(staged)
+        self._moment = moment
+        self._begun = True
+        self._learn(entries)
+        if not self._unsigned_since:
+            self._unsigned_since = moment.mono
+        return staged.made[told:] if told else staged.made
+
+    def _elsewhere(self, staged: Staged, entries: Sequence[Ready], moment: Moment) -> Staged:
+        """What has no room in this segment, in the next. TooLarge, NoRoom, Failed."""
+        size = len(staged.data)
+        if size > MOST_TORN:
+            raise TooLarge(f"{size} bytes at once; at most {MOST_TORN}")
+        if HEADER_SIZE + size > self.size:
+            raise TooLarge(f"{size} bytes at once; a segment has {self.size}")
+        self._next_segment(moment)
+        staged = self._staged(entries, moment)
+        if self._at + len(staged.data) > self.size:
+            raise TooLarge(f"{len(staged.data)} bytes at once; {self.size - self._at} are free")
+        return staged
+
+    def _staged(self, entries: Sequence[Ready], moment: Moment) -> Staged:
+        """Changes nothing. TooLarge."""
+        return stage(entries, self._head, moment, self._day(moment.utc), self._last)
+
+    def _took(self, staged: Staged) -> None:
+        """They are on the disk."""
+        self._leaves += staged.leaves
+        self._at += len(staged.data)
+        self._last = staged.made[-1]
+
+    def _read_back(self) -> None:
+        """What was written since the last time is on the disk as it was meant. OSError, Damaged."""
+        stands = self.where
+        self._signer.read_back(self._at, self._read_to, stands)
+        self._read_to = stands
+
+    def _grown(self) -> Frontier:
+        """The tree over all that was written."""
+        self._tree.grow(self._leaves)
+        self._leaves.clear()
+        return self._tree
+
+    def _learn(self, entries: Sequence[Ready]) -> None:
+        """What the next snapshot has to say."""
+        for one in entries:
+            entry = one.entry
+            self._round = max(self._round, entry.round)
+            if entry.cursor is not None:
+                self._cursors[entry.cursor.device] = entry.cursor
+            if entry.state is not None:
+                self._state = entry.state
+
+    def _next_segment(self, moment: Moment) -> None:
+        """NoRoom: the record stands as it stood. Failed."""
+        try:
+            file = self._spares.take()
+        except Failed as failed:
+            self._failed = self._failed or failed.first
+            raise
+        number = self._number + 1
+        snapshot = Snapshot(
+            origin=self.origin,
+            segment=number,
+            chain=self._last.chain.hex(),
+            frontier=tuple(one.hex() for one in self._grown().hashes),
+            opened=self._opened or UNSET,
+            certificate=self._certificate or UNSET,
+            cursors=self._cursors,
+            state=Raw(encode(self._state)),
+        )
+        told = ready(Entry("snapshot", CONTROLLER, snapshot, self._round), self._head)
+        staged = self._staged([told], moment)
+        if HEADER_SIZE + len(staged.data) > self.size:
+            raise TooLarge(f"a snapshot of {len(staged.data)} bytes; a segment has {self.size}")
+        with self._surely():
+            if self._fd >= 0:
+                self._read_back()
+            fd = self._disk.open(file)
+            try:
+                data = pack_header(number, self.size) + staged.data
+                whole_write(self._disk, fd, data, 0)
+                self._disk.sync(fd)
+                whole = segment_file(self.record, number)
+                self._disk.rename(file, whole)
+                self._disk.sync_directory(whole.parent)
+                self._signer.begin(number, HEADER_SIZE)
+            except BaseException:
+                self._close(fd)
+                raise
+            old, self._fd, self._number, self._at = self._fd, fd, number, HEADER_SIZE
+            self._took(staged)
+            self._close(old)
+        self._spares.prepare()
+
+    def _close(self, fd: int) -> None:
+        """Whatever comes of it: nobody has it any more, and its number may be some other file's."""
+        if fd >= 0:
+            with contextlib.suppress(OSError):  # all that counts was synced, or has failed
+                self._disk.close(fd)
+
+    @contextlib.contextmanager
+    def _surely(self) -> Iterator[None]:
+        """What ends this half-way ends the log."""
+        try:
+            yield
+        except BaseException as problem:
+            self._ended(problem)
+            raise
+
+    def _ended(self, problem: BaseException) -> None:
+        """Whatever it is, what the disk holds is not known now. The first cause stays. Failed."""
+        self._failed = self._failed or problem
+        if isinstance(problem, OSError | Damaged):
+            raise Failed(self.record, self._failed) from problem

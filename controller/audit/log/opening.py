@@ -1,0 +1,208 @@
+"""A record is opened for writing in two steps: what is there is read, then a boot begins.
+
+opening = Opening.at(directory, table="mega-1")     # reads; nothing is changed
+state = fold(opening)                               # the table's part
+log = Log.begin(opening, identity, table_key, state=state)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from controller.audit.errors import Missing, NoRecord, OtherTable, Unexplained, unreadable
+from controller.audit.files.disk import Disk, RealDisk
+from controller.audit.files.lock import LOCK, Locked, begun, take_lock, undo, unlock
+from controller.audit.format.records import DeviceCursor, NoteData, Opened, Record, Snapshot
+from controller.audit.format.segments import DIRECTORY, SPARE, numbers
+from controller.audit.format.tail import Tail, Verdict
+from controller.audit.read.reader import ASK, Segment, in_words, missing, read_segment, record_of
+from controller.errors_problems import printable
+
+COSIGNED: Final = "cosigned"
+_OURS: Final = frozenset({LOCK, DIRECTORY, "keys"})
+"""What may lie in a record's directory before the first segment does: demo keys too."""
+
+
+class Opening:
+    """What a record holds, read and held against itself, and the lock on it."""
+
+    def __init__(self, record: Path, disk: Disk, locked: Locked) -> None:
+        self.record = record
+        self.disk = disk
+        self.lock = locked.fd
+        self._made = locked.made
+        self.segment: Segment | None = None
+        """The last one; None in a new record."""
+        self.tail: Tail | None = None
+        self.accept: tuple[str, str] | None = None
+        """Two people who accept what cannot be explained, or was not signed."""
+        self.accepted: tuple[str, str] | None = None
+        self.believed: tuple[str, str] | None = None
+        """Two people who say that the clock is right, though the record is ahead of it."""
+        self.records: list[Record] = []
+        """Those of the last segment, its snapshot's first."""
+        self.cursors: dict[str, DeviceCursor] = {}
+
+    @classmethod
+    def at(
+        cls,
+        record: Path,
+        *,
+        table: str,
+        disk: Disk | None = None,
+        accept: tuple[str, str] | None = None,
+    ) -> Opening:
+        """Reads the last segment. `accept`: two people who accept what no loss of power explains.
+
+        NoRecord, InUse, OtherTable, Damaged, Missing, Unexplained, CannotWrite."""
+        try:
+            _look_at(record)
+            opening = cls(record, disk or RealDisk(), take_lock(record))
+            opening.accept = accept
+            try:
+                opening._look(table, accept)
+            except BaseException:
+                opening.close()
+                raise
+        except OSError as problem:
+            raise unreadable(problem.filename or record, problem) from None
+        return opening
+
+    def close(self) -> None:
+        """Where no boot begins after all: it is as if nobody had been here."""
+        if self.lock >= 0:
+            self.undo()
+            lock, self.lock = self.lock, -1
+            unlock(lock)
+
+    def undo(self) -> None:
+        """What was made to take the lock is gone again, which must be held still."""
+        undo(self._made)
+        self._made = ()
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        return None if self.segment is None else self.segment.snapshot
+
+    @property
+    def last(self) -> Record | None:
+        return self.records[-1] if self.records else None
+
+    @property
+    def last_told(self) -> Record | None:
+        """The last record that is no snapshot: the clocks of the next one are held against it."""
+        told = [record for record in self.records if record.kind != "snapshot"]
+        if not told and self.records:
+            told = [record for record in self.former() if record.kind != "snapshot"]
+        return told[-1] if told else None
+
+    def former(self) -> list[Record]:
+        """The records of the segment before the last one, where it is here. Damaged."""
+        if self.segment is None or self.segment.number - 1 not in numbers(self.record):
+            return []
+        before = read_segment(self.record, self.segment.number - 1)
+        return [record_of(before.file, frame) for frame in before.frames]
+
+    @property
+    def state(self) -> bytes | None:
+        """The procedure's state before `records`, as JSON; "null" before the first decision."""
+        return None if self.snapshot is None else bytes(self.snapshot.state)
+
+    def opened(self) -> Opened | None:
+        """The last start of the controller."""
+        found = None if self.snapshot is None else self.snapshot.opened or None
+        for record in self.records:
+            if record.kind == "opened":
+                found = msgspec.json.decode(record.data, type=Opened)
+        return found
+
+    def certificate(self) -> str | None:
+        """The note of the last boot's certificate."""
+        found = None if self.snapshot is None else self.snapshot.certificate or None
+        for record in self.records:
+            if record.kind == "certificate":
+                found = msgspec.json.decode(record.data, type=NoteData).note
+        return found
+
+    def closed(self) -> bool:
+        """Whether the controller ended in good order: `closed`, and its checkpoint."""
+        told = [record for record in self.records if record.kind != "snapshot"]
+        if len(told) < 2 and self.records:
+            told = [*self.former(), *told]
+        return "closed" in [record.kind for record in told[-2:]]
+
+    def cursor(self, device: str) -> DeviceCursor | None:
+        return self.cursors.get(device)
+
+    def chains(self, device: str) -> Mapping[int, str]:
+        """The chains of the device's last records, by their seq, as far as the segment goes."""
+        found = self.cursors.get(device)
+        return MappingProxyType(
+            {
+                at.cursor.seq: at.cursor.chain
+                for at in self.records
+                if found is not None
+                and at.cursor is not None
+                and (at.cursor.device, at.cursor.epoch) == (device, found.epoch)
+            }
+        )
+
+    def _look(self, table: str, accept: tuple[str, str] | None) -> None:
+        if there := _there(self.record):
+            self._read(there[-1], table, accept)
+        elif origin := begun(self.lock):
+            what = f"the record {printable(origin)} was begun here, and its segments are gone"
+            todo = f"{ASK}; a new record needs a directory of its own"
+            raise Missing(self.record, what, todo)
+
+    def _read(self, number: int, table: str, accept: tuple[str, str] | None) -> None:
+        segment = self.segment = read_segment(self.record, number)
+        self.records = [record_of(segment.file, frame) for frame in segment.frames]
+        found = self.records[0].table
+        if found != table:
+            what = f"is the record of table {found}, not of {table}"
+            raise OtherTable(self.record, what, "name the record of this table")
+        seen = _witnessed(self.record)
+        if seen > segment.after.seq:
+            what = f"ends with record {segment.after.seq}; a witness has seen {seen}"
+            raise Missing(self.record, what, ASK)
+        self.tail = tail = segment.tail()
+        if tail.verdict is Verdict.MISSING:
+            raise missing(segment, tail)
+        if tail.verdict is Verdict.UNEXPLAINED:
+            if accept is None:
+                what = f"offset {tail.offset}: {in_words(tail, segment)}"
+                todo = "two people may accept that: holecard audit accept-tail"
+                raise Unexplained(segment.file, what, todo)
+            self.accepted = accept
+        self.cursors = dict(segment.snapshot.cursors)
+        for record in self.records:
+            if record.cursor is not None:
+                self.cursors[record.cursor.device] = record.cursor
+
+
+def _there(record: Path) -> list[int]:
+    return numbers(record) if (record / DIRECTORY).exists() else []
+
+
+def _look_at(record: Path) -> None:
+    """What holds no segments becomes a new record, unless it is something else's. NoRecord."""
+    if not record.is_dir() or _there(record):
+        return
+    for place, ours in ((record, _OURS), (record / DIRECTORY, {SPARE})):
+        strange = sorted(set(os.listdir(place)) - ours) if place.is_dir() else []
+        if strange:
+            what = f"holds no record, but {strange[0]}"
+            raise NoRecord(place, what, "name a record's directory or an empty one")
+
+
+def _witnessed(record: Path) -> int:
+    """The most records that a witness's note which lies here is over."""
+    sizes = [file.stem for file in (record / COSIGNED).glob("*.note")]
+    return max((int(size) for size in sizes if size.isdecimal() and size.isascii()), default=0)

@@ -1,0 +1,78 @@
+"""The next segment, made by a thread of its own while the present one fills."""
+
+from __future__ import annotations
+
+import errno
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import TimeoutError as StillRunning
+from pathlib import Path
+from typing import Final
+
+from controller.audit.errors import Failed, NoRoom
+from controller.audit.files.disk import Disk
+from controller.audit.format.segments import make_spare, spare_file
+
+WAIT: Final = 30.0
+"""Seconds that the disk has for a segment that is wanted now."""
+CLOSE_WAIT: Final = 10.0
+"""Seconds that one in the making has at the end."""
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
+"""What can be otherwise later, and has touched nothing that counts."""
+
+
+class Spares:
+    """One spare segment at a time."""
+
+    def __init__(self, disk: Disk, record: Path, size: int) -> None:
+        self._disk = disk
+        self._record = record
+        self._size = size
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="record: next segment")
+        self._made: Future[None] | None = None
+
+    def prepare(self) -> None:
+        """Begins to make one, if none is there or in the making, or there was no room for it."""
+        if self._made is None or _no_room(self._made):
+            self._made = self._thread.submit(make_spare, self._disk, self._record, self._size)
+
+    @property
+    def problem(self) -> OSError | None:
+        """Why there is none, where that is known: what the table can be told ahead of time. Asked
+        again, it is tried again."""
+        problem = None if self._made is None else _no_room(self._made)
+        if problem is not None:
+            self.prepare()
+        return problem
+
+    def take(self) -> Path:
+        """The spare's file, when it is ready. NoRoom: try again later. Failed."""
+        self.prepare()
+        made = self._made
+        assert made is not None
+        try:
+            made.result(WAIT)
+        except StillRunning:
+            late = OSError(errno.ETIMEDOUT, f"the next segment took more than {WAIT:g} s")
+            raise Failed(self._record, late) from None
+        except OSError as problem:
+            if problem.errno not in NO_ROOM:
+                raise Failed(self._record, problem) from problem
+            what = f"there is no room for the next segment: {problem.strerror}"
+            todo = f"free {self._size >> 10} KiB on its disk; nothing is lost"
+            raise NoRoom(self._record, what, todo) from None
+        self._made = None
+        return spare_file(self._record)
+
+    def close(self) -> None:
+        """What is being made is let go of: nobody will use that file."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        if self._made is not None and not self._made.done():  # what was called off is done
+            wait([self._made], CLOSE_WAIT)
+
+
+def _no_room(made: Future[None]) -> OSError | None:
+    """Why it was not made, where it can be tried again."""
+    if not made.done() or made.cancelled():
+        return None
+    problem = made.exception()
+    return problem if isinstance(problem, OSError) and problem.errno in NO_ROOM else None

@@ -1,0 +1,343 @@
+"""The record while a table runs: a log with a thread of its own, so that nobody waits but who asks.
+
+    book = Book(log)
+    appended = await book.append(entry)      # on the disk now
+    appended = book.hand_in(entry).result()  # the same from a thread without a loop
+    await book.close()
+
+Entries that wait at the same time share one sync. A checkpoint follows what asks for one, and
+anything else within a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from controller.audit.errors import Busy, Failed, Late, NotNow, RecordProblem
+from controller.audit.format.data_fields import WrongData, check_data
+from controller.audit.format.data_fields_plain_data import BadData, check_plain
+from controller.audit.format.records import OWN, Appended, Entry, Kind, encode
+from controller.audit.log.log import Log
+from controller.audit.log.staging import Ready, TooLarge
+from controller.audit.log.writer_deadlines import Deadlines
+
+MOST_WAITING: Final = 1024
+"""Groups that may wait; a table has a few at once, so more is a disk that has stopped."""
+MOST_TOGETHER: Final = 256 * 1024
+"""Bytes of records that one sync takes."""
+LARGEST: Final = 2**63 - 1
+"""Of the integers in a record."""
+DECIDED: Final[frozenset[Kind]] = frozenset(("decision", "refusal"))
+"""Kinds whose `data` has a type of its own, which says what stands in it."""
+APPEND_WAIT: Final = 60.0
+"""Seconds that who waits for `append` has patience; disks are known to stand still for 30."""
+CLOSE_WAIT: Final = 30.0
+"""Seconds that the disk has for what is being written at the end."""
+RETRY_SIGN: Final = 1.0
+"""Seconds until a checkpoint is tried again for which there was no room."""
+
+Together: TypeAlias = tuple[Appended, ...]
+_Loop: TypeAlias = asyncio.AbstractEventLoop
+_Waits: TypeAlias = "Future[Together] | asyncio.Future[Together]"
+
+
+class _Group(Struct, eq=False):
+    """Entries that stand one after the other, and who waits for them: a thread or a loop."""
+
+    entries: list[Ready]
+    size: int
+    waits: _Waits
+    there: Deadlines[Together] | None = None
+    """Of the loop that it is waited for on."""
+
+    def answer(self, answer: Together | Exception) -> None:
+        """In whoever's thread; what a loop waits for, in the loop's."""
+        waits = self.waits
+        if isinstance(waits, Future) and not waits.set_running_or_notify_cancel():
+            return  # whoever waited has given up
+        if waits.done():
+            return
+        if isinstance(answer, Exception):
+            waits.set_exception(answer)
+        else:
+            waits.set_result(answer)
+
+
+_Answers: TypeAlias = list[tuple[_Group, Together | Exception]]
+
+
+def _deliver(there: Deadlines[Together], answers: _Answers) -> None:
+    for group, answer in answers:
+        group.answer(answer)
+    there.look()
+
+
+def _answer(answers: _Answers) -> None:
+    """Each loop is woken once for all that it waits for."""
+    for there in {group.there for group, _ in answers}:
+        theirs = [one for one in answers if one[0].there is there]
+        if there is None:
+            for group, answer in theirs:
+                group.answer(answer)
+        else:
+            with suppress(RuntimeError):  # the loop has ended: nobody waits there any more
+                there.loop.call_soon_threadsafe(_deliver, there, theirs)
+
+
+class Book:
+    """The one writer of a table's record."""
+
+    def __init__(self, log: Log, failed: Callable[[Failed], None] | None = None) -> None:
+        """`failed` is called once, when nothing can be recorded any more: in the book's thread, or
+        in that of who has waited too long."""
+        self._log = log
+        self._told_failed = failed
+        self._failed: Failed | None = None
+        self._closed = False
+        self._waiting: SimpleQueue[_Group | None] = SimpleQueue()
+        self._door = Lock()
+        """Nothing is put behind the last thing that is taken."""
+        self._taken: Sequence[_Group] = ()
+        """What is being recorded."""
+        self._loops: dict[_Loop, Deadlines[Together]] = {}
+        """Those that somebody waits on."""
+        self._sign_after = 0.0
+        self._thread = Thread(target=self._work, name="record", daemon=True)
+        self._thread.start()
+
+    @property
+    def log(self) -> Log:
+        """To ask how it stands, never to write."""
+        return self._log
+
+    @property
+    def failed(self) -> Failed | None:
+        """Why nothing is recorded any more."""
+        return self._failed
+
+    def hand_in(self, *entries: Entry) -> Future[Together]:
+        """Recorded one after the other, all or none. The future says where, once they are on the
+        disk; or raises NotNow (nothing was written) or Failed. Who waits for it says how long.
+
+        Busy, Failed; BadData, and TypeError or ValueError for what else cannot be written down."""
+        answer: Future[Together] = Future()
+        self._put(self._group(entries, answer))
+        return answer
+
+    async def append(self, *entries: Entry) -> Together:
+        """hand_in(), waited for. Giving up waiting does not call it off.
+
+        Late after APPEND_WAIT: the disk may have it or not, so nothing is recorded any more behind
+        it, and whoever waits for something else is told so too. What the disk has then is what a
+        kill at this moment might have left: an event that nobody was told is recorded."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Together] = loop.create_future()
+        there = self._loops.get(loop) or self._begun(loop)
+        self._put(self._group(entries, answer, there))
+        there.watch(answer, APPEND_WAIT)
+        return await answer
+
+    def _begun(self, loop: _Loop) -> Deadlines[Together]:
+        """Somebody waits on another loop than before."""
+        there = Deadlines(loop, self._late)
+        running = {one: its for one, its in self._loops.items() if not one.is_closed()}
+        self._loops = {**running, loop: there}
+        return there
+
+    def _late(self, answer: asyncio.Future[Together]) -> None:
+        words = TimeoutError(f"the disk has not answered for {APPEND_WAIT:g} s")
+        self._fail(Late(self._log.record, words))
+        answer.set_exception(self._gone())
+
+    def _put(self, group: _Group) -> None:
+        with self._door:
+            if self._failed is not None:
+                raise self._failed
+            if self._closed:
+                raise self._gone()
+            if self._waiting.qsize() >= MOST_WAITING:
+                todo = "hold the table until its disk is quick again; nothing was written of this"
+                raise Busy(self._log.record, f"{MOST_WAITING} entries wait to be recorded", todo)
+            self._waiting.put(group)
+
+    def _gone(self) -> Failed:
+        return self._failed or Failed(self._log.record, OSError(errno.EBADF, "it is closed"))
+
+    async def close(self) -> None:
+        """What waits is recorded, then the record is closed in good order. Failed."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self.close_now)
+
+    def close_now(self) -> None:
+        """close() for a thread without a loop."""
+        with self._door:
+            if not self._closed:
+                self._closed = True
+                self._waiting.put(None)
+        self._thread.join(CLOSE_WAIT)
+        if self._thread.is_alive():
+            late = OSError(errno.ETIMEDOUT, f"it has not closed within {CLOSE_WAIT:g} s")
+            raise Failed(self._log.record, late)
+        if self._failed is not None:
+            raise self._failed
+
+    # --- in the thread --------------------------------------------------------------------
+
+    def _work(self) -> None:
+        try:
+            going = True
+            while going:
+                self._taken, going = self._wait()
+                if self._taken:
+                    self._record(self._taken)
+                self._sign_if_due(self._taken)
+                self._taken = ()
+        finally:
+            # Whatever ended it: nobody waits for ever, and nothing looks as if all were well.
+            bug = sys.exc_info()[1]
+            if bug is not None:
+                self._fail(Failed(self._log.record, bug))
+            self._end()
+
+    def _wait(self) -> tuple[list[_Group], bool]:
+        """Whatever waits now, or comes before the next checkpoint is due."""
+        try:
+            first = self._waiting.get(timeout=self._patience())
+        except Empty:
+            return [], True
+        groups: list[_Group] = []
+        size = 0
+        while first is not None:
+            groups.append(first)
+            size += first.size
+            if size >= MOST_TOGETHER or self._waiting.empty():
+                return groups, True
+            first = self._waiting.get()
+        return groups, False
+
+    def _patience(self) -> float | None:
+        """Seconds until a checkpoint is due that can be had."""
+        if self._failed is not None:
+            return None
+        due = self._log.sign_in()
+        return due if due is None else max(due, self._sign_after - time.monotonic())
+
+    def _record(self, groups: Sequence[_Group]) -> None:
+        """All together, or one by one where they do not go together."""
+        if self._failed is not None:
+            _answer([(group, self._failed) for group in groups])
+            return
+        try:
+            made = self._log.write_ready([one for group in groups for one in group.entries])
+        except Failed as failed:
+            _answer([(group, failed) for group in groups])
+            self._fail(failed)
+        except NotNow as refused:
+            # All of them, or what came later would be recorded before what came first.
+            _answer([(group, refused) for group in groups])
+        except TooLarge as refused:
+            if len(groups) == 1:
+                _answer([(groups[0], refused)])
+                return
+            for group in groups:
+                self._record([group])
+        else:
+            late = self.failed
+            if late is not None:  # somebody was told that nobody knows
+                _answer([(group, late) for group in groups])
+                return
+            answers: _Answers = []
+            at = 0
+            for group in groups:
+                end = at + len(group.entries)
+                answers.append((group, tuple(made[at:end])))
+                at = end
+            _answer(answers)
+
+    def _sign_if_due(self, groups: Sequence[_Group]) -> None:
+        patience = self._patience()
+        if patience is None:
+            return
+        asked = any(one.entry.sign for group in groups for one in group.entries)
+        if not asked and patience > 0:
+            return
+        try:
+            self._log.sign()
+        except NotNow:
+            self._sign_after = time.monotonic() + RETRY_SIGN
+        except Failed as failed:
+            self._fail(failed)
+
+    def _fail(self, failed: Failed) -> None:
+        with self._door:
+            if self._failed is not None:
+                return
+            self._failed = failed
+        if self._told_failed is not None:
+            self._told_failed(failed)
+
+    def _end(self) -> None:
+        try:
+            if self._failed is None:
+                self._log.close()
+            else:
+                self._log.let_go()
+        except Failed as failed:
+            self._fail(failed)
+        except (RecordProblem, TooLarge) as problem:  # no room for last words: all else is there
+            self._fail(Failed(self._log.record, problem))
+        with self._door:
+            self._closed = True
+            left = list(self._taken)
+            while not self._waiting.empty():
+                group = self._waiting.get()
+                if group is not None:
+                    left.append(group)
+        _answer([(group, self._gone()) for group in left])
+
+    # --- in whoever's thread --------------------------------------------------------------
+
+    def _group(
+        self, entries: Sequence[Entry], waits: _Waits, there: Deadlines[Together] | None = None
+    ) -> _Group:
+        """Written down by whoever hands it in, so that what cannot be is nobody else's trouble."""
+        if not entries:
+            raise ValueError("nothing to record")
+        made = []
+        size = 0
+        for one in entries:
+            _check(one)
+            ready = self._log.ready(one)
+            if one.kind not in DECIDED:
+                _check_kind(one)
+            size += len(ready.rest)
+            made.append(ready)
+        return _Group(made, size, waits, there)
+
+
+def _check(one: Entry) -> None:
+    """BadData, ValueError, and TypeError from what writes it down."""
+    if one.kind in OWN:
+        raise ValueError(f"a {one.kind} is written by the record itself")
+    if not (0 <= one.round <= LARGEST and 0 <= one.cause <= LARGEST):
+        raise ValueError(f"round {one.round}, cause {one.cause}; allowed: 0 to 2^63 - 1")
+    check_plain(one.data)
+
+
+def _check_kind(one: Entry) -> None:
+    """BadData."""
+    try:
+        check_data(one.kind, encode(one.data))
+    except WrongData as wrong:
+        raise BadData(f"is none of a {one.kind}: {wrong}") from None

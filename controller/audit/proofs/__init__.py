@@ -1,0 +1,1 @@
+"""Stand-alone proofs of records."""

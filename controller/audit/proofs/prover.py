@@ -1,0 +1,249 @@
+"""Proofs made of a record: read once from the first segment that is needed, in flat memory.
+
+What stands before that segment is had from its snapshot. Nothing has to be believed for that: all
+must lead to the root that the table has signed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from controller.audit.errors import Damaged, RecordProblem
+from controller.audit.format.frames import Frame
+from controller.audit.format.merkle import Block, Frontier, Hash, Span, blocks, leaf_hash, node_hash
+from controller.audit.format.merkle_proofs import Range, consistency_ranges, inclusion_ranges
+from controller.audit.format.notes import VerifierKey, parse_checkpoint, parse_note
+from controller.audit.format.notes_forms import NoteProblem
+from controller.audit.format.segments import numbers
+from controller.audit.proofs.proof_file import FORMAT, Grown, Proof, Proved
+from controller.audit.read.heads import PUT_BACK, first_head, gone_before, segment_of
+from controller.audit.read.reader import ASK, Segment, read_segment, record_of, segments
+from controller.audit.read.retirements import gone
+from controller.audit.read.selection import Pick, matching
+from controller.audit.read.signatures import Signatures, Signed
+
+_ALTERED: Final = "the record or the note is not what it was: ask who altered it"
+
+
+def untold(number: int) -> None:
+    """For who is not interested in the segment that is read."""
+
+
+class CannotProve(RecordProblem):
+    """There is no such proof."""
+
+
+class Older(Struct, frozen=True):
+    """A tree of fewer records, and its checkpoint where there is one."""
+
+    size: int
+    signed: Signed | None = None
+
+
+# --- checkpoints ------------------------------------------------------------------------------
+
+
+def last_signed(record: Path, table: VerifierKey | None = None) -> Signed:
+    """The last checkpoint. CannotProve where there is none; BadSignature, Damaged."""
+    for number in reversed(numbers(record)):
+        found = list(_checkpoints(record, number, table))
+        if found:
+            return found[-1]
+    raise CannotProve(record, "nothing of it is signed", "come back in a second")
+
+
+def signed_as(record: Path, where: str, data: bytes, table: VerifierKey | None = None) -> Signed:
+    """The checkpoint of this note, with whatever countersignatures it brings. CannotProve where
+    the record has no such checkpoint; BadSignature, Damaged."""
+    try:
+        note = parse_note(data)
+        said = parse_checkpoint(note.text)
+    except NoteProblem as problem:
+        raise CannotProve(where, f"is no checkpoint: {problem}", "give a signed note") from None
+    origin = first_head(record).snapshot.origin
+    if said.origin != origin:
+        what = f"is a checkpoint of {said.origin}; this record is {origin}"
+        raise CannotProve(where, what, "name the record that it is of")
+    start = segment_of(record, max(said.size, 1))
+    for number in [one for one in numbers(record) if one >= start][:2]:
+        for signed in _checkpoints(record, number, table):
+            if signed.checkpoint == said:
+                if signed.signature not in note.signatures:
+                    raise CannotProve(where, "is not signed by the table", _ALTERED)
+                return Signed(
+                    signed.seq,
+                    signed.boot,
+                    data.decode(),
+                    said,
+                    signed.certificate,
+                    signed.signature,
+                )
+    what = f"this record has no such checkpoint over {said.size} records"
+    raise CannotProve(where, what, _ALTERED)
+
+
+def _checkpoints(record: Path, number: int, table: VerifierKey | None) -> Iterator[Signed]:
+    segment = read_segment(record, number)
+    signatures = Signatures(segment.snapshot.origin, table)
+    signatures.begin(segment)
+    for frame in segment.frames:
+        signed = signatures.take(segment.place(frame), record_of(segment.file, frame))
+        if signed is not None:
+            yield signed
+
+
+# --- proofs -----------------------------------------------------------------------------------
+
+
+def prove(
+    record: Path,
+    seqs: Iterable[int],
+    signed: Signed,
+    older: Sequence[Older] = (),
+    tell: Callable[[int], None] = untold,
+) -> Proof:
+    """That these records stand in the tree of the checkpoint, and that it grew from older ones.
+    CannotProve, Damaged."""
+    wanted = sorted(set(seqs))
+    hashes = Hashes(record, wanted, signed, [one.size for one in older])
+    texts = hashes.gather(tell, keep=frozenset(wanted))
+    proved = [Proved(seq, texts[seq], hashes.inclusion(seq)) for seq in wanted]
+    grown = [_grown(hashes, one) for one in older]
+    return Proof(
+        FORMAT,
+        signed.checkpoint.origin,
+        signed.note,
+        signed.certificate,
+        tuple(proved),
+        tuple(grown),
+    )
+
+
+def seqs_of_round(record: Path, number: int, signed: Signed) -> tuple[list[int], int]:
+    """The records of a round that the checkpoint is over, and how many it is not over yet, other
+    checkpoints left aside. CannotProve where there are none."""
+    found = list(matching(record, Pick(first=number, last=number)))
+    seqs = [one.seq for one in found if one.seq <= signed.checkpoint.size]
+    if not seqs:
+        retired = gone(record, rounds=(number, number))
+        before = "" if retired or found else gone_before(record)
+        if before:
+            what = f"{before}, and nothing of round {number} in the others"
+            raise CannotProve(record, what, PUT_BACK)
+        what = f"nothing of round {number} is signed" if found else f"there is no round {number}"
+        raise CannotProve(record, retired or what, "name a round that was played, and is here")
+    return seqs, sum(not one.signs for one in found[len(seqs) :])
+
+
+def _grown(hashes: Hashes, older: Older) -> Grown:
+    root, proof = hashes.consistency(older.size)
+    signed = older.signed
+    if signed is None:
+        return Grown(older.size, root.hex(), proof)
+    if root != signed.checkpoint.root:
+        what = f"the first {older.size} records have another root than its checkpoint"
+        raise CannotProve(hashes.record, what, "the record was altered: ask who did")
+    return Grown(older.size, root.hex(), proof, signed.note, signed.certificate)
+
+
+class Hashes:
+    """Roots of subtrees of a record, for proofs against one of its checkpoints."""
+
+    def __init__(
+        self, record: Path, seqs: Sequence[int], signed: Signed, sizes: Sequence[int] = ()
+    ) -> None:
+        """CannotProve where the checkpoint is not over what is to be proved."""
+        self.record = record
+        self._said = signed.checkpoint
+        size = self._said.size
+        for seq in seqs:
+            if not 1 <= seq <= size:
+                todo = f"allowed: 1 to {size}; a new record is signed within a second"
+                raise CannotProve(record, f"the checkpoint is not over record {seq}", todo)
+        for old in sizes:
+            if not 1 <= old <= size:
+                what = f"a tree of {old} records does not come before one of {size}"
+                raise CannotProve(record, what, f"allowed: 1 to {size}")
+        self._first = min((*seqs, *sizes), default=size)
+        ranges = {one for seq in seqs for one in inclusion_ranges(seq - 1, size)}
+        for old in sizes:
+            ranges.update(consistency_ranges(old, size), ((0, old),))
+        self._wanted = {block for one in ranges for block in blocks(*one)}
+        self._found: dict[Block, Hash] = {}
+
+    def gather(
+        self, tell: Callable[[int], None] = untold, keep: Collection[int] = frozenset()
+    ) -> dict[int, str]:
+        """Reads the record; the bytes of the records that are to be kept. Damaged."""
+        kept: dict[int, str] = {}
+        tree: _Growing | None = None
+        for segment in segments(self.record, segment_of(self.record, self._first)):
+            tell(segment.number)
+            if tree is None:
+                tree = _Growing(segment, self._wanted, self._found)
+            for frame in segment.frames:
+                if frame.seq in keep:
+                    kept[frame.seq] = _text(segment, frame)
+                tree.add(leaf_hash(frame.data))
+                if tree.size == self._said.size:
+                    self._check(tree.root())
+                    return kept
+        what = f"it ends before record {self._said.size}, which a checkpoint is over"
+        raise Damaged(self.record, what, ASK)
+
+    def inclusion(self, seq: int) -> tuple[str, ...]:
+        ranges = inclusion_ranges(seq - 1, self._said.size)
+        return tuple(self._subtree(one).hex() for one in ranges)
+
+    def consistency(self, old: int) -> tuple[Hash, tuple[str, ...]]:
+        """The root of the older tree, and the proof."""
+        ranges = consistency_ranges(old, self._said.size)
+        return self._subtree((0, old)), tuple(self._subtree(one).hex() for one in ranges)
+
+    def _subtree(self, leaves: Range) -> Hash:
+        begin, end = leaves
+        return Span.of(begin, end, [self._found[one] for one in blocks(begin, end)]).root()
+
+    def _check(self, root: Hash) -> None:
+        if root != self._said.root:
+            what = f"the first {self._said.size} records have another root than is signed"
+            raise Damaged(self.record, what, ASK)
+
+
+def _text(segment: Segment, frame: Frame) -> str:
+    try:
+        return frame.data.decode()
+    except UnicodeDecodeError:
+        raise Damaged(segment.file, f"record {frame.seq} is not UTF-8", ASK) from None
+
+
+class _Growing:
+    """A tree that keeps the roots of the whole subtrees that are wanted, as they come to be."""
+
+    def __init__(self, segment: Segment, wanted: set[Block], found: dict[Block, Hash]) -> None:
+        self.size = segment.before.seq
+        self._hashes = [bytes.fromhex(one) for one in segment.snapshot.frontier]
+        self._wanted = wanted
+        self._found = found
+        before = zip(blocks(0, self.size), self._hashes, strict=True)
+        found.update((block, one) for block, one in before if block in wanted)
+
+    def add(self, leaf: Hash) -> None:
+        top, level = leaf, 0
+        if (self.size, 0) in self._wanted:
+            self._found[self.size, 0] = leaf
+        while self.size >> level & 1:
+            top = node_hash(self._hashes.pop(), top)
+            level += 1
+            block = (self.size >> level << level, level)
+            if block in self._wanted:
+                self._found[block] = top
+        self._hashes.append(top)
+        self.size += 1
+
+    def root(self) -> Hash:
+        return Frontier.of(self.size, self._hashes).root()

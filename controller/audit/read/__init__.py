@@ -1,0 +1,1 @@
+"""Reading a record: segments, lookup, follow, selection."""

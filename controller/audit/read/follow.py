@@ -1,0 +1,143 @@
+"""A record read along as it grows, from segment to segment, beside whoever writes it."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from controller.audit.errors import unreadable
+from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES
+from controller.audit.format.records import Opened, Place
+from controller.audit.format.segments import HEADER_SIZE, numbers, open_segment, segment_file
+from controller.audit.format.tail import classify
+from controller.audit.read.follow_ends import WRONG, check_end
+from controller.audit.read.lookup import Told
+from controller.audit.read.reader import Where, good_frames, load, read_segment, record_of, segments
+
+CHUNK: Final = 1024 * 1024
+"""Bytes that are read at once; more than any frame has."""
+assert CHUNK > HEAD_SIZE + MOST_BYTES
+
+
+class Following:
+    """From the end of a record on. `more` gives what was written since it was last asked."""
+
+    def __init__(self, record: Path) -> None:
+        """NoRecord, Damaged, CannotWrite."""
+        self._record = record
+        self._number = numbers(record)[-1]
+        segment = read_segment(record, self._number)
+        self._where, self._at = segment.after, segment.end
+        self._opened = segment.snapshot.opened or None
+        self._good = self._number
+        """The segment of the last record."""
+        self._looked = (0, 0, 0)
+        """Where it stood, and how old the file was, when its end was last looked at."""
+        self._durable = max(frame.before for frame in segment.frames)
+        for frame in segment.frames:
+            self._opened = self._boot(segment.file, frame.data) or self._opened
+
+    @property
+    def where(self) -> Where:
+        """How far it has come."""
+        return self._where
+
+    @property
+    def durable(self) -> int:
+        """The last record that one behind it says was on the disk. What has come beyond that may be
+        on its way there, and be gone after a loss of power."""
+        return self._durable
+
+    def more(self) -> Iterator[Told]:
+        """Damaged, CannotWrite."""
+        while True:
+            yield from self._of_segment()
+            following = segment_file(self._record, self._number + 1)
+            if not following.exists():
+                return
+            yield from self._of_segment()  # what came before the next one was begun
+            self._number, self._at = self._number + 1, HEADER_SIZE
+
+    def check_end(self) -> None:
+        """Where nothing more comes: whether that is because the record is damaged there. Looks only
+        when it has come further, or the file has changed. Missing, Unexplained, Damaged,
+        CannotWrite."""
+        file = segment_file(self._record, self._number)
+        here = (self._number, self._at, _changed(file))
+        if here == self._looked:
+            return
+        self._looked = here
+        tail = classify(load(file, self._number), self._at, self._where.seq)
+        if tail.verdict in WRONG:
+            for _ in segments(self._record, self._good):
+                continue  # each of them but the last must be whole
+            check_end(self._record)
+
+    def _of_segment(self) -> Iterator[Told]:
+        file = segment_file(self._record, self._number)
+        while True:
+            chunk = _read(file, self._at)
+            base, begin = self._at, self._where
+            for frame in good_frames(chunk, 0, begin):
+                self._where = Where(frame.seq, frame.chain)
+                self._durable = max(self._durable, frame.before)
+                self._at, self._good = base + frame.end, self._number
+                self._opened = self._boot(file, frame.data) or self._opened
+                place = Place(self._number, base + frame.offset, frame.seq)
+                yield Told(place, frame.data, record_of(file, frame), self._opened)
+            if self._where == begin:
+                return
+
+    def _boot(self, file: Path, data: bytes) -> Opened | None:
+        if b'"kind":"opened"' not in data:
+            return None
+        try:
+            found = msgspec.json.decode(data, type=_Boot)
+        except msgspec.DecodeError:
+            return None
+        return found.data if found.kind == "opened" else None
+
+
+class Durable:
+    """What a `Following` gives, each record once one behind it says that it was on the disk."""
+
+    def __init__(self, following: Following, begin: Iterable[Told] = ()) -> None:
+        """`begin`: records that it has come to already."""
+        self._following = following
+        self._waiting = deque(begin)
+
+    def more(self) -> Iterator[Told]:
+        """Damaged, CannotWrite."""
+        self._waiting.extend(self._following.more())
+        while self._waiting and self._waiting[0].place.seq <= self._following.durable:
+            yield self._waiting.popleft()
+
+    def rest(self) -> Iterator[Told]:
+        """What no record behind it tells of, where none is going to come."""
+        while self._waiting:
+            yield self._waiting.popleft()
+
+
+class _Boot(msgspec.Struct, frozen=True):
+    kind: str
+    data: Opened
+
+
+def _changed(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError as problem:
+        raise unreadable(file, problem) from None
+
+
+def _read(file: Path, at: int) -> bytes:
+    try:
+        with open_segment(file) as opened:
+            return os.pread(opened.fileno(), CHUNK, at)
+    except OSError as problem:
+        raise unreadable(file, problem) from None

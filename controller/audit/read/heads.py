@@ -1,0 +1,88 @@
+"""How a segment begins, read without the rest of it: to find the right one among many."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from controller.audit.errors import Damaged, NoRecord, unreadable
+from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES, unpack
+from controller.audit.format.records import Record, Snapshot
+from controller.audit.format.segments import (
+    HEADER_SIZE,
+    numbers,
+    open_segment,
+    read_header,
+    segment_file,
+)
+from controller.audit.read.reader import ASK, record_of, snapshot_of
+from controller.audit.read.retirements import gone, kept_in
+
+PUT_BACK: Final = "put them back from the archive"
+_MOST: Final = HEADER_SIZE + HEAD_SIZE + MOST_BYTES
+
+
+class FirstRecord(NamedTuple):
+    """A segment's first record, which says what stands before it."""
+
+    number: int
+    record: Record
+    snapshot: Snapshot
+
+
+def head(record: Path, number: int) -> FirstRecord:
+    """Damaged, CannotWrite where it cannot be read."""
+    file = segment_file(record, number)
+    try:
+        with open_segment(file) as opened:
+            size = os.fstat(opened.fileno()).st_size
+            data = opened.read(_MOST)
+    except OSError as problem:
+        raise unreadable(file, problem) from None
+    read_header(file, data, number, size)
+    first = unpack(data, HEADER_SIZE)
+    if first is None:
+        raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
+    found = record_of(file, first)
+    return FirstRecord(number, found, snapshot_of(file, number, found))
+
+
+def first_head(record: Path) -> FirstRecord:
+    """Of the first segment that is there. NoRecord, Damaged."""
+    return head(record, _there(record)[0])
+
+
+def gone_before(record: Path) -> str:
+    """Which segments the record begins without, in words; empty where it begins with the first,
+    or where those before it were retired. NoRecord."""
+    first = _there(record)[0]
+    if first == 1 or any(first <= one.number + 1 for one in kept_in(record)):
+        return ""
+    return f"segments before {first} are not here"
+
+
+def segment_of(record: Path, seq: int) -> int:
+    """The segment that holds this record, if the record goes so far. NoRecord, Damaged where it
+    stands before the first segment that is there."""
+    there = _there(record)
+    first = head(record, there[0])
+    if seq < first.record.seq:
+        what = f"record {seq} stands before segment {there[0]}, the first that is here"
+        retired = gone(record, seqs=(seq, seq))
+        raise Damaged(record, retired or what, "look into that case" if retired else ASK)
+    low, high = 0, len(there)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if head(record, there[middle]).record.seq <= seq:
+            low = middle
+        else:
+            high = middle
+    return there[low]
+
+
+def _there(record: Path) -> list[int]:
+    there = numbers(record)
+    if not there:
+        raise NoRecord(record, "the record has not begun", "wait for its first segment")
+    return there

@@ -1,0 +1,186 @@
+"""Records found by their numbers, by their round, or from the end, without reading all others."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from operator import itemgetter
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from controller.audit.errors import Damaged, NoRecord, unreadable
+from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES, Frame, unpack
+from controller.audit.format.records import Opened, Place, Record
+from controller.audit.format.segments import numbers, open_segment, segment_file
+from controller.audit.read.heads import head, segment_of
+from controller.audit.read.reader import ASK, closed, read_segment, record_of
+from controller.procedure.model.effects import Tell
+
+
+class Told(NamedTuple):
+    """A record with its place, its bytes, and the boot that it is of."""
+
+    place: Place
+    data: bytes
+    record: Record
+    opened: Opened | None
+
+
+def of_seqs(record: Path, first: int, last: int) -> Iterator[Told]:
+    """Records by their numbers, as far as they are there. NoRecord, Damaged, CannotWrite."""
+    for told in _from(record, segment_of(record, first)):
+        if told.place.seq > last:
+            return
+        if told.place.seq >= first:
+            yield told
+
+
+def of_rounds(record: Path, first: int, last: int) -> Iterator[Told]:
+    """All records of these rounds, each from its first wager to the last record before the first
+    wager of the next one; without those that begin a segment. NoRecord, Damaged, CannotWrite."""
+    there = _there(record)
+    begin = _before_round(record, there, first - 1)
+    lying: list[Told] = []
+    """The first wager for the next round, and what follows on it."""
+    at = 0
+    for number in (one for one in there if one >= begin):
+        if number > begin and head(record, number).record.round > last:
+            break
+        for told in _segment(record, number, followed=number != there[-1]):
+            if told.record.kind == "snapshot":
+                continue
+            if told.record.round > at:
+                at = told.record.round
+                yield from lying if first <= at <= last else ()
+                lying = []
+            wagers = _wagers(told.record) if told.record.kind == "decision" else None
+            if lying or wagers:
+                lying.append(told)
+                if wagers == 0:
+                    yield from lying if first <= at <= last else ()
+                    lying = []
+            elif first <= at <= last:
+                yield told
+    if at > 0 and first <= at + 1 <= last:
+        yield from lying
+
+
+class _Effect(msgspec.Struct, frozen=True, gc=False):
+    tell: str = ""
+    count: int = 0
+
+
+class _Made(msgspec.Struct, frozen=True, gc=False):
+    effects: tuple[_Effect, ...]
+
+
+_made: Final = msgspec.json.Decoder(_Made).decode
+
+
+def _wagers(decision: Record) -> int | None:
+    """How many seats have wagered while wagers are taken; None at any other time."""
+    try:
+        effects = _made(decision.data).effects
+    except msgspec.DecodeError:
+        return None  # in the words of other code
+    counts = [effect.count for effect in effects if effect.tell == Tell.TAKE_WAGERS.value]
+    return counts[0] if counts else None
+
+
+def last_of(record: Path, count: int) -> list[Told]:
+    """So many records from the end. NoRecord, Damaged, CannotWrite."""
+    found: list[Told] = []
+    for number in reversed(_there(record)):
+        tail = deque(_segment(record, number), count - len(found))
+        found = [*tail, *found]
+        if len(found) == count:
+            break
+    return found
+
+
+def last_round(record: Path) -> int:
+    """The round at hand. NoRecord, Damaged, CannotWrite."""
+    return max(told.record.round for told in _segment(record, _there(record)[-1]))
+
+
+def at(record: Path, place: Place) -> tuple[Frame, Record]:
+    """The record at a place that somebody has noted. Damaged where there is another one."""
+    file = segment_file(record, place.segment)
+    try:
+        with open_segment(file) as opened:
+            opened.seek(place.offset)
+            data = opened.read(HEAD_SIZE + MOST_BYTES)
+    except OSError as problem:
+        raise unreadable(file, problem) from None
+    frame = unpack(data, 0)
+    if frame is None or frame.seq != place.seq:
+        raise Damaged(file, f"offset {place.offset}: record {place.seq} is not there", ASK)
+    return frame, record_of(file, frame)
+
+
+class Boots:
+    """The boots of a record's segments, for records that were found one by one."""
+
+    def __init__(self, record: Path) -> None:
+        self._record = record
+        self._known: dict[int, list[tuple[int, Opened | None]]] = {}
+        """Of each segment, the records from which on another boot's `opened` holds."""
+
+    def opened(self, place: Place) -> Opened | None:
+        """Of the boot that this record is of. Damaged, CannotWrite."""
+        if place.segment not in self._known:
+            self._known[place.segment] = _boots(self._record, place.segment)
+        known = self._known[place.segment]
+        return known[bisect_right(known, place.seq, key=_seq) - 1][1]
+
+
+_seq: Final = itemgetter(0)
+
+
+def _boots(record: Path, number: int) -> list[tuple[int, Opened | None]]:
+    found: list[tuple[int, Opened | None]] = []
+    for told in _segment(record, number):
+        if not found or told.record.kind == "opened":
+            found.append((told.place.seq, told.opened))
+    return found
+
+
+def _from(record: Path, number: int) -> Iterator[Told]:
+    there = _there(record)
+    for one in there:
+        if one >= number:
+            yield from _segment(record, one, followed=one != there[-1])
+
+
+def _segment(record: Path, number: int, *, followed: bool = False) -> Iterator[Told]:
+    segment = read_segment(record, number)
+    opened = segment.snapshot.opened or None
+    for frame in segment.frames:
+        found = record_of(segment.file, frame)
+        if found.kind == "opened":
+            opened = msgspec.json.decode(found.data, type=Opened)
+        yield Told(segment.place(frame), frame.data, found, opened)
+    if followed:
+        closed(segment)
+
+
+def _before_round(record: Path, there: list[int], turn: int) -> int:
+    """The last segment that begins before this round; rounds do not go back."""
+    low, high = 0, len(there)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if head(record, there[middle]).record.round < turn:
+            low = middle
+        else:
+            high = middle
+    return there[low]
+
+
+def _there(record: Path) -> list[int]:
+    there = numbers(record)
+    if not there:
+        raise NoRecord(record, "the record has not begun", "wait for its first segment")
+    return there

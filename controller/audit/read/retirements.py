@@ -1,0 +1,305 @@
+"""What stays of segments that were taken out of a record: a note for each retirement.
+
+    RECORD/retired/00000007.note      segments up to 7 lie in a case; the table's key signs what
+                                      their tree, chain and cards face down had come to
+
+The first line is JSON; what follows is a signed note over its SHA-256. So whoever has the table's
+key can hold what is left against it, and a case that is brought back too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from controller.audit.format.certificates import Certificate, read_certificate
+from controller.audit.format.merkle import Hash, Span, merged
+from controller.audit.format.notes import (
+    SigningKey,
+    VerifierKey,
+    parse_checkpoint,
+    parse_note,
+    signed,
+    verified,
+)
+from controller.audit.format.notes_forms import NoteProblem
+from controller.audit.format.records import DeviceCursor
+from controller.audit.read.reader import Where
+from controller.audit.read.signatures import check_table_key, signed_checkpoint
+
+RETIRED: Final = "retired"
+TITLE: Final = "holecard retired 1"
+NAME: Final = re.compile(r"([0-9]{8})\.note")
+_MOST: Final = 1 << 26
+"""Bytes of a file that can still be one of ours."""
+_PIECE: Final = 1 << 20
+_LATEST: Final = 253_402_300_800_000_000
+"""Microseconds at the end of the year 9999."""
+_HEX: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class Step(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the tree grew: from the size of the step before it to this one."""
+
+    size: int
+    hashes: tuple[str, ...]
+    """Of the largest whole subtrees between the two, in order."""
+
+
+class Card(Struct, frozen=True, forbid_unknown_fields=True):
+    """A card that was dealt face down in what was retired, and may be turned over behind it."""
+
+    round: int
+    commitment: str
+    cursor: DeviceCursor | None
+    """What the commitment binds; null where it stood in no segment that was here."""
+
+
+class Sums(Struct, frozen=True):
+    """What some whole segments come to."""
+
+    segments: tuple[int, int]
+    records: tuple[int, int]
+    rounds: tuple[int, int]
+    """Of their records; 0 and 0 before the first round."""
+    days: tuple[str, str]
+    """Gaming days: the first and the last."""
+    root: str
+    """Of the tree over all records up to the last of them."""
+    chain: str
+    tree: tuple[Step, ...]
+    """From the record before the first of them on: at each checkpoint that a witness has
+    countersigned, at the last of them, and at `checkpoint`."""
+    checkpoint: str
+    """The first signed note over all of them."""
+    certificates: tuple[str, ...]
+    """Of the boots that have signed these checkpoints."""
+    hole: Card | None
+    drawn: tuple[Card, ...]
+    tails: tuple[str, ...]
+    """Files of what was set aside, of which their records tell."""
+
+
+class Retirement(Sums, frozen=True, forbid_unknown_fields=True):
+    """Some whole segments that were taken out together."""
+
+    case: str
+    """SHA-256 of the file."""
+    seal: str
+    utc: int
+    two: tuple[str, str]
+
+    @property
+    def when(self) -> str:
+        return f"{datetime.fromtimestamp(self.utc // 10**6, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+class Kept(NamedTuple):
+    """The file of a retirement, read; who signed it is not looked at yet."""
+
+    name: str
+    """In the record's directory."""
+    number: int
+    """The last segment, by the file's name."""
+    said: Retirement | None
+    """None where it cannot be read."""
+    digest: str
+    """SHA-256 of its first line."""
+    note: str
+    wrong: str
+    """Why it cannot be read."""
+
+
+class Before(NamedTuple):
+    """What all retirements of a record come to."""
+
+    segment: int
+    """The last one."""
+    where: Where
+    frontier: tuple[Hash, ...]
+    roots: dict[int, Hash]
+    """By size: where a witness has countersigned, and at each end."""
+    boots: tuple[Certificate, ...]
+    signed: int
+    """Records that the checkpoint in the last one is over."""
+
+
+class Changed(ValueError):
+    """A file of a retirement is not what the table's key has signed."""
+
+
+# --- the file ---------------------------------------------------------------------------------
+
+
+def written(said: Retirement, origin: str, key: SigningKey) -> bytes:
+    line = msgspec.json.encode(said)
+    text = f"{TITLE}\n{origin}\n{sha256(line).hexdigest()}\n"
+    return line + b"\n" + signed(text, key.sign(text)).encode()
+
+
+def note_file(record: Path, number: int) -> Path:
+    return record / RETIRED / f"{number:08d}.note"
+
+
+def kept_in(record: Path) -> list[Kept]:
+    """The files that are there, in order."""
+    place = record / RETIRED
+    names = sorted(one.name for one in place.iterdir()) if place.is_dir() else []
+    return [_kept(place / name) for name in names if NAME.fullmatch(name)]
+
+
+def _kept(file: Path) -> Kept:
+    name, number = f"{RETIRED}/{file.name}", int(file.stem)
+    try:
+        with file.open("rb") as opened:
+            line, _, rest = opened.read(_MOST).partition(b"\n")
+        said, note = msgspec.json.decode(line, type=Retirement), rest.decode()
+    except OSError as problem:
+        return Kept(name, number, None, "", "", f"cannot be read: {problem.strerror}")
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        return Kept(name, number, None, "", "", f"cannot be read: {problem}")
+    hashes = (said.root, said.chain, said.case, said.seal)
+    if not all(map(_HEX.fullmatch, hashes)) or not 0 <= said.utc < _LATEST:
+        return Kept(name, number, None, "", "", "has no right hashes, or time")
+    return Kept(name, number, said, sha256(line).hexdigest(), note, "")
+
+
+def sha256_of(file: Path) -> str:
+    """Of a case. OSError."""
+    digest = sha256()
+    with file.open("rb") as opened:
+        while piece := opened.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+# --- what they come to ------------------------------------------------------------------------
+
+
+def before(kept: Sequence[Kept], origin: str, table: VerifierKey) -> Before:
+    """All of them together, from the first record on. Changed, where one of them is not what this
+    table's key has signed, or does not go on from the one before it."""
+    segment = seq = size = 0
+    tree = Span(0)
+    chain = b""
+    roots: dict[int, Hash] = {}
+    boots: list[Certificate] = []
+    for one in kept:
+        try:
+            said = _signed(one, origin, table)
+            if said.segments[0] != segment + 1 or said.records[0] != seq + 1:
+                raise Changed(f"does not go on from segment {segment}, record {seq}")
+            if said.segments[1] != one.number:
+                raise Changed(f"is of segments up to {said.segments[1]}")
+            grown = list(_grown(tree, said))
+            if not grown:
+                raise Changed("has no tree")
+            segment, seq, size = one.number, said.records[1], grown[-1].end
+            tree = next((span for span in grown if span.end == seq), tree)
+            if tree.end != seq or root_of(tree).hex() != said.root:
+                raise Changed(f"its tree has another root at record {seq}")
+            certified = [read_certificate(note, table) for note in said.certificates]
+            _check_checkpoint(said, grown[-1], certified)
+        except (Changed, NoteProblem, ValueError) as problem:
+            raise Changed(f"{one.name}: {problem}") from None
+        chain = bytes.fromhex(said.chain)
+        roots |= {span.end: root_of(span) for span in grown if span.end <= seq}
+        boots += certified
+    return Before(segment, Where(seq, chain), tree.hashes, roots, tuple(boots), size)
+
+
+def _signed(one: Kept, origin: str, table: VerifierKey) -> Retirement:
+    if one.said is None:
+        raise Changed(one.wrong)
+    check_table_key(table, origin)
+    note = parse_note(one.note)
+    verified(note, (table,))
+    if note.text != f"{TITLE}\n{origin}\n{one.digest}\n":
+        raise Changed("is not what the table's key has signed")
+    return one.said
+
+
+def _grown(tree: Span, said: Retirement) -> Iterator[Span]:
+    """The tree at each step. ValueError."""
+    for step in said.tree:
+        if step.size <= tree.end:
+            raise Changed("the steps of its tree do not go on")
+        hashes = [bytes.fromhex(one) for one in step.hashes]
+        tree = merged(tree, Span.of(tree.end, step.size, hashes))
+        yield tree
+
+
+def _check_checkpoint(said: Retirement, tree: Span, boots: Iterable[Certificate]) -> None:
+    """What a boot has signed is the tree that these records grew into. NoteProblem."""
+    note = parse_note(said.checkpoint)
+    checkpoint = parse_checkpoint(note.text)
+    ids = {(one.name, one.key_id) for one in note.signatures}
+    for boot in boots:
+        if (boot.verifier.name, boot.verifier.key_id) in ids:
+            signed_checkpoint(note, boot)
+            if (checkpoint.size, checkpoint.root) != (tree.end, root_of(tree)):
+                raise Changed("its checkpoint is over another tree")
+            return
+    raise Changed("its checkpoint is signed by no boot of the record")
+
+
+def root_of(tree: Span) -> Hash:
+    return tree.frontier().root()
+
+
+def step(tree: Span) -> Step:
+    return Step(tree.end, tuple(one.hex() for one in tree.hashes))
+
+
+# --- in words ---------------------------------------------------------------------------------
+
+
+def in_words(said: Retirement) -> str:
+    (first, last), who = said.records, " and ".join(said.two)
+    retired = f"records {first} to {last} were retired on {said.when} by {who}"
+    return f"{retired}, root {said.root}; case sha256 {said.case}"
+
+
+def gone(
+    record: Path,
+    *,
+    rounds: tuple[int, int] = (0, 0),
+    seqs: tuple[int, int] = (0, 0),
+    day: str = "",
+) -> str:
+    """What of this was retired, and where it is; empty where nothing was. Nothing is proven here:
+    it says where to look."""
+    told = [one.said for one in kept_in(record) if one.said is not None]
+    for said in told:
+        found = _asked(said, rounds, seqs, day)
+        if found:
+            part = "" if _whole(said, rounds, seqs) else "a part of "
+            were = "were" if "s " in found else "was"
+            return f"{part}{found} {were} retired on {said.when}, case sha256 {said.case}"
+    return ""
+
+
+def _asked(said: Retirement, rounds: tuple[int, int], seqs: tuple[int, int], day: str) -> str:
+    if day:
+        return f"gaming day {day}" if said.days[0] <= day <= said.days[1] else ""
+    for name, (first, last), (begins, ends) in (
+        ("round", rounds, said.rounds),
+        ("record", seqs, said.records),
+    ):
+        if last and first <= ends and begins <= last:
+            low, high = max(first, begins), min(last, ends)
+            return f"{name} {low}" if low == high else f"{name}s {low} to {high}"
+    return ""
+
+
+def _whole(said: Retirement, rounds: tuple[int, int], seqs: tuple[int, int]) -> bool:
+    """The last round of a retirement may go on behind it."""
+    first, last = rounds
+    return not last or not first <= said.rounds[1] <= last

@@ -1,0 +1,150 @@
+"""A segment's frames read as fast as they can be: the part of verifying that all bytes go through.
+
+What `reading` does frame by frame is done here in one loop, with the hash of each leaf kept for the
+tree: two hashes, one CRC and one comparison of chains for each record.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from hashlib import sha256
+from itertools import pairwise
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from controller.audit.format.frames import HEAD, HEAD_SIZE, MOST_BYTES
+from controller.audit.format.merkle import Hash, blocks, folded
+from controller.audit.read.reader import Where
+
+_BEFORE_CRC: Final = 4
+_BEHIND_CRC: Final = 8
+
+
+class Scanned(NamedTuple):
+    """The good frames of a segment."""
+
+    records: list[bytes]
+    offsets: list[int]
+    """Where their frames begin."""
+    leaves: list[Hash]
+    where: Where
+    """How far the record goes with them."""
+    end: int
+    """Where the last of them ends."""
+    back: list[int]
+    """Those (from 0) that say less was on the disk than the one before them."""
+    durable: tuple[int, int]
+    """What the first and the last of them say was on the disk."""
+    why: str
+    """Why what stands at `end` is not the next one; empty where zeros stand there."""
+
+
+def scan(buffer: bytes, at: int, where: Where) -> Scanned:
+    """The frames from `at` on that continue the record from `where`."""
+    seq, chain = where
+    why = ""
+    records: list[bytes] = []
+    offsets: list[int] = []
+    leaves: list[Hash] = []
+    durable: list[int] = []
+    heads: dict[int, int] = {}
+    """The CRC of each length, as it stands before the CRC of a frame."""
+    unpack, sha, crc = HEAD.unpack_from, sha256, crc32
+    view = memoryview(buffer)
+    last, room = len(buffer), len(buffer) - HEAD_SIZE
+    while at <= room:
+        size, check, said, before, link = unpack(buffer, at)
+        start = at + HEAD_SIZE
+        end = start + size
+        head = heads.get(size)
+        if head is None:
+            if not 0 < size <= MOST_BYTES:
+                why = f"a frame of {size} bytes, not 1 to {MOST_BYTES}"
+                break
+            head = heads[size] = crc(view[at : at + _BEFORE_CRC])
+        if end > last or crc(view[at + _BEHIND_CRC : end], head) != check:
+            why = "it runs past the segment's end" if end > last else "its CRC is false"
+            break
+        record = buffer[start:end]
+        leaf = sha(b"\x00" + record).digest()
+        linked = sha(chain + leaf).digest()
+        if said != seq + 1 or link != linked or before > seq:
+            why = _why(said, before, seq)
+            break
+        seq, chain = said, linked
+        records.append(record)
+        offsets.append(at)
+        leaves.append(leaf)
+        durable.append(before)
+        at = end
+    else:
+        why = "something stands where no frame has room"
+    if not buffer[at:].rstrip(b"\0"):
+        why = ""
+    ends = (durable[0], durable[-1]) if durable else (0, 0)
+    return Scanned(records, offsets, leaves, Where(seq, chain), at, _back(durable), ends, why)
+
+
+def _back(durable: list[int]) -> list[int]:
+    if durable == sorted(durable):
+        return []
+    return [at for at, (one, next_) in enumerate(pairwise(durable), 1) if next_ < one]
+
+
+def _why(said: int, before: int, seq: int) -> str:
+    if said != seq + 1:
+        return f"its frame has seq {said} where {seq + 1} is due"
+    if before > seq:
+        return f"it says that {before} was on the disk before it was written"
+    return "its chain does not go on from the record before it"
+
+
+class PartOfTree:
+    """The tree over a record's leaves, of which only those of one segment are at hand.
+
+    Level by level, each from where the leaves before leave off: their whole subtrees are known."""
+
+    def __init__(self, base: int, frontier: Sequence[Hash], leaves: list[Hash]) -> None:
+        """`frontier`: the roots of the whole subtrees over the first `base` leaves."""
+        self.base = base
+        self.size = base + len(leaves)
+        self._frontier = {
+            level: top for (_, level), top in zip(blocks(0, base), frontier, strict=True)
+        }
+        self._levels: list[list[Hash]] = []
+        self._begins: list[int] = []
+        """Of each level, the number of its first node that is at hand."""
+        level = leaves
+        at = base
+        while True:
+            if at & 1:
+                at -= 1
+                level = [self._frontier[len(self._levels)], *level]
+            self._levels.append(level)
+            self._begins.append(at)
+            if at == 0 and len(level) < 2:
+                break
+            pairs = zip(level[::2], level[1::2], strict=False)
+            level = [sha256(b"\x01" + left + right).digest() for left, right in pairs]
+            at >>= 1
+
+    def frontier(self, size: int) -> tuple[Hash, ...]:
+        """The roots of the whole subtrees over so many leaves, largest first."""
+        if not self.base <= size <= self.size:
+            raise ValueError(f"{size} leaves; allowed: {self.base} to {self.size}")
+        return tuple(self._top(begin >> level, level) for begin, level in blocks(0, size))
+
+    def root(self, size: int) -> Hash:
+        return folded(self.frontier(size))
+
+    def _top(self, index: int, level: int) -> Hash:
+        if level < len(self._levels) and index >= self._begins[level]:
+            return self._levels[level][index - self._begins[level]]
+        return self._frontier[level]
+
+
+def roots(segment: PartOfTree, sizes: Sequence[int]) -> dict[int, Hash]:
+    """Of those of these sizes (which are in order) that the segment has."""
+    first, last = bisect_left(sizes, segment.base), bisect_left(sizes, segment.size + 1)
+    return {size: segment.root(size) for size in sizes[first:last]}

@@ -1,0 +1,143 @@
+"""Who signs as a record goes on: boots, the table's word for their keys, and checkpoints."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from controller.audit.errors import RecordProblem
+from controller.audit.format.certificates import TABLE_KEY, Certificate, read_certificate
+from controller.audit.format.notes import (
+    Checkpoint,
+    KeyKind,
+    Note,
+    NoteProblem,
+    Signature,
+    VerifierKey,
+    parse_checkpoint,
+    parse_note,
+    verified,
+)
+from controller.audit.format.records import NoteData, Opened, Place, Record
+from controller.audit.read.reader import ASK, Segment
+
+_OTHER: Final = "ask the table's floor whether its key was changed, and by whom"
+
+
+class BadSignature(RecordProblem):
+    """A checkpoint or certificate that the table's key does not stand behind."""
+
+
+class OtherKey(BadSignature):
+    """The table's key is not the one that it was, or that was given."""
+
+
+class Signed(Struct, frozen=True):
+    """A checkpoint in the record, rightly signed by a key that the table's key has certified."""
+
+    seq: int
+    """Of the record that it stands in."""
+    boot: str
+    note: str
+    checkpoint: Checkpoint
+    certificate: str
+    signature: Signature
+    """The boot key's, without those of others."""
+
+
+class Signatures:
+    """Read along with a record, from any segment on. All problems are BadSignature."""
+
+    def __init__(self, origin: str, table: VerifierKey | None = None) -> None:
+        """`table`: the table's key, from elsewhere; else the first that the record names."""
+        self._origin = origin
+        self.table = table
+        self._note = ""
+        self._certificate: Certificate | None = None
+
+    def begin(self, segment: Segment) -> None:
+        """What the first segment says of those before it."""
+        snapshot = segment.snapshot
+        if snapshot.opened is not UNSET:
+            self._opened(str(segment.file), snapshot.opened)
+        if snapshot.certificate is not UNSET:
+            self._certified(str(segment.file), snapshot.certificate)
+
+    def take(self, place: Place, record: Record) -> Signed | None:
+        """The next record; what it signs, if it is a checkpoint."""
+        where = str(place)
+        try:
+            if record.kind == "opened":
+                self._opened(where, msgspec.json.decode(record.data, type=Opened))
+            elif record.kind == "certificate":
+                self._certified(where, _note(record))
+            elif record.kind == "checkpoint":
+                return self._signed(where, record, _note(record))
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            raise BadSignature(where, f"its {record.kind} cannot be read: {problem}", ASK) from None
+        return None
+
+    def _opened(self, where: str, opened: Opened) -> None:
+        try:
+            found = VerifierKey.parse(opened.table_key)
+            check_table_key(found, self._origin)
+        except NoteProblem as problem:
+            raise BadSignature(where, f"its table key is none: {problem}", ASK) from None
+        if self.table is None:
+            self.table = found
+        elif found != self.table:
+            what = f"it names {found!r} as the table's key, not {self.table!r}"
+            raise OtherKey(where, what, _OTHER)
+
+    def _certified(self, where: str, note: str) -> None:
+        if self.table is None:
+            raise BadSignature(where, "a certificate before any table's key", ASK)
+        try:
+            found = read_certificate(note, self.table)
+        except NoteProblem as problem:
+            what = f"{self.table!r} has not certified the key of the boot: {problem}"
+            raise BadSignature(where, what, ASK) from None
+        if found.origin != self._origin:
+            raise BadSignature(where, f"a certificate of {found.origin}, another record", ASK)
+        self._note, self._certificate = note, found
+
+    def _signed(self, where: str, record: Record, text: str) -> Signed:
+        key = self._certificate
+        if key is None or key.boot != record.boot:
+            raise BadSignature(where, "a checkpoint of a boot without a certificate", ASK)
+        try:
+            note = parse_note(text)
+            said = signed_checkpoint(note, key)
+        except NoteProblem as problem:
+            raise BadSignature(where, f"its checkpoint is none: {problem}", ASK) from None
+        if said.size >= record.seq:
+            what = f"a checkpoint over {said.size} records, of which not all stand before it"
+            raise BadSignature(where, what, ASK)
+        return Signed(record.seq, record.boot, text, said, self._note, signature_of(note, key))
+
+
+def signed_checkpoint(note: Note, key: Certificate) -> Checkpoint:
+    """What a checkpoint says that the key of this boot has signed. NoteProblem."""
+    verified(note, (key.verifier,))
+    said = parse_checkpoint(note.text)
+    if said.origin != key.origin:
+        raise NoteProblem(f"a checkpoint of {said.origin}, another record")
+    return said
+
+
+def signature_of(note: Note, key: Certificate) -> Signature:
+    """The line of a note that this boot's key has signed, as it is known to have."""
+    mine = (key.verifier.name, key.verifier.key_id)
+    return next(one for one in note.signatures if (one.name, one.key_id) == mine)
+
+
+def check_table_key(key: VerifierKey, origin: str) -> None:
+    """NoteProblem unless it can be the key of the table that this record is of."""
+    if key.name != origin + TABLE_KEY or key.kind is not KeyKind.ED25519:
+        raise NoteProblem(f"{key!r} is no key of the table of {origin}")
+
+
+def _note(record: Record) -> str:
+    return msgspec.json.decode(record.data, type=NoteData).note

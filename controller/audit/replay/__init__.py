@@ -1,0 +1,1 @@
+"""Game events in the record: encode, decode, replay through step()."""

@@ -1,0 +1,198 @@
+"""What is recorded of an event and of what the procedure made of it, and how that is read back.
+
+    log.write([entry(event, answer, before, cursor=..., sealed=...)])
+    made = read_decision(record)        # Made(event, rows, effects, sealed)
+
+Of a card that lies face down an entry has the commitment and the sealed opening, both of one
+length. It cannot be made without them, nor with anything else in their place.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from controller.audit.format.hole_cards import COMMITMENT_SIZE, SEALED_TEXT
+from controller.audit.format.records import DeviceCursor, Entry, Record, by
+from controller.procedure.engine.row_table import EVENTS
+from controller.procedure.model.effects import (
+    Corrected,
+    Effect,
+    RoundOver,
+    RoundVoid,
+    Ruled,
+    WagersLocked,
+)
+from controller.procedure.model.events import (
+    ErrorCardDrawn,
+    Event,
+    HoleChecked,
+    HoleDealt,
+    HoleRevealed,
+)
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
+
+
+def _leaves(kind: type[Effect]) -> list[type[Effect]]:
+    below = kind.__subclasses__()
+    return [leaf for each in below for leaf in _leaves(each)] if below else [kind]
+
+
+EFFECTS: Final[tuple[type[Effect], ...]] = tuple(_leaves(Effect))
+
+if TYPE_CHECKING:
+    AnyEvent: TypeAlias = Event
+    AnyEffect: TypeAlias = Effect
+else:  # told apart by their type when they are read
+    AnyEvent = reduce(or_, EVENTS)
+    AnyEffect = reduce(or_, EFFECTS)
+
+
+class Made(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """The `data` of a decision."""
+
+    event: AnyEvent
+    rows: tuple[str, ...]
+    effects: tuple[AnyEffect, ...]
+    sealed: str | UnsetType = UNSET
+    """The opening of a card that lies face down, for surveillance, in base64."""
+
+
+class TurnedDown(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """The `data` of a refusal."""
+
+    event: AnyEvent
+    id: str
+    why: str
+
+
+class Said(Struct, frozen=True, gc=False):
+    """Of either no more than what the procedure was told."""
+
+    event: AnyEvent
+    sealed: str | UnsetType = UNSET
+
+
+_COMMITMENT: Final = re.compile(f"[0-9a-f]{{{2 * COMMITMENT_SIZE}}}")
+_SEALED: Final = re.compile(SEALED_TEXT)
+_SIGNED: Final = frozenset[type[Effect]]({RoundOver, WagersLocked, RoundVoid, Corrected})
+"""Facts that a checkpoint follows at once, beside a ruling of two people."""
+_NO_CARD: Final = -1
+
+
+# --- what is recorded -------------------------------------------------------------------------
+
+
+def entry(
+    event: Event,
+    answer: Decision | Refused,
+    before: State,
+    *,
+    cursor: DeviceCursor | None = None,
+    sealed: str = "",
+    cause: int = 0,
+) -> Entry:
+    """What to record of an event that met the state `before`.
+
+    `cursor`: where the device stands that told it. `sealed`: of a card that came face down.
+    ValueError where it would not be what a record must have of such a card."""
+    if isinstance(answer, Decision):
+        return decision(event, answer, cursor=cursor, sealed=sealed, cause=cause)
+    if sealed:
+        raise ValueError(f"a {type(event).__name__} that was refused has nothing sealed")
+    return refusal(event, answer, before, cursor=cursor, cause=cause)
+
+
+def decision(
+    event: Event,
+    answer: Decision,
+    *,
+    cursor: DeviceCursor | None = None,
+    sealed: str = "",
+    cause: int = 0,
+) -> Entry:
+    _check_hidden(event, cursor, sealed)
+    return Entry(
+        "decision",
+        by(event.actor),
+        Made(event, answer.rows, answer.effects, sealed or UNSET),
+        answer.state.round,
+        cause,
+        cursor,
+        answer.state,
+        signs(answer.effects),
+    )
+
+
+def refusal(
+    event: Event,
+    answer: Refused,
+    before: State,
+    *,
+    cursor: DeviceCursor | None = None,
+    cause: int = 0,
+) -> Entry:
+    data = TurnedDown(_untold(event, before), answer.id, answer.why)
+    return Entry("refusal", by(event.actor), data, before.round, cause, cursor)
+
+
+def signs(effects: tuple[Effect, ...]) -> bool:
+    """A checkpoint follows at once: a round is over, wagers are locked, two people have ruled, or
+    something was corrected."""
+    for effect in effects:  # at every event: a loop is quicker than any()
+        if type(effect) in _SIGNED or (isinstance(effect, Ruled) and effect.second):
+            return True
+    return False
+
+
+def _check_hidden(event: Event, cursor: DeviceCursor | None, sealed: str) -> None:
+    if not isinstance(event, HoleDealt | ErrorCardDrawn):
+        if sealed:
+            raise ValueError(f"nothing of a {type(event).__name__} is sealed")
+        return
+    if not _COMMITMENT.fullmatch(event.commitment):
+        raise ValueError(f"a {type(event).__name__} without a commitment: nothing binds its card")
+    if isinstance(event, HoleDealt) and event.spare and not sealed:
+        return  # committed to and sealed when it was drawn
+    if cursor is None or not _SEALED.fullmatch(sealed):
+        raise ValueError(f"a {type(event).__name__} without its cursor or its sealed opening")
+
+
+def _untold(event: Event, before: State) -> Event:
+    """A card that is told before its time is turned down in the same words whatever it is: so
+    it is not recorded, and neither is what would open its commitment."""
+    if isinstance(event, HoleRevealed) and before.step is not Step.REVEAL:
+        return replace(event, card=_NO_CARD, opening="")
+    if isinstance(event, HoleChecked) and before.step is not Step.CHECK:
+        return replace(event, blackjack=False)
+    return event
+
+
+# --- how it is read back ----------------------------------------------------------------------
+
+read_made: Final = msgspec.json.Decoder(Made).decode
+read_turned_down: Final = msgspec.json.Decoder(TurnedDown).decode
+read_said: Final = msgspec.json.Decoder(Said).decode
+
+
+def read_decision(record: Record) -> Made:
+    """msgspec.DecodeError, also where it says more or less than a decision does."""
+    return read_made(_data(record, "decision"))
+
+
+def read_refusal(record: Record) -> TurnedDown:
+    """msgspec.DecodeError, also where it says more or less than a refusal does."""
+    return read_turned_down(_data(record, "refusal"))
+
+
+def _data(record: Record, kind: str) -> Any:
+    if record.kind != kind:
+        raise ValueError(f"seq {record.seq} is a {record.kind}, no {kind}")
+    return record.data

@@ -1,0 +1,96 @@
+"""What can be told of a table whose decisions were made by other code: where it rests, no more.
+
+Other code may say things that we have no word for. What is not said in ours is taken for a round
+that is open.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from controller.audit.format.records import Record
+from controller.procedure.model.effects import DecksOut, RoundOver, Tell
+from controller.procedure.model.events import DecksChanged
+from controller.procedure.model.state import Shoe, State, Step
+from controller.procedure.rows.table import BETWEEN
+
+
+class Standing(Struct, frozen=True):
+    """How a table stands under code that is not ours."""
+
+    rests: bool
+    """No round is open and no wager lies on the felt, for all that we know."""
+    round: int = 0
+    decks_out: bool = False
+
+    def closed(self) -> State:
+        """The state in which our procedure takes the table over."""
+        return State(round=self.round, shoe=Shoe(decks_out=self.decks_out))
+
+
+class _Shoe(Struct):
+    decks_out: bool = False
+
+
+class _State(Struct):
+    step: str
+    round: int
+    seats: tuple[msgspec.Raw, ...]
+    shoe: _Shoe
+
+
+class _Event(Struct):
+    type: str
+
+
+class _Effect(Struct):
+    type: str
+    tell: str = ""
+    count: int = 0
+
+
+class _Made(Struct):
+    event: _Event
+    effects: tuple[_Effect, ...]
+
+
+_STATE: Final = msgspec.json.Decoder(_State | None)
+_MADE: Final = msgspec.json.Decoder(_Made)
+_AT_REST: Final = frozenset(step.value for step in (Step.CLOSED, *BETWEEN))
+_SHUFFLES: Final = frozenset({Tell.SHUFFLE.value, Tell.CHANGE_DECKS.value})
+
+
+def standing(state: bytes) -> Standing:
+    """What the state of a snapshot tells."""
+    try:
+        found = _STATE.decode(state)
+    except msgspec.DecodeError:
+        return Standing(False)
+    if found is None:
+        return Standing(True)
+    rests = found.step in _AT_REST and not found.seats
+    return Standing(rests, found.round, found.shoe.decks_out)
+
+
+def after(before: Standing, record: Record) -> Standing:
+    """What a decision tells: what it shows says what the table waits for."""
+    try:
+        made = _MADE.decode(record.data)
+    except msgspec.DecodeError:
+        return Standing(False, record.round, before.decks_out)
+    types = {effect.type for effect in made.effects}
+    decks_out = DecksOut.__name__ in types or (
+        before.decks_out and made.event.type != DecksChanged.__name__
+    )
+    over = RoundOver.__name__ in types
+    rests = any(_rests(effect, over=over) for effect in made.effects)
+    return Standing(rests, record.round, decks_out)
+
+
+def _rests(effect: _Effect, *, over: bool) -> bool:
+    if effect.tell == Tell.TAKE_WAGERS.value:
+        return effect.count == 0  # of seats with a wager
+    return effect.tell == Tell.OPEN_TABLE.value or (over and effect.tell in _SHUFFLES)

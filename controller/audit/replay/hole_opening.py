@@ -1,0 +1,140 @@
+"""The hole card of a voided round: opened by surveillance, from the copy that is sealed to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from msgspec import Struct
+
+from controller.audit.errors import Damaged, RecordProblem
+from controller.audit.format.hole_cards import NotCommitted, SealProblem, opened_card
+from controller.audit.format.records import DeviceCursor
+from controller.audit.read.lookup import Told, of_rounds, of_seqs
+from controller.audit.read.reader import ASK
+from controller.rules.cards import Card
+
+VOID: Final = "RoundVoid"
+
+
+class NotVoided(RecordProblem):
+    """Nobody opens the hole card of this round."""
+
+
+class KeyDoesNotOpen(RecordProblem):
+    """The key does not open it."""
+
+
+class Hole(Struct, frozen=True):
+    """A hole card that was dealt, and never turned over."""
+
+    round: int
+    seq: int
+    """Of the record in which it was dealt."""
+    utc: int
+    table: str
+    commitment: str
+    cursor: DeviceCursor
+    sealed: str
+
+
+class _Event(Struct, frozen=True):
+    type: str
+    commitment: str = ""
+
+
+class _Effect(Struct, frozen=True):
+    type: str
+    round: int = 0
+
+
+class _Made(Struct, frozen=True):
+    event: _Event
+    effects: tuple[_Effect, ...] = ()
+    sealed: str = ""
+
+
+_read: Final = msgspec.json.Decoder(_Made).decode
+
+
+def holes_of(record: Path, turn: int) -> list[Hole]:
+    """Of a voided round. NotVoided, NoRecord, Damaged, CannotWrite."""
+    holes: list[Hole] = []
+    voided = False
+    for told, made in _decisions(record, turn):
+        if made.event.type == "HoleDealt":
+            holes.append(_hole(record, told, made))
+        elif made.event.type == "HoleRevealed" and holes:
+            holes.pop()
+        voided = voided or any(
+            effect.type == VOID and effect.round == turn for effect in made.effects
+        )
+    if not voided:
+        what = f"round {turn} was not voided: its hole card is in the record, or nobody's business"
+        raise NotVoided(record, what, f"look at it: holecard audit show --round {turn}")
+    if not holes:
+        what = f"no hole card lay face down when round {turn} was voided"
+        raise NotVoided(record, what, f"look at it: holecard audit show --round {turn}")
+    return holes
+
+
+def open_hole(record: Path, hole: Hole, private: X25519PrivateKey) -> Card:
+    """The card. KeyDoesNotOpen; Damaged where it is not the one that was committed to."""
+    where = f"{record}: record {hole.seq}"
+    try:
+        return opened_card(hole.cursor, hole.table, hole.commitment, hole.sealed, private)
+    except NotCommitted as problem:
+        raise Damaged(where, str(problem), ASK) from None
+    except SealProblem as problem:
+        raise KeyDoesNotOpen(where, str(problem), "name surveillance's key of that time") from None
+
+
+def _decisions(record: Path, turn: int) -> Iterator[tuple[Told, _Made]]:
+    for told in of_rounds(record, turn, turn):
+        if told.record.kind == "decision":
+            yield told, _made(record, told)
+
+
+def _made(record: Path, told: Told) -> _Made:
+    try:
+        return _read(told.record.data)
+    except msgspec.DecodeError as problem:
+        what = f"{told.place}: a decision that cannot be read: {problem}"
+        raise Damaged(record, what, ASK) from None
+
+
+def _hole(record: Path, told: Told, made: _Made) -> Hole:
+    """A card drawn in error may have become the hole card: it was sealed when it was drawn."""
+    drawn, sealed = told, made.sealed
+    if not sealed:
+        drawn, sealed = _drawn(record, told, made.event.commitment)
+    cursor = drawn.record.cursor
+    if cursor is None:
+        raise Damaged(record, f"{drawn.place}: no device's record stands behind its card", ASK)
+    return Hole(
+        told.record.round,
+        told.place.seq,
+        told.record.utc,
+        told.record.table,
+        made.event.commitment,
+        cursor,
+        sealed,
+    )
+
+
+def _drawn(record: Path, dealt: Told, commitment: str) -> tuple[Told, str]:
+    """Where a card was drawn that was dealt later: the last such record before it."""
+    found: tuple[Told, str] | None = None
+    needle = commitment.encode()
+    for told in of_seqs(record, 1, dealt.place.seq - 1):
+        if told.record.kind == "decision" and needle in told.data:
+            made = _made(record, told)
+            if made.event.commitment == commitment and made.sealed:
+                found = told, made.sealed
+    if found is None:
+        what = f"{dealt.place}: nothing was sealed of the card with this commitment"
+        raise Damaged(record, what, ASK)
+    return found

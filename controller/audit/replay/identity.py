@@ -1,0 +1,213 @@
+"""What runs a table, for its record: hashes of the software and of the configuration, and the game
+as the table deals it, from which the same procedure is made again.
+
+A hash over source is SHA-256 over each file in the order of the names: the name's length and the
+name, the content's length and the content, lengths in 8 bytes, little-endian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from controller.audit.errors import Damaged
+from controller.audit.format.records import Identity, Opened, encode
+from controller.audit.read.reader import ASK
+from controller.config.loader import TableConfig
+from controller.config.tables import Currency as TableCurrency
+from controller.games import game_of_table
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.game import Game
+from controller.procedure.prompts.terms import Currency
+from controller.rules.irregularities import Jurisdiction
+from controller.rules.money import Amount
+from controller.rules.options import Options
+
+SOFTWARE: Final = ("controller", "drivers", "firmware_protocol")
+PROCEDURE: Final = ("controller.procedure", "controller.rules")
+_SOURCE: Final = (".css", ".html", ".js", ".py", ".svg", ".toml")
+"""What is run, or read by what runs; pages for people and sources in C are not."""
+_KEPT: Final = 64
+"""Procedures that are not made again."""
+
+
+class GameTerms(Struct, frozen=True, forbid_unknown_fields=True):
+    """All that a game is made from."""
+
+    name: str
+    title: str
+    options: Options
+    jurisdiction: Jurisdiction
+    seats: int
+    clauses: tuple[str, ...]
+    currency: Currency | None
+    """How refusals write an amount; None: as a bare number."""
+
+
+class _Configuration(Struct, frozen=True):
+    """A table's configuration as it was read, wherever its files lay."""
+
+    name: str
+    title: str
+    game: str
+    options: Options
+    clauses: dict[str, str]
+    because: dict[str, tuple[str, ...]]
+    decks_allowed: tuple[int, ...]
+    jurisdiction: Jurisdiction
+    seats: int
+    currency: TableCurrency
+
+
+# --- the game ---------------------------------------------------------------------------------
+
+
+def terms_of(game: Game) -> GameTerms:
+    return GameTerms(
+        game.name,
+        game.title,
+        game.options,
+        game.jurisdiction,
+        game.seats,
+        game.clauses,
+        _currency(game.say_amount),
+    )
+
+
+def game_from(terms: GameTerms) -> Game:
+    """The very game that these are the terms of."""
+    say = str if terms.currency is None else terms.currency.amount
+    return Game(
+        terms.name,
+        terms.options,
+        terms.jurisdiction,
+        terms.title,
+        terms.seats,
+        terms.clauses,
+        say,
+    )
+
+
+def game_bytes(game: Game) -> bytes:
+    """The game as a record has it."""
+    return _encode(terms_of(game))
+
+
+def _currency(say: Callable[[Amount], str]) -> Currency | None:
+    if say is str:
+        return None
+    money = getattr(say, "__self__", None)
+    if isinstance(money, Currency) and say == money.amount:
+        return money
+    raise TypeError(f"a record cannot keep how this game writes amounts: {say!r}")
+
+
+# --- who runs it ------------------------------------------------------------------------------
+
+
+def identity_of(table: str, what: TableConfig | Game) -> Identity:
+    """The identity of a boot that deals this, at the table of this name."""
+    game = game_of_table(what) if isinstance(what, TableConfig) else what
+    terms = game_bytes(game)
+    conf = _encode(_configuration(what)) if isinstance(what, TableConfig) else terms
+    return Identity(
+        table,
+        software_name(),
+        source_hash(*SOFTWARE),
+        sha256(conf).hexdigest(),
+        source_hash(*PROCEDURE),
+        terms,
+    )
+
+
+def proc_of(game: Game) -> str:
+    """The hash of the procedure that deals this game here."""
+    return _proc(source_hash(*PROCEDURE), game_bytes(game))
+
+
+def procedure_of(opened: Opened) -> Procedure | None:
+    """The procedure of that boot; None where its code is another one than ours: nothing can be
+    computed again then. Damaged."""
+    game = bytes(opened.game)
+    try:
+        proc = _proc(opened.code, game)
+    except ValueError:
+        raise Damaged(opened.origin, "the hash of its code is no hash", ASK) from None
+    if proc != opened.proc:
+        raise Damaged(opened.origin, "the hash of its procedure is not that of its game", ASK)
+    if opened.code != source_hash(*PROCEDURE):
+        return None
+    try:
+        return _procedure(game)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise Damaged(opened.origin, f"its game cannot be read: {problem}", ASK) from None
+
+
+@lru_cache(maxsize=_KEPT)
+def _procedure(game: bytes) -> Procedure:
+    return Procedure(game_from(msgspec.json.decode(game, type=GameTerms)))
+
+
+def _proc(code: str, game: bytes) -> str:
+    return sha256(bytes.fromhex(code) + game).hexdigest()
+
+
+def software_name() -> str:
+    """Name and version."""
+    try:
+        return f"holecard {version('holecard')}"
+    except PackageNotFoundError:
+        return "holecard, not installed"
+
+
+def _configuration(table: TableConfig) -> _Configuration:
+    sheet = table.sheet
+    return _Configuration(
+        table.name,
+        table.title,
+        sheet.name,
+        sheet.options,
+        sheet.clauses,
+        sheet.because,
+        sheet.decks_allowed,
+        table.jurisdiction,
+        table.seats,
+        table.currency,
+    )
+
+
+def _encode(what: Struct) -> bytes:
+    """Maps in the order of their keys: what is equal has the same bytes."""
+    return encode(msgspec.to_builtins(what, str_keys=True, order="deterministic"))
+
+
+# --- source -----------------------------------------------------------------------------------
+
+
+@cache
+def source_hash(*packages: str) -> str:
+    """Over the installed source of these packages, as it was when first asked for."""
+    found = sorted(one for package in packages for one in _sources(files(package), package))
+    whole = sha256()
+    for name, content in found:
+        for part in (name.encode(), content):
+            whole.update(len(part).to_bytes(8, "little"))
+            whole.update(part)
+    return whole.hexdigest()
+
+
+def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        name = f"{path}/{entry.name}"
+        if entry.is_dir():
+            yield from _sources(entry, name)
+        elif entry.name.endswith(_SOURCE):
+            yield name, entry.read_bytes()

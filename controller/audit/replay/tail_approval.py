@@ -1,0 +1,124 @@
+"""Bytes behind the last record that nothing explains: two people accept that they are set aside.
+
+with Acceptance.at(record, ("Ann", "Bo")) as found:      # looks; nothing is changed
+    found.accept(table_key)                               # a boot begins, tells of it, and ends
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec.structs import replace
+
+from controller.audit.errors import OtherTable, RecordProblem
+from controller.audit.format.notes import SigningKey
+from controller.audit.format.records import SHORT
+from controller.audit.format.segments import numbers
+from controller.audit.format.tail import Verdict
+from controller.audit.keys.fingerprints import as_before
+from controller.audit.log.checkpoints import table_name
+from controller.audit.log.log import Log
+from controller.audit.log.opening import Opening
+from controller.audit.read.heads import head
+from controller.audit.read.reader import in_words
+from controller.audit.replay.identity import identity_of, procedure_of
+from controller.audit.replay.replay import OtherProcedure, fold
+
+_SHOWN: Final = 32
+"""Bytes of it that are shown."""
+
+
+class NothingToAccept(RecordProblem):
+    """What stands behind the last record needs nobody."""
+
+
+class Bytes(NamedTuple):
+    """What would be set aside."""
+
+    segment: int
+    offset: int
+    size: int
+    sha256: str
+    begin: bytes
+    """The first of them."""
+
+
+class Acceptance:
+    """A record that does not open, and the lock on it."""
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+
+    @classmethod
+    def at(cls, record: Path, two: tuple[str, str]) -> Self:
+        """NoRecord, InUse, Damaged, Missing, CannotWrite; NothingToAccept."""
+        there = numbers(record)
+        if not there:
+            raise _nothing(record, "the record has not begun")
+        table = head(record, there[-1]).record.table
+        opening = Opening.at(record, table=table, accept=two)
+        if opening.tail is None or opening.tail.verdict is not Verdict.UNEXPLAINED:
+            opening.close()
+            raise _nothing(record, _why(opening))
+        return cls(opening)
+
+    @property
+    def bytes(self) -> Bytes:
+        segment, tail = self._opening.segment, self._opening.tail
+        assert segment is not None and tail is not None  # noqa: PT018 - at() has seen to both
+        data = segment.buffer[tail.offset : tail.offset + tail.size]
+        digest = sha256(data).hexdigest()
+        return Bytes(segment.number, tail.offset, tail.size, digest, data[:_SHOWN])
+
+    def accept(self, table_key: Ed25519PrivateKey) -> int:
+        """Sets them aside, and says so in the record; gives the seq of its last record.
+
+        OtherTable, OtherProcedure, Disagrees, Failed, NoRoom: nothing is set aside before the
+        record and the key are seen to belong together."""
+        opening = self._opening
+        opened = opening.opened()
+        if opened is None:
+            raise _nothing(opening.record, "the record has no boot yet")
+        key = SigningKey(table_name(opened.origin), table_key).verifier
+        if str(key) != opened.table_key:
+            what = "was begun with another table's key than the one that is given"
+            raise OtherTable(opening.record, what, "name the keys that it was begun with")
+        procedure = procedure_of(opened)
+        if procedure is None:
+            what = f"was written by {opened.software}, of other code ({opened.code[:SHORT]})"
+            raise OtherProcedure(opening.record, what, f"do it with {opened.software}")
+        folded = fold(opening, procedure)
+        last = opening.last
+        assert last is not None
+        # The boot deals what was dealt: a round that is open is gone on with by the next one.
+        identity = replace(identity_of(last.table, procedure.game), conf=opened.conf)
+        identity = as_before(identity, opened)
+        log = Log.begin(opening, identity, table_key, state=folded.state)
+        log.close()
+        return log.where.seq
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._opening.close()
+
+
+def _why(opening: Opening) -> str:
+    segment, tail = opening.segment, opening.tail
+    if segment is None or tail is None or tail.verdict is Verdict.CLEAN:
+        return "nothing stands behind the last record"
+    return f"{in_words(tail, segment)}: the next start sets them aside by itself"
+
+
+def _nothing(record: Path, what: str) -> NothingToAccept:
+    return NothingToAccept(record, what, "nobody has to accept anything")

@@ -1,0 +1,1 @@
+"""Records of scripted and simulated rounds."""

@@ -1,0 +1,361 @@
+"""Rounds without a table, recorded as a table's are: every event with what was decided of it, on
+the disk before anybody sees what comes of it.
+
+    with Recorder(place, "scripts", keyring) as recorder:
+        recorder.begin(procedure)                  # a boot, if another game was dealt until now
+        recorder.fresh_shoe()
+        recorder.step(recorder.state, event)       # decided, and recorded
+
+The record can be played again from its beginning, so no state is made up: the table is opened,
+the shoe shuffled and loaded, and a round that nobody ends is voided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self, TypeAlias
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+from msgspec import Raw
+from msgspec.structs import replace
+
+from controller.audit.errors import NotNow, OtherTable, RecordProblem
+from controller.audit.files.disk import Disk
+from controller.audit.format.hole_cards import HoleKey
+from controller.audit.format.notes import SigningKey
+from controller.audit.format.records import Entry, Identity, encode
+from controller.audit.format.segments import SIZE
+from controller.audit.keys.fingerprints import other_keys, with_keys
+from controller.audit.log.checkpoints import table_name
+from controller.audit.log.clock import Clock
+from controller.audit.log.log import Log
+from controller.audit.log.opening import Opening
+from controller.audit.replay.entries import entry
+from controller.audit.replay.identity import identity_of, procedure_of
+from controller.audit.replay.replay import at_rest, fold
+from controller.audit.simulate.vault import SERIAL, RecordingVault
+from controller.games import DEALER, FLOOR, SECOND
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.effects import Effect
+from controller.procedure.model.events import (
+    Cleared,
+    DecksChanged,
+    Event,
+    FloorRuled,
+    Paid,
+    PaymentApproved,
+    RoundVoided,
+    ShoeLoaded,
+    ShuffleCalled,
+    ShuffleDone,
+    ShuffleStarted,
+    TableClosed,
+    TableOpened,
+    WagerRemoved,
+)
+from controller.procedure.model.felt import top
+from controller.procedure.model.game import Game
+from controller.procedure.model.holds import IN_ROUND
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
+from controller.rules.irregularities import Way
+from controller.sim.play.rounds import Stuck
+
+MOST_TOGETHER: Final = 512 * 1024
+"""Bytes of records that one sync takes, where many are made quickly."""
+_AROUND: Final = 512
+"""About what a record and its frame have beside `data`."""
+_MOST_EVENTS: Final = 1_000
+_VOIDED: Final = "nobody goes on with it"
+
+
+class Keys(NamedTuple):
+    """What a table needs to have its record signed and its hole cards bound and sealed."""
+
+    table: Ed25519PrivateKey
+    hole: HoleKey
+    surveillance: X25519PublicKey
+
+
+Keyring: TypeAlias = Callable[[Opening], Keys]
+"""The keys for this record."""
+
+
+class Recorder:
+    """A table that decides by the rows, and its record. To be used in a `with`: what leaves it
+    in good order leaves a closed table."""
+
+    def __init__(
+        self,
+        place: Path,
+        table: str,
+        keyring: Keyring,
+        *,
+        size: int = SIZE,
+        disk: Disk | None = None,
+        clock: Clock | None = None,
+        together: int = 0,
+    ) -> None:
+        """`together`: bytes of records that may wait for others; with 0 each is on the disk before
+        the next event."""
+        self._place = place
+        self._table = table
+        self._keyring = keyring
+        self._size, self._disk, self._clock = size, disk, clock
+        self._most_waiting = together
+        self.tell: Callable[[str], None] = lambda words: None
+        """Told of keys that are others than before."""
+        self._waiting: list[Entry] = []
+        self._bytes = 0
+        self._sign = False
+        """A signature is due that there was no room for."""
+        self._boot: _Boot | None = None
+        self._looked = False
+        """How the record was left by whoever wrote it before."""
+        self.seq = 0
+        """Of the last record that is known to be on the disk."""
+        self.state = State()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if problem is None:
+                self.end()
+        finally:
+            if self._boot is not None:
+                boot, self._boot = self._boot, None
+                with suppress(RecordProblem):  # the first problem counts
+                    boot.log.close()
+
+    # --- boots ----------------------------------------------------------------------------
+
+    def begin(self, procedure: Procedure) -> None:
+        """From here on by this procedure. RecordProblem."""
+        identity = identity_of(self._table, procedure.game)
+        if self._boot is not None and self._boot.identity.proc == identity.proc:
+            return
+        self.end()
+        if not self._looked:
+            self._looked = True
+            self._end_former(identity)
+        self._begin(identity, procedure)
+
+    def end(self) -> None:
+        """The table is closed, and the boot ends in good order."""
+        if self._boot is None:
+            return
+        self.close_table()
+        self._flush()
+        boot, self._boot = self._boot, None
+        boot.log.close()
+        self.seq = boot.log.where.seq
+
+    def _end_former(self, identity: Identity) -> None:
+        """A round that was left open is ended by the game that it was begun with."""
+        opening = Opening.at(self._place, table=self._table, disk=self._disk)
+        try:
+            opened = opening.opened()
+            former = procedure_of(opened) if opened is not None else None
+            if opened is None or former is None or opened.proc == identity.proc:
+                return
+            if at_rest(fold(opening, former).now):
+                return
+        finally:
+            opening.close()
+        theirs = replace(identity_of(self._table, former.game), conf=opened.conf)
+        self._begin(theirs, former)
+        self.end()
+
+    def _begin(self, identity: Identity, procedure: Procedure) -> None:
+        opening = Opening.at(self._place, table=self._table, disk=self._disk)
+        try:
+            keys = self._keyring(opening)
+            _check_key(opening, keys)
+            folded = fold(opening, procedure)
+            cursor = opening.cursor(SERIAL)
+            for words in other_keys(opening.opened(), keys.hole, keys.surveillance):
+                self.tell(words)
+            identity = with_keys(identity, keys.hole, keys.surveillance)
+            vault = RecordingVault(self._table, keys.hole, keys.surveillance, cursor)
+        except BaseException:
+            opening.close()
+            raise
+        log = Log.begin(
+            opening, identity, keys.table, state=folded.state, clock=self._clock, size=self._size
+        )
+        self._boot = _Boot(log, identity, procedure, vault)
+        self.state, self.seq = folded.now, log.where.seq
+
+    # --- what the rounds of scripts and simulations need ----------------------------------
+
+    @property
+    def game(self) -> Game:
+        return self._running.procedure.game
+
+    @property
+    def vault(self) -> RecordingVault:
+        return self._running.vault
+
+    @property
+    def _running(self) -> _Boot:
+        assert self._boot is not None, "begin() comes first"
+        return self._boot
+
+    def shows(self, s: State, /) -> tuple[Effect, ...]:
+        return self._running.procedure.shows(s)
+
+    def step(self, s: State, e: Event, /) -> Decision | Refused:
+        """Decided and recorded. RecordProblem: then nothing has happened; after NotNow the same
+        step can be taken again."""
+        if s is not self.state:
+            raise ValueError("the record goes on from where it stands, and from nowhere else")
+        boot = self._running
+        answer = boot.procedure.step(s, e)
+        told = boot.vault.told()
+        sealed = "" if isinstance(answer, Refused) else told.sealed
+        try:
+            self._keep(entry(e, answer, s, cursor=told.cursor, sealed=sealed))
+        except NotNow:
+            boot.vault.tell_again(told)
+            raise
+        if isinstance(answer, Refused):
+            return answer
+        self.state = answer.state
+        if type(e) is ShoeLoaded:
+            boot.vault.loaded()
+        return answer
+
+    def must(self, event: Event) -> None:
+        """An event that cannot be refused where it is brought."""
+        at = self.state.step.value
+        answer = self.step(self.state, event)
+        if isinstance(answer, Refused):
+            raise Stuck(f"{type(event).__name__} at {at}: {answer.why}")
+
+    # --- the life of the table ------------------------------------------------------------
+
+    def rest(self) -> None:
+        """No round is open afterwards, and no wager lies on the felt."""
+        self._go_on(_to_rest)
+
+    def close_table(self) -> None:
+        self.rest()
+        if self.state.step is not Step.CLOSED:
+            self.must(TableClosed(FLOOR, 0, SECOND))
+
+    def fresh_shoe(self) -> None:
+        """The table is open, and the next round is the first of a shuffle. For games that burn
+        nothing: a script's shoe holds dealt cards only."""
+        self.rest()
+        self._go_on(_to_wagers)
+
+    def _go_on(self, way: Callable[[Game, State], Event | None]) -> None:
+        for _ in range(_MOST_EVENTS):
+            event = way(self.game, self.state)
+            if event is None:
+                return
+            self.must(event)
+        raise Stuck(f"no end after {_MOST_EVENTS} events, at {self.state.step.value}")
+
+    # --- the record -----------------------------------------------------------------------
+
+    def _keep(self, made: Entry) -> None:
+        """NotNow: this one is not kept; those that wait for others wait still."""
+        data = encode(made.data)
+        size = len(data) + _AROUND
+        self._waiting.append(replace(made, data=Raw(data)))
+        self._bytes += size
+        if self._bytes >= self._most_waiting or self._bytes >= self._running.log.size // 4:
+            try:
+                self._flush()
+            except NotNow:
+                self._waiting.pop()
+                self._bytes -= size
+                raise
+
+    def _flush(self) -> None:
+        """On the disk, and signed where something of it asks for that. NotNow: as it was."""
+        log = self._running.log
+        if self._waiting:
+            log.write(self._waiting)
+        self._sign = self._sign or any(made.sign for made in self._waiting)
+        self._waiting, self._bytes = [], 0
+        self.seq = log.where.seq
+        if self._sign or log.sign_in() == 0:
+            with suppress(NotNow):  # what stands there stands; it is signed once there is room
+                log.sign()
+                self._sign = False
+            self.seq = log.where.seq
+
+
+class _Boot(NamedTuple):
+    """A start of the controller, as far as there is one without a table."""
+
+    log: Log
+    identity: Identity
+    procedure: Procedure
+    vault: RecordingVault
+
+
+def _check_key(opening: Opening, keys: Keys) -> None:
+    """A record is signed by one table's key from its beginning."""
+    opened = opening.opened()
+    if opened is None:
+        return
+    ours = SigningKey(table_name(opened.origin), keys.table).verifier
+    if str(ours) != opened.table_key:
+        what = "was begun with another table's key than the one that is given"
+        raise OtherTable(opening.record, what, "name the keys that it was begun with")
+
+
+def _to_rest(g: Game, s: State) -> Event | None:
+    """What ends an open round, or takes wagers back; None at rest."""
+    if at_rest(s):
+        return None
+    if s.step is Step.PAYING and s.after is Step.CLEARING:
+        due = s.due[0]
+        if due.floor and not s.approved:
+            return PaymentApproved(FLOOR)
+        return Paid(DEALER, due.moves)
+    if s.step is Step.CLEARING:
+        return Cleared(DEALER)
+    if s.step in IN_ROUND:
+        return RoundVoided(FLOOR, _VOIDED, SECOND)
+    if s.step is Step.HELD:
+        ways = top(s).options
+        return FloorRuled(FLOOR, Way.VOID if Way.VOID in ways else ways[0], SECOND)
+    if s.seats and not s.hands:
+        return WagerRemoved(DEALER, s.seats[0].number, "main")
+    raise Stuck(f"nobody is there to go on from {s.step.value}")
+
+
+def _to_wagers(g: Game, s: State) -> Event | None:
+    """What leads from a table at rest to the first wagers of a shuffle; None there."""
+    match s.step:
+        case Step.CLOSED:
+            return TableOpened(FLOOR, 0, SECOND)
+        case Step.SHUFFLE_NEEDED if s.shoe.decks_out:
+            return DecksChanged(FLOOR, SECOND)
+        case Step.SHUFFLE_NEEDED:
+            return ShuffleStarted(DEALER)
+        case Step.SHUFFLING:
+            return ShuffleDone(DEALER)
+        case Step.LOADING:
+            return ShoeLoaded(DEALER, g.decks * 52)
+        case Step.WAGERING if s.seen or s.shoe.rounds or s.shoe.rounds_left >= 0 or s.spare:
+            return ShuffleCalled(DEALER)
+        case Step.WAGERING:
+            return None
+        case _:
+            raise Stuck(f"a game that burns cards is not scripted: {s.step.value}")

@@ -1,0 +1,174 @@
+"""Scripted rounds in a record, and simulated ones, many of them, to fill a record quickly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from controller.audit.files.disk import Disk
+from controller.audit.format.segments import SIZE
+from controller.audit.log.clock import Clock
+from controller.audit.simulate.recorder import MOST_TOGETHER, Keyring, Recorder
+from controller.errors import UsageProblem
+from controller.games import player, wagering
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.events import WagerPlaced
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import State, Step
+from controller.rules.cards import DECK, NAMES, Card
+from controller.rules.hands import total_of
+from controller.sim.play.rounds import Play, Setup
+from controller.sim.play.strategy import POLICIES, Strategy
+from controller.sim.play.wagers import stakes_for
+from controller.sim.scripts.format import Action, Script, ScriptRound, ScriptSeat
+from controller.sim.scripts.results import RoundResult
+from controller.sim.scripts.runner import Standing, Watch, play_at
+
+SCRIPTS: Final = "scripts"
+"""The table of scripted rounds."""
+SCRIPTS_SIZE: Final = 1024 * 1024
+"""Bytes of a segment of scripts: each change of game is a boot, which reads the last segment."""
+PAR: Final = "par"
+_SEAT: Final = 1
+_SEATS: Final = 5
+_UP: Final = range(7, 10)
+"""Values of up cards that ask nothing of anybody."""
+_STANDS: Final = range(17, 21)
+"""Totals on which every dealer stands."""
+_PLAYED: Final = range(12, 21)
+"""Totals of a hand that may stand and is no blackjack."""
+
+
+# --- scripts ----------------------------------------------------------------------------------
+
+
+def play_recorded(
+    recorder: Recorder, scripted: ScriptRound, watch: Watch | None, procedure: Procedure
+) -> RoundResult:
+    """Plays a scripted round into the record, from a shuffle on. RecordProblem, UsageProblem.
+
+    One that is not the first of its shuffle has a plain round before it. What the script leaves
+    open the recorder ends before anything else."""
+    recorder.begin(procedure)
+    recorder.fresh_shoe()
+    if not scripted.script.first_round_of_shuffle:
+        _play_plain(recorder, scripted, procedure)
+    return play_at(Standing(recorder, recorder.state, recorder.vault), scripted, watch)
+
+
+def check_recordable(scripted: ScriptRound, procedure: Procedure) -> None:
+    """UsageProblem where no plain round can stand before a script that wants one."""
+    if scripted.script.first_round_of_shuffle:
+        return
+    most = procedure.game.options.shuffle.max_rounds
+    if most == 1:
+        where = f"{scripted.where}: first_round_of_shuffle"
+        raise UsageProblem(where, "this game shuffles after every round", "true")
+    plain_round(scripted, procedure)
+
+
+def plain_round(scripted: ScriptRound, procedure: Procedure) -> ScriptRound:
+    """A round before the script's: a player stands, the dealer too, with cards that the decks have
+    beside the script's own. UsageProblem where there are none, or no wager is taken."""
+    where = f"{scripted.where}: first_round_of_shuffle"
+    game = procedure.game
+    left = Counter(DECK * game.decks) - Counter(scripted.cards)
+    cards = next(_plain_cards(left), None)
+    if cards is None:
+        raise UsageProblem(where, "the script leaves no cards for a round before it", "true")
+    amount = _plain_wager(scripted.script, procedure)
+    if amount is None:
+        raise UsageProblem(where, "no wager is taken in a round before it", "true")
+    script = Script(
+        f"before {scripted.script.id}",
+        scripted.script.game,
+        [ScriptSeat(_SEAT, {"main": amount})],
+        [NAMES[card] for card in cards],
+        actions=[Action("play", _SEAT, "stand", 0)],
+    )
+    return ScriptRound(script, cards, where)
+
+
+def _play_plain(recorder: Recorder, scripted: ScriptRound, procedure: Procedure) -> None:
+    plain = plain_round(scripted, procedure)
+    result = play_at(Standing(recorder, recorder.state, recorder.vault), plain)
+    if not result.ok or recorder.state.step is not Step.WAGERING:
+        raise UsageProblem(plain.where, f"no round can stand before it: {result.failures}", "true")
+
+
+def _plain_cards(left: Counter[Card]) -> Iterator[tuple[Card, ...]]:
+    """First card, up card, second card, hole card: nobody has anything to decide but to stand."""
+    cards = sorted(left)
+    for up, hole in _pairs(cards, left):
+        if total_of((up,))[0] not in _UP or not _hard(up, hole, _STANDS):
+            continue
+        rest = left - Counter((up, hole))
+        for first, second in _pairs(sorted(rest), rest):
+            if _hard(first, second, _PLAYED):
+                yield first, up, second, hole
+
+
+def _pairs(cards: list[Card], left: Counter[Card]) -> Iterator[tuple[Card, Card]]:
+    for one, other in combinations(cards, 2):
+        yield one, other
+        yield other, one
+    yield from ((card, card) for card in cards if left[card] > 1)
+
+
+def _hard(one: Card, other: Card, totals: range) -> bool:
+    total, soft = total_of((one, other))
+    return not soft and total in totals
+
+
+def _plain_wager(script: Script, procedure: Procedure) -> int | None:
+    """A main wager that is taken: one of the script's, or the least there is."""
+    limit, unit = procedure.game.limits["main"], procedure.game.money.unit
+    least = limit.min or limit.step or unit
+    amounts = (
+        *(seat.bets.get("main", 0) for seat in script.seats),
+        least,
+        -(-least // unit) * unit,
+    )
+    for amount in amounts:
+        wager = WagerPlaced(player(_SEAT), _SEAT, "main", amount)
+        if isinstance(procedure.step(wagering(), wager), Decision):
+            return amount
+    return None
+
+
+# --- simulated rounds -------------------------------------------------------------------------
+
+
+def record_par(  # noqa: PLR0913 - all but the first four have a usual value
+    place: Path,
+    game: Game,
+    rounds: int,
+    keyring: Keyring,
+    *,
+    seed: int = 1,
+    seats: int = _SEATS,
+    strategy: Strategy = POLICIES["mimic"],
+    table: str = PAR,
+    size: int = SIZE,
+    disk: Disk | None = None,
+    clock: Clock | None = None,
+) -> int:
+    """Plays rounds of a game into a record, from a shuffle to the cut card each time; gives the
+    seq of the last record. Many records share a sync and a checkpoint. RecordProblem."""
+    together = MOST_TOGETHER
+    recorder = Recorder(place, table, keyring, size=size, disk=disk, clock=clock, together=together)
+    with recorder:
+        recorder.begin(Procedure(game))
+        recorder.close_table()
+        begun: State = recorder.state
+        setup = Setup(seats, stakes_for(game, side=True), cut=True)
+        random = Random(seed).random
+        play = Play(recorder, strategy, setup, random, vault=recorder.vault, start=begun)
+        for _ in range(rounds):
+            play.round()
+    return recorder.seq

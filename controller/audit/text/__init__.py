@@ -1,0 +1,1 @@
+"""A record as sentences for people."""

@@ -1,0 +1,1 @@
+"""Full verification of a record."""

@@ -1,0 +1,261 @@
+"""The boots of one segment: how each begins and ends, its key, and what that key signs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from controller.audit.format.certificates import Certificate, read_certificate
+from controller.audit.format.data_fields import wrong_opened
+from controller.audit.format.decode import HEX16, Strict
+from controller.audit.format.notes import (
+    Checkpoint,
+    Note,
+    NoteProblem,
+    VerifierKey,
+    parse_checkpoint,
+    parse_note,
+    verified,
+)
+from controller.audit.format.records import SHORT, NoteData, Opened, TailSet, encode
+from controller.audit.read.scan import PartOfTree
+from controller.audit.verify.facts import SECOND, Boot, Held, Ran
+from controller.audit.verify.facts_verify_found import Found
+from controller.audit.verify.finding import Finding
+
+QUIET: Final = frozenset(("checkpoint", "snapshot", "clock", "witnessed"))
+"""Kinds that may follow on `closed`."""
+_BEFORE_OPENED: Final = frozenset(("snapshot", "clock"))
+"""Kinds that may stand in a boot before its `opened`."""
+_COSIGNATURE: Final = 72
+"""Bytes of a time and a signature, behind the key id."""
+
+
+class Boots:
+    """What the records of a segment say of their boots, one after the other."""
+
+    def __init__(self, origin: str, opened: Opened | None, note: str, found: Found) -> None:
+        """`opened`, `note`: what the snapshot says of the last boot."""
+        self.origin = origin
+        self.table = origin.removeprefix("holecard/").rpartition("/")[0]
+        self.opened = opened
+        self.opened_bytes = b"" if opened is None else encode(opened)
+        self.note = note
+        self.left: list[Boot] = []
+        """Boots that are over, how each stood at its end."""
+        self.certificates: list[Certificate] = []
+        self.checkpoints = self.signed = 0
+        self.held: list[Held] = []
+        self.told: set[str] = set()
+        self.late = self.longest = 0
+        # Of the boot at hand:
+        self.name = ""
+        self.ran: Ran = ("", "", "")
+        self.opened_at = 0
+        self.begun: bool | None = None
+        """Whether its `opened` came first; None while that cannot be told."""
+        self.certified = 0
+        self.unusual = True
+        """`takes_kind` has to look at the next record as well."""
+        self.inherits: Finding | None = None
+        """The first record of the segment's first boot that stands behind its `opened`, which is
+        not in the segment."""
+        self.other: Finding | None = None
+        """The first record of the segment's first boot that may not follow on `closed`."""
+        self.closed = False
+        self.untold = 0
+        self.unsigned = -1
+        self.signed_at = -1
+        """`mono` of its first checkpoint."""
+        self.former = 0
+        """Seq of the last record before it."""
+        self._key: Certificate | None = None
+        self._found = found
+        self._given = self._certified(note) if note and opened is not None else None
+
+    # --- every record ---------------------------------------------------------------------
+
+    def goes_on(self, record: Strict, seq: int, mono: int) -> None:
+        """Another boot than that of the record before, or other hashes. `mono`: of that record."""
+        ran = (record.sw, record.conf, record.proc)
+        if record.boot == self.name:
+            self._found.say("sw, conf or proc is another than before in its boot")
+            self.ran = ran
+            return
+        if self.name:
+            self._signed_by(mono)
+            self.left.append(self.boot(mono, 0))
+        if any(boot.name == record.boot for boot in self.left):
+            self._found.say(f"boot {record.boot} was over")
+        if not all(map(HEX16.fullmatch, (record.boot, *ran))):
+            self._found.say("its boot, sw, conf or proc is not 16 digits 0 to 9 and a to f")
+        self.name, self.ran, self.former = record.boot, ran, seq - 1
+        self.opened_at = self.certified = self.untold = 0
+        self.begun, self.closed, self._key = None, False, None
+        self.unusual = True
+        self.unsigned = self.signed_at = -1
+
+    def takes_kind(self, kind: str) -> None:
+        """What may not stand where it stands in its boot."""
+        if self.begun is None and kind not in _BEFORE_OPENED:
+            self.begun = kind == "opened"
+            if not self.begun:
+                self._goes_on_with(kind)
+        if self.untold and kind != "tail":
+            self._found.say(f"no tail record tells of {self.untold} bytes that were set aside")
+            self.untold = 0
+        if kind not in QUIET:
+            if self.closed:
+                self._found.say(f"a {kind} follows on closed")
+            if not self.left and self.other is None:
+                self.other = self._found.at()
+        settled = self.begun is not None and (bool(self.left) or self.other is not None)
+        self.unusual = not settled or self.closed or self.untold > 0
+
+    def closed_record(self) -> None:
+        self.closed = self.unusual = True
+
+    def _goes_on_with(self, kind: str) -> None:
+        """The boot was opened before the segment, and may have its key from the snapshot."""
+        if self.left:
+            self._found.say(f"a boot begins with {kind}, not with opened")
+            return
+        self.inherits = self._found.at()
+        if self.opened is not None and self.ran != _short(self.opened):
+            self._found.say("sw, conf or proc is not the beginning of that in its boot's opened")
+        given = self._given
+        if given is not None and given.boot == self.name:
+            self._key, self.certified = given, given.seq
+
+    # --- kinds ----------------------------------------------------------------------------
+
+    def opened_record(self, record: Strict, seq: int) -> Opened:
+        opened = msgspec.json.decode(record.bytes, type=Opened)
+        if self.opened_at or not self.begun:
+            self._found.say("its boot was opened already")
+        wrong = wrong_opened(opened, seq)
+        if wrong:
+            self._found.say(f"opened: {wrong}")
+        elif opened.last != self.former:
+            self._found.say(f"the boot found {opened.last} records; {self.former} stand before it")
+        if opened.origin != self.origin:
+            self._found.say(f"the boot is of {opened.origin}, another record")
+        if self.ran != _short(opened):
+            self._found.say("sw, conf or proc is not the beginning of that in its boot's opened")
+        if self.opened is not None and opened.table_key != self.opened.table_key:
+            self._found.say("the table's key is another one than that of the boot before")
+        self.opened, self.opened_bytes = opened, encode(opened)
+        self.opened_at, self.untold = seq, opened.torn
+        self.unusual = self.unusual or opened.torn > 0
+        return opened
+
+    def tail_record(self, record: Strict) -> TailSet | None:
+        tail = msgspec.json.decode(record.bytes, type=TailSet)
+        self.told.add(tail.file)
+        if tail.size > self.untold or tail.size < 1:
+            what = f"a tail record of {tail.size} bytes; its boot has {self.untold} left to tell"
+            self._found.say(what)
+            self.untold = 0
+            return None
+        self.untold -= tail.size
+        if (tail.verdict == "accepted") != (len(set(tail.two)) == 2 == len(tail.two)):
+            self._found.say("two people are named where they accept a tail, and only there")
+        return tail
+
+    def certificate_record(self, record: Strict) -> None:
+        note = msgspec.json.decode(record.bytes, type=NoteData).note
+        if self._key is not None or self.opened is None:
+            self._found.say(
+                "a certificate where none is due: its boot has a key, or was not opened"
+            )
+            return
+        self.note = note
+        key = self._key = self._certified(note)
+        if key is None:
+            return
+        self.certified = key.seq
+        if key.boot != record.boot or self.opened_at not in (0, key.seq):
+            self._found.say(f"the certificate is of boot {key.boot}, opened by record {key.seq}")
+
+    def _certified(self, note: str) -> Certificate | None:
+        """The key of a boot, as the table's key says."""
+        assert self.opened is not None
+        try:
+            key = read_certificate(note, VerifierKey.parse(self.opened.table_key))
+        except NoteProblem as problem:
+            self._found.say(f"the key of the boot is not certified by the table's: {problem}")
+            return None
+        if key.origin != self.origin:
+            self._found.say(f"the certificate is of {key.origin}, another record")
+            return None
+        self.certificates.append(key)
+        return key
+
+    def checkpoint_record(self, record: Strict, tree: PartOfTree, seq: int) -> None:
+        self.checkpoints += 1
+        self._signed_by(record.mono)
+        if self.signed_at < 0:
+            self.signed_at = record.mono
+        note, said = self._noted(record)
+        if self._key is None:
+            self._found.say("a checkpoint of a boot whose key is not certified before it")
+            return
+        if self._key.boot != record.boot:
+            self._found.say(
+                f"a checkpoint of boot {record.boot}; the key is that of {self._key.boot}"
+            )
+        verified(note, (self._key.verifier,))
+        if self._holds(said, "checkpoint", tree, seq):
+            self.signed = max(self.signed, said.size)
+
+    def witnessed_record(self, record: Strict, tree: PartOfTree, seq: int) -> None:
+        note, said = self._noted(record)
+        if not any(len(one.bytes) == _COSIGNATURE for one in note.signatures):
+            self._found.say("a witnessed checkpoint without a countersignature")
+        self._holds(said, "witnessed checkpoint", tree, seq)
+
+    def _noted(self, record: Strict) -> tuple[Note, Checkpoint]:
+        note = parse_note(msgspec.json.decode(record.bytes, type=NoteData).note)
+        return note, parse_checkpoint(note.text)
+
+    def _holds(self, said: Checkpoint, what: str, tree: PartOfTree, seq: int) -> bool:
+        if said.origin != self.origin:
+            self._found.say(f"a {what} of {said.origin}, another record")
+        elif said.size >= seq:
+            self._found.say(f"a {what} over {said.size} records; {seq - 1} stand before it")
+        elif said.size < tree.base:
+            self.held.append(Held(self._found.at(), said.size, said.root))
+        elif said.root != tree.root(said.size):
+            self._found.say(
+                f"a {what} over another tree than that of the first {said.size} records"
+            )
+        else:
+            return True
+        return False
+
+    def _signed_by(self, mono: int) -> None:
+        """All that was written until now has a signature over it, or its boot is over."""
+        if self.unsigned >= 0 and mono - self.unsigned > SECOND:
+            self.late += 1
+            self.longest = max(self.longest, mono - self.unsigned)
+        self.unsigned = -1
+
+    # --- what comes of it -----------------------------------------------------------------
+
+    def boot(self, mono: int, durable: int) -> Boot:
+        return Boot(
+            self.name,
+            mono,
+            durable,
+            self.opened_at,
+            self.certified,
+            self.closed,
+            self.untold,
+            self.signed_at,
+            self.unsigned,
+        )
+
+
+def _short(opened: Opened) -> Ran:
+    return opened.sw[:SHORT], opened.conf[:SHORT], opened.proc[:SHORT]

@@ -1,0 +1,158 @@
+"""How each record of a segment goes on from the one before it: boot, seq, clocks, cursors.
+
+Nearly all simply do, so many at once are asked first whether they all do; only where one does not
+are they looked at one by one. Both ways come to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Final
+
+from msgspec import UNSET
+
+from controller.audit.format.decode import DAY, HEX, HEX16, Strict, StrictCursor
+from controller.audit.format.records import DeviceCursor
+from controller.audit.log.clock import STEP_US
+from controller.audit.verify.boots import Boots
+from controller.audit.verify.continuity_verify_clocks import clock_wrong
+from controller.audit.verify.facts import Tick
+
+SIMPLE: Final = frozenset(
+    (
+        *("decision", "refusal", "device", "link", "person", "checkpoint"),
+        *("witnessed", "unwitnessed", "fault", "note"),
+    )
+)
+"""Kinds after which the next record goes on like any other."""
+_CURSOR_CHAIN: Final = 16
+_HEAD: Final = attrgetter("boot", "sw", "conf", "proc", "table", "day")
+_SEQ: Final = attrgetter("seq")
+_UTC: Final = attrgetter("utc")
+_MONO: Final = attrgetter("mono")
+_KIND: Final = attrgetter("kind")
+_CAUSE: Final = attrgetter("cause")
+_CURSOR: Final = attrgetter("cursor")
+_ADOPTED: Final = b'"what":"adopted"'
+"""Two people have accepted a device's log as it is."""
+
+
+class Succession:
+    """What the next record has to go on from."""
+
+    def __init__(self, boots: Boots, cursors: dict[str, DeviceCursor]) -> None:
+        """`cursors`: as the segment's snapshot says."""
+        self._boots = boots
+        self._cursors: dict[str, StrictCursor | DeviceCursor] = dict(cursors)
+        self._day = ""
+        self.mono = 0
+        """Of the last record."""
+        self.tick = Tick("", 0, 0, True)
+        """The clocks of the last record that is no snapshot; of no boot before the first."""
+        self.first: Tick | None = None
+        """Of the first."""
+
+    @property
+    def cursors(self) -> dict[str, DeviceCursor]:
+        """Of each device, the last one."""
+        return {
+            device: at.as_kept() if isinstance(at, StrictCursor) else at
+            for device, at in self._cursors.items()
+        }
+
+    # --- many at once ---------------------------------------------------------------------
+
+    def all_usual(self, rows: Sequence[Strict], kinds: Sequence[str], seq: int) -> bool:
+        """Whether all of these go on as most do, the first of them as record `seq`. If so, they
+        are gone on from; if not, nothing has changed."""
+        boots, tick = self._boots, self.tick
+        head = (boots.name, *boots.ran, boots.table, self._day)
+        if boots.unusual or tick.clock or tick.boot != boots.name or not SIMPLE.issuperset(kinds):
+            return False
+        if list(map(_HEAD, rows)).count(head) != len(rows):
+            return False
+        if list(map(_SEQ, rows)) != list(range(seq, seq + len(rows))):
+            return False
+        monos, utcs = list(map(_MONO, rows)), list(map(_UTC, rows))
+        if not self._in_pace(monos, utcs) or not self._caused(rows, seq):
+            return False
+        cursors = [cursor for cursor in map(_CURSOR, rows) if cursor is not UNSET]
+        if not self._go_on(cursors):
+            return False
+        self.mono, self.tick = monos[-1], Tick(boots.name, utcs[-1], monos[-1], False)
+        return True
+
+    def _in_pace(self, monos: list[int], utcs: list[int]) -> bool:
+        """Narrower than it must be: over all of them, not from each to the next."""
+        if monos[0] < self.mono or utcs[0] < self.tick.utc:
+            return False
+        if monos != sorted(monos) or utcs != sorted(utcs):
+            return False
+        paces = [utc - mono // 1000 for utc, mono in zip(utcs, monos, strict=True)]
+        before = self.tick.utc - self.tick.mono // 1000
+        return max(*paces, before) - min(*paces, before) < STEP_US
+
+    def _caused(self, rows: Sequence[Strict], seq: int) -> bool:
+        causes = list(map(_CAUSE, rows))
+        if causes.count(UNSET) == len(causes):
+            return True
+        return all(cause is UNSET or 0 < cause < at for at, cause in enumerate(causes, seq))
+
+    def _go_on(self, cursors: list[StrictCursor]) -> bool:
+        chains = [cursor.chain for cursor in cursors]
+        if not HEX.fullmatch("".join(chains)) or {*map(len, chains)} - {_CURSOR_CHAIN}:
+            return False
+        now: dict[str, StrictCursor | DeviceCursor] = {}
+        for cursor in cursors:
+            known = now.get(cursor.device) or self._cursors.get(cursor.device)
+            if known is None or cursor.epoch != known.epoch or cursor.seq <= known.seq:
+                return False
+            now[cursor.device] = cursor
+        self._cursors |= now
+        return True
+
+    # --- one by one -----------------------------------------------------------------------
+
+    def take(self, row: Strict, seq: int) -> Iterator[str]:
+        """What is wrong with how this record goes on; it is gone on from."""
+        boots = self._boots
+        if (row.boot, row.sw, row.conf, row.proc) != (boots.name, *boots.ran):
+            same = row.boot == boots.name
+            boots.goes_on(row, seq, self.mono)
+            self.mono = self.mono if same else 0
+        if row.seq != seq or row.table != boots.table:
+            yield f"it says seq {row.seq} of table {row.table}, not {seq} of {boots.table}"
+        if row.day != self._day and not DAY.fullmatch(row.day):
+            yield f"its gaming day is {row.day!r}"
+        if row.mono < self.mono:
+            yield "its clock that only goes forward went back"
+        self._day, self.mono = row.day, row.mono
+        if row.kind != "snapshot":
+            yield from self._timed(Tick(row.boot, row.utc, row.mono, row.kind == "clock"))
+        if row.cause is not UNSET and not 0 < row.cause < seq:
+            yield f"its cause {row.cause} is no record before it"
+        if row.cursor is not UNSET:
+            adopted = row.kind == "link" and _ADOPTED in bytes(row.data)
+            yield from self._at_cursor(row.cursor, adopted)
+        if boots.unusual:
+            boots.takes_kind(row.kind)
+
+    def _timed(self, tick: Tick) -> Iterator[str]:
+        if self.first is None:
+            self.first = tick
+        else:
+            wrong = clock_wrong(self.tick, tick)
+            if wrong:
+                yield wrong
+        self.tick = tick
+
+    def _at_cursor(self, cursor: StrictCursor, adopted: bool) -> Iterator[str]:
+        device = cursor.device
+        known = self._cursors.get(device)
+        again = known is not None and known.epoch == cursor.epoch and cursor.seq <= known.seq
+        if known is not None and again and not adopted:
+            yield f"{device}'s log goes on with {cursor.seq}, it stood at {known.seq} already"
+        if not HEX16.fullmatch(cursor.chain):
+            yield f"the chain in its cursor is {cursor.chain!r}"
+        self._cursors[device] = cursor

@@ -1,0 +1,113 @@
+"""Checkpoints that a witness has countersigned, held against a record: they show its length."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from controller.audit.files.disk import read_file
+from controller.audit.format.certificates import Certificate
+from controller.audit.format.merkle import EMPTY_ROOT, Hash
+from controller.audit.format.notes import (
+    Checkpoint,
+    Note,
+    NoteProblem,
+    VerifierKey,
+    parse_checkpoint,
+    parse_note,
+    verified,
+)
+from controller.audit.format.notes_forms import MAX_SIZE
+from controller.audit.witness.cosignatures import COSIGNED
+
+_NAME: Final = re.compile(r"(0|[1-9][0-9]{0,17})\.note")
+
+
+class Sighting(Struct, frozen=True):
+    """A checkpoint that somebody else has seen."""
+
+    who: str
+    note: Note
+    checkpoint: Checkpoint
+    seconds: int = 0
+    """When a witness whose key is known countersigned it; 0 without one."""
+
+
+class BadNote(Struct, frozen=True):
+    """A note beside the record that is none."""
+
+    size: int
+    what: str
+
+
+def given(note: bytes, key: VerifierKey) -> Sighting:
+    """NoteProblem unless the witness with this key has countersigned a checkpoint in it."""
+    read = parse_note(note)
+    (signer,) = verified(read, (key,))
+    return Sighting(key.name, read, parse_checkpoint(read.text), signer.seconds or 0)
+
+
+def beside(record: Path) -> tuple[list[Sighting], list[BadNote]]:
+    """What lies in `cosigned/`: who signed it is not known here, but what it says is held."""
+    found, bad = [], []
+    for file in sorted((record / COSIGNED).glob("*.note")):
+        name = _NAME.fullmatch(file.name)
+        if name is None:
+            continue
+        where, size = f"{COSIGNED}/{file.name}", int(name[1])
+        try:
+            note = parse_note(read_file(file, MAX_SIZE + 1))
+            checkpoint = parse_checkpoint(note.text)
+        except NoteProblem as problem:
+            bad.append(BadNote(size, f"{where}: {problem}"))
+            continue
+        except OSError as problem:
+            bad.append(BadNote(size, f"{where}: cannot be read: {problem.strerror}"))
+            continue
+        if checkpoint.size != size:
+            bad.append(BadNote(size, f"{where}: is of {checkpoint.size} records"))
+        found.append(Sighting(where, note, checkpoint))
+    return found, bad
+
+
+def held_against(
+    seen: Sighting,
+    origin: str,
+    last: int,
+    roots: Mapping[int, Hash],
+    keys: Iterable[Certificate],
+) -> str:
+    """Why the record is not the one that was seen; empty where it is. `last`: of the record.
+    `roots`: of the record's tree. `keys`: of all boots of the record."""
+    checkpoint, who = seen.checkpoint, seen.who
+    if checkpoint.origin != origin:
+        return f"{who} has seen {checkpoint.origin}, another record"
+    if checkpoint.size > last:
+        return f"cut off: {who} has seen {checkpoint.size} records, {last} are here"
+    root = EMPTY_ROOT if checkpoint.size == 0 else roots.get(checkpoint.size)
+    if root is None:
+        return f"what {who} has seen of the first {checkpoint.size} records cannot be held"
+    if root != checkpoint.root:
+        return f"{who} has seen other records than the first {checkpoint.size} here: rewritten"
+    return _signed_by_boot(seen, origin, keys)
+
+
+def _signed_by_boot(seen: Sighting, origin: str, keys: Iterable[Certificate]) -> str:
+    """The table's own signature on what was seen is that of a boot of this record."""
+    known = {key.verifier.key_id: key.verifier for key in keys}
+    ours = [one for one in seen.note.signatures if one.name == origin]
+    if not ours:
+        return f"what {seen.who} has seen is not signed by the table"
+    for one in ours:
+        key = known.get(one.key_id)
+        try:
+            if key is None:
+                raise NoteProblem("no boot of the record has that key")
+            key.check(seen.note.text, one.bytes)
+        except NoteProblem as problem:
+            return f"the table's signature on what {seen.who} has seen: {problem}"
+    return ""

@@ -1,0 +1,187 @@
+"""The decisions of one segment: made again by the rules, and cards that lie face down picked out.
+
+What other code than ours has decided cannot be made again; which code that was is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from controller.audit.errors import RecordProblem
+from controller.audit.format.data_fields import check_data
+from controller.audit.format.decode import UNREADABLE, Strict, StrictBy
+from controller.audit.format.records import By, Opened, Record, encode
+from controller.audit.replay.identity import PROCEDURE, source_hash
+from controller.audit.replay.replay import OtherProcedure, Replay
+from controller.audit.verify.facts import Code
+from controller.audit.verify.facts_verify_found import Found
+from controller.audit.verify.hole_cards import HIDDEN, LAID, Hidden, wrong_refusal
+from controller.procedure.model.events import Actor
+
+DECIDED: Final = frozenset(("decision", "refusal"))
+_EVENT: Final = b'{"event":{"type":"'
+_TYPE: Final = len(_EVENT)
+_ACTOR: Final = b'"actor":'
+_SEALED: Final = b'"sealed":"'
+_SEAL: Final = 160
+"""More bytes than there are from there to the end."""
+_BEGIN: Final = _TYPE + 4
+_MOST_OPEN: Final = 256
+"""More beginnings than there are events."""
+_BEGINNINGS: Final = frozenset(name[:4].encode() for name in HIDDEN)
+
+
+class _Event(Struct, frozen=True, gc=False):
+    type: str
+
+
+class _Eventful(Struct, frozen=True, gc=False):
+    event: _Event
+
+
+_eventful: Final = msgspec.json.Decoder(_Eventful).decode
+
+
+class Decisions:
+    """Follows the procedure along a segment."""
+
+    def __init__(self, record: Path, opened: Opened | None, found: Found, *, replay: bool) -> None:
+        """`opened`: the last boot before the segment."""
+        self._replay: Replay | None = Replay(record) if replay else None
+        self.asked = replay
+        """What decisions say is to be looked at."""
+        self._found = found
+        self._ours = source_hash(*PROCEDURE)
+        self._opened = opened
+        self._lost: Code | None = None
+        """Code of which it is not known whether it left a round open: nothing after it is."""
+        self._open: set[bytes] = set()
+        """How decisions begin that are about no card that lies face down."""
+        self.hidden: list[Hidden] = []
+        self.again = self.unread = 0
+        self.taken: Counter[Code] = Counter()
+
+    @property
+    def known(self) -> bytes:
+        """The state now, as JSON; empty where it is not known."""
+        return b"" if self._replay is None else self._replay.known
+
+    def begins(self, row: Strict) -> str:
+        """With the segment's snapshot. This and the others give what the rules say against the
+        record at hand."""
+        return self._play(row, None)
+
+    def opened(self, row: Strict, opened: Opened) -> str:
+        """Another boot, which may be of other code."""
+        former, self._opened = self._opened, opened
+        return self._play(row, former)
+
+    def decided(self, row: Strict) -> str:
+        """A decision or a refusal. WrongData."""
+        code = self._lost or _other(self._opened, self._ours)
+        if self._replay is not None and code is None:
+            self.again += 1
+            data = row.bytes
+            return self._play(row, None) or _wrong_seal(row, data) or _wrong_actor(row, data)
+        if code is not None:
+            self.taken[code] += 1
+        else:
+            self.unread += 1
+        data = row.bytes
+        check_data(row.kind, data)
+        return self._play(row, None) or _wrong_seal(row, data)
+
+    def skipped(self, rows: Sequence[Strict], kinds: Sequence[str]) -> set[int]:
+        """Of records whose decisions nobody asks for, those that are for sure about no card that
+        lies face down; quickly, by how they begin. They are counted."""
+        open_ = self._open
+        skipped = {
+            at
+            for at, (row, kind) in enumerate(zip(rows, kinds, strict=True))
+            if kind in DECIDED and (bytes(row.data)[:_BEGIN] in open_ or self._is_open(row))
+        }
+        self.unread += len(skipped)
+        return skipped
+
+    def _is_open(self, row: Strict) -> bool:
+        """The event is told plainly, and is none of a card that lies face down."""
+        begin = bytes(row.data)[:_BEGIN]
+        name = begin[_TYPE:]
+        hidden = not begin.startswith(_EVENT) or name in _BEGINNINGS or b"\\" in name
+        if not hidden and len(self._open) < _MOST_OPEN:
+            self._open.add(begin)
+        return not hidden
+
+    def hides(self, row: Strict) -> None:
+        """Keeps a decision about a card that lies face down, if this is one."""
+        data = row.bytes
+        if data[:_BEGIN] in self._open or self._is_open(row):
+            return
+        if event_of(data) in HIDDEN:
+            cursor = None if row.cursor is UNSET else row.cursor.as_kept()
+            self.hidden.append(Hidden(self._found.at(), row.table, cursor, data))
+
+    def tells(self, row: Strict) -> str:
+        """A refusal that tells a card that lies face down."""
+        data = row.bytes
+        return wrong_refusal(data) if event_of(data) in LAID else ""
+
+    def _play(self, row: Strict, former: Opened | None) -> str:
+        """Into the replay, if there still is one: what follows from a wrong state says nothing."""
+        if self._replay is None:
+            return ""
+        place = self._found.place
+        try:
+            self._replay.take(place, _as_record(row))
+        except RecordProblem as problem:
+            self._replay = None
+            if isinstance(problem, OtherProcedure):
+                self._lost = _other(former, self._ours) or _other(self._opened, self._ours)
+            return "" if self._lost else problem.what.removeprefix(f"{place}: ")
+        return ""
+
+
+def event_of(data: bytes) -> str:
+    """The type of the event in the `data` of a decision; empty where there is none."""
+    try:
+        return _eventful(data).event.type
+    except UNREADABLE:
+        return ""
+
+
+def _as_record(row: Strict) -> Record:
+    """As far as the rules ask: not where a device stood."""
+    by = By(row.by.role, row.by.name, row.by.seat)
+    place = (row.v, row.table, row.boot, row.seq, row.day, row.utc, row.mono, row.clock, row.round)
+    return Record(*place, row.kind, by, row.sw, row.conf, row.proc, row.data)
+
+
+def _wrong_seal(row: Strict, data: bytes) -> str:
+    """Only a card that lies face down has something sealed beside it."""
+    sealed = row.kind == "decision" and _SEALED in data[-_SEAL:]
+    if sealed and event_of(data) not in LAID:
+        return f"something is sealed that does not belong to {event_of(data)}"
+    return ""
+
+
+def _wrong_actor(row: Strict, data: bytes) -> str:
+    """Who did it is said twice. For decisions that were made again, which have one form."""
+    if not data.startswith(_actor(row.by), data.find(_ACTOR) + len(_ACTOR)):
+        return f"it is said to be by {row.by.role} {row.by.name}, its event by somebody else"
+    return ""
+
+
+@lru_cache(maxsize=64)
+def _actor(by: StrictBy) -> bytes:
+    return encode(Actor(by.role, by.name, by.seat))
+
+
+def _other(opened: Opened | None, ours: str) -> Code | None:
+    return None if opened is None or opened.code == ours else (opened.software, opened.code)

@@ -1,0 +1,153 @@
+"""What is said of one segment, to be held against the others: it goes from process to process."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from controller.audit.format.certificates import Certificate
+from controller.audit.format.merkle import Hash
+from controller.audit.format.records import DeviceCursor, TailSet
+from controller.audit.read.reader import Where
+from controller.audit.verify.finding import Finding
+from controller.audit.verify.hole_cards import Hidden
+
+Ran: TypeAlias = tuple[str, str, str]
+"""The beginnings of the hashes of software, configuration and procedure."""
+Code: TypeAlias = tuple[str, str]
+"""Name and version of a software, and the hash of its procedure's code."""
+
+SECOND: Final = 1_000_000_000
+"""Of `mono`: for no longer anything stands without a signature over it."""
+MOST_FINDINGS: Final = 50
+"""Of one segment that are told one by one."""
+
+
+class Wanted(NamedTuple):
+    """What is to be looked at."""
+
+    replay: bool = True
+    """Every decision is made again."""
+    sizes: tuple[int, ...] = ()
+    """Roots that are asked for, in order."""
+
+
+class Tick(Struct, frozen=True, gc=False):
+    """What the clocks said in a record."""
+
+    boot: str
+    utc: int
+    mono: int
+    clock: bool
+    """It tells that the clock was set."""
+
+
+class Boot(Struct, frozen=True):
+    """How a boot stands where a segment ends. What stands before the segment is not known here."""
+
+    name: str
+    mono: int
+    durable: int
+    opened: int = 0
+    """Seq of its `opened` in this segment."""
+    certified: int = 0
+    """Seq of the `opened` that its certificate is for."""
+    closed: bool = False
+    untold: int = 0
+    """Bytes that it set aside and no `tail` record tells of yet."""
+    signed: int = -1
+    """`mono` of its first checkpoint in this segment; -1 where there is none."""
+    unsigned: int = -1
+    """`mono` of the first record since its last checkpoint; -1 where there is none."""
+
+
+class Start(Struct, frozen=True):
+    """How a segment begins, to be held against how the one before it ends."""
+
+    first: Boot
+    """The boot of its first record, how it stands where it is over or the segment ends."""
+    mono: int
+    durable: int
+    """What its first record says."""
+    inherits: Finding | None = None
+    """The first record of that boot that its `opened` must stand before, where it is not in this
+    segment; and nothing found yet."""
+    other: Finding | None = None
+    """The first record of it that may not follow on `closed`, and nothing found yet."""
+    tails: tuple[tuple[Finding, TailSet], ...] = ()
+    """What `tail` records of it tell of the segment before, with their places."""
+    tick: Tick | None = None
+    """Of the first record that is no snapshot, whatever boot it is of."""
+
+
+class Edge(Struct, frozen=True):
+    """How things stand before a segment, as it says, or after it, as was found."""
+
+    where: Where
+    frontier: tuple[Hash, ...]
+    cursors: dict[str, DeviceCursor]
+    opened: bytes
+    """The data of the last `opened` record; empty before the first."""
+    certificate: str
+    state: bytes
+    """Of the procedure, as JSON; empty where it is not known."""
+    decided: bool
+    """There was a decision, so that there is a state."""
+
+
+class Held(Struct, frozen=True):
+    """A checkpoint that is told of where its records are not at hand."""
+
+    at: Finding
+    """Its place, and nothing found yet."""
+    size: int
+    root: bytes
+
+
+class Verified(Struct, frozen=True):
+    """What came of one segment."""
+
+    number: int
+    findings: list[Finding]
+    more: int = 0
+    """Findings that are not told one by one."""
+    whole: bool = False
+    """It could be read to its end."""
+    origin: str = ""
+    before: Edge | None = None
+    """None where the segment cannot be read at all."""
+    start: Start | None = None
+    after: Edge | None = None
+    boot: Boot | None = None
+    tick: Tick | None = None
+    """Of the last record that is no snapshot."""
+    end: int = 0
+    """Where its last record ends."""
+    boots: tuple[str, ...] = ()
+    certificates: tuple[Certificate, ...] = ()
+    hidden: list[Hidden] = []
+    held: list[Held] = []
+    kinds: dict[str, int] = {}
+    records: int = 0
+    checkpoints: int = 0
+    signed: int = 0
+    """Seq of the last record that a right checkpoint is over."""
+    again: int = 0
+    """Decisions and refusals that were made again."""
+    taken: dict[Code, int] = {}
+    """Those of other code, which could not be."""
+    unread: int = 0
+    """Those that nobody asked to be made again."""
+    late: int = 0
+    """How often something stood without a signature for more than a second."""
+    longest: int = 0
+    """Nanoseconds."""
+    roots: dict[int, Hash] = {}
+    """Those that were asked for, by size."""
+    told: frozenset[str] = frozenset()
+    """Files of bytes that were set aside."""
+    torn: str = ""
+    """What is left of a write that was cut off, in words."""
+    utc: tuple[int, int] = (0, 0)
+    """Of its first and its last record."""

@@ -1,0 +1,175 @@
+"""Segments held against each other: what one says of those before it against what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from controller.audit.format.segments import HEADER_SIZE
+from controller.audit.verify.continuity_verify_clocks import clock_wrong
+from controller.audit.verify.facts import SECOND, Boot, Edge, Start, Verified
+from controller.audit.verify.finding import Finding
+from controller.audit.verify.tails import wrong_place
+
+
+class Joins:
+    """The end of each segment, carried to the next one."""
+
+    def __init__(self) -> None:
+        self._former: Verified | None = None
+        self._boot: Boot | None = None
+        """How the last boot stands, with all that is known of it from the segments before."""
+        self._names: set[str] = set()
+        self._last_name = ""
+        self.late = self.longest = 0
+
+    def take(self, segment: Verified) -> list[Finding]:
+        """What is wrong where it goes on from the segment before it."""
+        former, self._former = self._former, segment
+        start, boot, before = segment.start, segment.boot, segment.before
+        if start is None or boot is None or before is None:
+            self._boot = None
+            return []
+        known = self._boot if former is not None and former.boot is not None else None
+        found: list[Finding] = []
+        if former is not None and former.whole and former.after is not None:
+            found += _of_edges(former, former.after, segment, before)
+        if not found:  # else the rest would be no more than what follows from it
+            over = self._names - {self._last_name}
+            read = former is None or former.whole
+            found += _of_boots(segment, start, known, over, read=read)
+        if not found and former is not None and former.whole:
+            found += _of_clocks(segment, start, former)
+            found += _of_tails(start, former, known)
+        self._unsigned(start, known, left=len(segment.boots) > 1)
+        self._boot = _carried(known, start, boot)
+        self._names.update(segment.boots)
+        self._last_name = boot.name
+        return found
+
+    def gap(self) -> None:
+        """A segment is not here."""
+        self._former = self._boot = None
+
+    @property
+    def closed(self) -> bool:
+        """The last boot ended in good order."""
+        return self._boot is not None and self._boot.closed
+
+    def end(self) -> None:
+        """There are no more segments."""
+        if self._boot is not None and self._boot.unsigned >= 0:
+            self._late(self._boot.mono - self._boot.unsigned)
+
+    def _unsigned(self, start: Start, known: Boot | None, *, left: bool) -> None:
+        """What stood without a signature where the segment before this one ends. `left`: its boot
+        is over in this segment, or was."""
+        if known is None or known.unsigned < 0:
+            return
+        if known.name != start.first.name:
+            self._late(known.mono - known.unsigned)
+            return
+        signed = start.first.signed >= 0
+        until = start.first.signed if signed else start.first.mono
+        if signed or left:
+            noticed = until - start.mono > SECOND  # in the segment, which counted it
+            self._late(until - known.unsigned, 0 if noticed else 1)
+
+    def _late(self, span: int, times: int = 1) -> None:
+        if span > SECOND:
+            self.late += times
+            self.longest = max(self.longest, span)
+
+
+def _carried(known: Boot | None, start: Start, boot: Boot) -> Boot:
+    """How the boot stands that a segment ends with, whatever it began before."""
+    if known is None or boot.name != known.name or boot.name != start.first.name:
+        return boot
+    return replace(
+        boot,
+        opened=boot.opened or known.opened,
+        certified=boot.certified or known.certified,
+        closed=boot.closed or known.closed,
+        unsigned=known.unsigned if boot.signed < 0 and known.unsigned >= 0 else boot.unsigned,
+    )
+
+
+def _at(segment: Verified, former: Verified) -> Finding:
+    seq = 0 if segment.before is None else segment.before.where.seq + 1
+    return Finding(segment.number, HEADER_SIZE, seq, 0, "", former.utc[1])
+
+
+def _of_edges(former: Verified, found: Edge, segment: Verified, said: Edge) -> Iterator[Finding]:
+    """What a snapshot says; the first that is wrong, for the others may follow from it."""
+    at = _at(segment, former)
+    if segment.origin != former.origin:
+        what = f"it is a segment of {segment.origin}, another record than {former.origin}"
+        yield replace(at, what=what)
+        return
+    pairs = (
+        ("seq", said.where.seq, found.where.seq),
+        ("chain", said.where.chain, found.where.chain),
+        ("tree", said.frontier, found.frontier),
+        ("last boot", said.opened, found.opened),
+        ("certificate", said.certificate, found.certificate),
+        ("cursors of the devices", said.cursors, found.cursors),
+        ("state of the procedure", said.decided, found.decided),
+    )
+    wrong = [name for name, theirs, ours in pairs if theirs != ours]
+    if not wrong and found.state and said.state != found.state:
+        wrong = ["state of the procedure"]
+    if wrong:
+        what = f"its snapshot has another {wrong[0]} than the segment before it ends with"
+        yield replace(at, what=what)
+
+
+def _of_clocks(segment: Verified, start: Start, former: Verified) -> Iterator[Finding]:
+    tick = start.tick
+    if former.tick is None or tick is None:
+        return
+    wrong = clock_wrong(former.tick, tick)
+    if wrong:
+        yield replace(_at(segment, former), what=wrong)
+
+
+def _of_tails(start: Start, former: Verified, known: Boot | None) -> Iterator[Finding]:
+    if known is not None and known.name == start.first.name:
+        return
+    for at, tail in start.tails:
+        wrong = wrong_place(tail, former.number, former.end)
+        if wrong:
+            yield replace(at, what=wrong)
+
+
+def _of_boots(
+    segment: Verified, start: Start, known: Boot | None, over: set[str], *, read: bool
+) -> Iterator[Finding]:
+    """`over`: the names of boots that another one has followed. `read`: all of the segment before
+    could be, else another boot may have been opened there, and have told of what was set aside."""
+    first = start.first
+    at = Finding(segment.number, HEADER_SIZE, 0, 0, "", 0)
+    if segment.before is not None:
+        at = replace(at, seq=segment.before.where.seq + 1)
+    for name in over.intersection(segment.boots):
+        yield replace(at, what=f"boot {name} was over")
+    if known is None or known.name != first.name:
+        due = segment.number == 1 or (known is not None and read)
+        if start.inherits is not None and due:
+            yield replace(start.inherits, what=f"boot {first.name} does not begin with opened")
+        return
+    if known.opened and first.opened and start.inherits is None:
+        yield replace(at, what=f"boot {first.name} was opened already, by record {known.opened}")
+    if start.mono < known.mono:
+        yield replace(at, what="its clock that only goes forward went back")
+    if start.durable < known.durable:
+        yield replace(at, what="it says that less was on the disk than the record before it")
+    if first.certified and known.opened and first.certified != known.opened:
+        what = (
+            f"the certificate is of a boot opened by record {first.certified}, not {known.opened}"
+        )
+        yield replace(at, what=what)
+    if known.closed and start.other is not None:
+        yield replace(start.other, what="something follows on closed")
+    if known.untold and read:
+        yield replace(at, what=f"no tail record tells of {known.untold} bytes that were set aside")

@@ -1,0 +1,273 @@
+"""One segment held against everything that it says of itself.
+
+What it says of the segments before it (chain, tree, cursors, state, keys) is taken as said here,
+and held against them by `verify_joins`: so segments are verified side by side.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from controller.audit.format.data_fields import WrongData, check_data, wrong_snapshot
+from controller.audit.format.decode import Strict, read_all
+from controller.audit.format.notes import NoteProblem
+from controller.audit.format.records import KINDS, TailSet, encode
+from controller.audit.format.tail import Verdict, classify
+from controller.audit.read.reader import Segment, in_words
+from controller.audit.read.scan import Scanned, roots
+from controller.audit.verify.boots import Boots
+from controller.audit.verify.continuity import Succession
+from controller.audit.verify.decisions import Decisions
+from controller.audit.verify.facts import Edge, Start, Verified, Wanted
+from controller.audit.verify.facts_verify_found import Found, glanced
+from controller.audit.verify.finding import Finding
+from controller.audit.verify.segment_verify_reading import Whole, tree_of, whole
+from controller.audit.verify.tails import wrong_place, wrong_tail
+
+TOGETHER: Final = 256
+"""Records that are read at once: they and what is made of them stay in the processor's cache."""
+
+
+def verify_segment(record: Path, number: int, last: bool, wanted: Wanted) -> Verified:
+    """All that can be said of it by itself. CannotWrite where its file cannot be read."""
+    found = whole(record, number, grows=last)
+    if isinstance(found, Finding):
+        return Verified(number, [found])
+    return _Work(record, *found, wanted).done(last)
+
+
+class _Work:
+    """The reading of one segment, record by record."""
+
+    def __init__(self, record: Path, segment: Segment, scanned: Scanned, wanted: Wanted) -> None:
+        self._record, self._segment, self._scanned = record, segment, scanned
+        self._wanted = wanted
+        said = segment.snapshot
+        self._found = found = Found(segment.number, segment.before.seq, scanned)
+        self._tree = tree_of(Whole(segment, scanned))
+        frontier = self._tree.frontier(segment.before.seq)
+        opened, note = said.opened or None, said.certificate or ""
+        told = b"" if opened is None else encode(opened)
+        state = bytes(said.state)
+        decided = state != b"null"
+        cursors = dict(said.cursors)
+        self._before = Edge(segment.before, frontier, cursors, told, note, state, decided)
+        self._boots = Boots(said.origin, opened, note, found)
+        self._succession = Succession(self._boots, cursors)
+        self._decisions = Decisions(record, opened, found, replay=wanted.replay)
+        self._kinds: Counter[str] = Counter()
+        self._tails: list[tuple[Finding, TailSet]] = []
+        self._torn = ""
+
+    def done(self, last: bool) -> Verified:
+        records = self._scanned.records
+        for start in range(0, len(records), TOGETHER):
+            found = read_all(records[start : start + TOGETHER])
+            former = self._boots.name
+            rows = [row for row in found if not isinstance(row, str)]
+            kinds = [row.kind for row in rows]
+            self._kinds.update(kinds)
+            seq = self._segment.before.seq + 1 + start
+            whole = len(rows) == len(found)
+            if whole and self._succession.all_usual(rows, kinds, seq):
+                self._look_at_kinds(start, rows, kinds)
+            else:
+                self._look_at_each(start, found)
+            self._look_at_durable(start, found, former)
+        self._look_at_the_end(last)
+        return self._verified()
+
+    # --- every record ---------------------------------------------------------------------
+
+    def _look_at_kinds(self, start: int, rows: Sequence[Strict], kinds: Sequence[str]) -> None:
+        """Records that go on as most do: only what they say themselves is looked at."""
+        boots, decisions = self._boots, self._decisions
+        skips = () if decisions.asked else decisions.skipped(rows, kinds)
+        signed = 0
+        for at in [at for at in range(len(rows)) if at not in skips]:
+            self._found.index = start + at
+            if kinds[at] == "checkpoint":
+                if boots.unsigned < 0 and signed < at:
+                    boots.unsigned = rows[signed].mono
+                signed = at + 1
+            self._look_at_the_kind(rows[at])
+        if boots.unsigned < 0 and signed < len(rows):
+            boots.unsigned = rows[signed].mono
+
+    def _look_at_each(self, start: int, found: Sequence[Strict | str]) -> None:
+        boots = self._boots
+        for index, row in enumerate(found, start):
+            self._found.index = index
+            if isinstance(row, str):
+                self._found.say(row)
+                continue
+            for wrong in self._succession.take(row, self._found.seq):
+                self._found.say(wrong)
+            if boots.unsigned < 0 and row.kind != "checkpoint":
+                boots.unsigned = row.mono
+            self._look_at_the_kind(row)
+
+    def _look_at_the_kind(self, row: Strict) -> None:
+        try:
+            _LOOKS[row.kind](self, row, self._found.seq)
+        except (NoteProblem, WrongData) as problem:
+            self._found.say(f"{row.kind}: {problem}")
+
+    def _look_at_durable(self, start: int, rows: Sequence[Strict | str], former: str) -> None:
+        """Within a boot, what is known to be on the disk does not become less."""
+        for index in self._scanned.back:
+            if not start <= index < start + len(rows):
+                continue
+            row = rows[index - start]
+            before = rows[index - start - 1] if index > start else former
+            name = before if isinstance(before, str) else before.boot
+            if not isinstance(row, str) and row.boot == name:
+                self._found.index = index
+                self._found.say("it says that less was on the disk than the record before it")
+
+    # --- single kinds ---------------------------------------------------------------------
+
+    def _snapshot_record(self, row: Strict, seq: int) -> None:
+        if self._found.index:
+            self._found.say("a snapshot that no segment begins with")
+            return
+        for wrong in wrong_snapshot(row.bytes, self._segment.snapshot, row.seq):
+            self._found.say(wrong)
+        self._says(self._decisions.begins(row))
+
+    def _opened_record(self, row: Strict, seq: int) -> None:
+        check_data(row.kind, row.bytes)
+        opened = self._boots.opened_record(row, seq)
+        self._says(self._decisions.opened(row, opened))
+
+    def _tail_record(self, row: Strict, seq: int) -> None:
+        check_data(row.kind, row.bytes)
+        tail = self._boots.tail_record(row)
+        if tail is None:
+            return
+        index = self._boots.former - self._segment.before.seq
+        wrong = wrong_tail(self._record, tail)
+        if index > 0:
+            end = self._scanned.offsets[index]
+            wrong = wrong or wrong_place(tail, self._segment.number, end)
+        else:
+            self._tails.append((self._found.at(), tail))
+        if wrong:
+            self._found.say(wrong)
+
+    def _certificate_record(self, row: Strict, seq: int) -> None:
+        check_data(row.kind, row.bytes)
+        self._boots.certificate_record(row)
+
+    def _checkpoint_record(self, row: Strict, seq: int) -> None:
+        check_data(row.kind, row.bytes)
+        self._boots.checkpoint_record(row, self._tree, seq)
+
+    def _witnessed_record(self, row: Strict, seq: int) -> None:
+        check_data(row.kind, row.bytes)
+        self._boots.witnessed_record(row, self._tree, seq)
+
+    def _decision_record(self, row: Strict, seq: int) -> None:
+        self._decisions.hides(row)
+        self._decided(row, seq)
+
+    def _refusal_record(self, row: Strict, seq: int) -> None:
+        self._says(self._decisions.tells(row))
+        self._decided(row, seq)
+
+    def _decided(self, row: Strict, seq: int) -> None:
+        if self._decisions.asked:
+            self._says(self._decisions.decided(row))
+        else:
+            self._decisions.unread += 1
+
+    def _closed_record(self, row: Strict, seq: int) -> None:
+        check_data(row.kind, row.bytes)
+        self._boots.closed_record()
+
+    def _other_record(self, row: Strict, seq: int) -> None:
+        check_data(row.kind, row.bytes)
+
+    def _says(self, wrong: str) -> None:
+        if wrong:
+            self._found.say(wrong)
+
+    # --- the end --------------------------------------------------------------------------
+
+    def _look_at_the_end(self, last: bool) -> None:
+        segment, scanned = self._segment, self._scanned
+        if not scanned.why:
+            return
+        tail = classify(segment.buffer, scanned.end, scanned.where.seq)
+        words = in_words(tail, segment)
+        if last and tail.verdict is Verdict.TORN:
+            self._torn = words
+            return
+        self._found.say_at_the_end(f"{scanned.why}; {words}")
+
+    def _verified(self) -> Verified:
+        segment, scanned, boots = self._segment, self._scanned, self._boots
+        decisions = self._decisions
+        boot = boots.boot(self._succession.mono, scanned.durable[1])
+        cursors, tick = self._succession.cursors, self._succession.tick
+        known, frontier = decisions.known, self._tree.frontier(self._tree.size)
+        decided = self._before.decided or self._kinds["decision"] > 0
+        told = boots.opened_bytes
+        after = Edge(scanned.where, frontier, cursors, told, boots.note, known, decided)
+        first = boots.left[0] if boots.left else boot
+        start = Start(
+            first,
+            glanced(scanned.records[0]).mono,
+            scanned.durable[0],
+            boots.inherits,
+            boots.other,
+            tuple(self._tails),
+            self._succession.first,
+        )
+        return Verified(
+            segment.number,
+            self._found.findings,
+            self._found.more,
+            not scanned.why,
+            segment.snapshot.origin,
+            self._before,
+            start,
+            after,
+            boot,
+            tick if tick.boot else None,
+            scanned.end,
+            (*(one.name for one in boots.left), boot.name),
+            tuple(boots.certificates),
+            decisions.hidden,
+            boots.held,
+            dict(self._kinds),
+            len(scanned.records),
+            boots.checkpoints,
+            boots.signed,
+            decisions.again,
+            dict(decisions.taken),
+            decisions.unread,
+            boots.late,
+            boots.longest,
+            roots(self._tree, self._wanted.sizes),
+            frozenset(boots.told),
+            self._torn,
+            (glanced(scanned.records[0]).utc, glanced(scanned.records[-1]).utc),
+        )
+
+
+_LOOKS: Final[dict[str, Callable[[_Work, Strict, int], None]]] = {
+    **dict.fromkeys(KINDS, _Work._other_record),
+    "snapshot": _Work._snapshot_record,
+    "opened": _Work._opened_record,
+    "certificate": _Work._certificate_record,
+    "checkpoint": _Work._checkpoint_record,
+    "witnessed": _Work._witnessed_record,
+    "tail": _Work._tail_record,
+    "closed": _Work._closed_record,
+    "decision": _Work._decision_record,
+    "refusal": _Work._refusal_record,
+}

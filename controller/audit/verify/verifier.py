@@ -1,0 +1,368 @@
+"""A whole record verified: its segments side by side, each held against the one before it.
+
+    for progress in (run := Verification(record)):
+        ...
+    run.report
+
+Memory stays flat: of a segment no more comes here than `verify_segment` makes of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller.audit.errors import NoRecord
+from controller.audit.format.certificates import Certificate
+from controller.audit.format.merkle import Hash
+from controller.audit.format.notes import VerifierKey
+from controller.audit.format.records import Opened
+from controller.audit.format.segments import DIRECTORY, HEADER_SIZE, NAME
+from controller.audit.log.quarantine import aside
+from controller.audit.verify.cosignatures import Sighting, beside, held_against
+from controller.audit.verify.facts import Code, Edge, Held, Verified, Wanted
+from controller.audit.verify.finding import Finding
+from controller.audit.verify.foreign_files import strangers
+from controller.audit.verify.hole_cards import Holes
+from controller.audit.verify.joins import Joins
+from controller.audit.verify.joins_verify_retired import Retirements
+from controller.audit.verify.segment_verify_reading import roots_of
+from controller.audit.verify.verifier_verify_jobs import verified
+
+RIGHT, WRONG, PARTLY = 0, 1, 3
+"""Exit codes: nothing is wrong; something is; nothing is, of what could be checked."""
+MOST_FINDINGS: Final = 1_000
+"""That are told one by one."""
+
+
+class Report(Struct, frozen=True):
+    """What verifying a record came to."""
+
+    origin: str
+    segments: tuple[int, int]
+    """The first and the last that is here."""
+    records: int
+    last: int
+    """Seq of the last record."""
+    size: int
+    """Bytes of its segments that are written."""
+    kinds: dict[str, int]
+    boots: int
+    checkpoints: int
+    signed: int
+    """Seq of the last record with a right checkpoint over it."""
+    again: int
+    """Decisions and refusals that were made again, and came out as recorded."""
+    unread: int
+    """Those that were not made again because nobody asked, or after something wrong."""
+    opened: int
+    """Hole cards whose opening gave the commitment."""
+    utc: tuple[int, int]
+    """Of the first and the last record."""
+    table_key: str
+    proven_key: bool
+    """The table's key was given from elsewhere."""
+    witnessed: int
+    """Records that the given witness's checkpoint is over, and rightly; 0 without one."""
+    witnessed_at: int
+    """Seconds since 1970, as the witness says."""
+    findings: tuple[Finding, ...]
+    more: int
+    """Findings beyond those."""
+    unchecked: tuple[str, ...]
+    """What could not be checked."""
+    remarks: tuple[str, ...]
+    retired: tuple[str, ...] = ()
+    """What of it was retired, in words."""
+
+    @property
+    def code(self) -> int:
+        if self.findings:
+            return WRONG
+        return PARTLY if self.unchecked else RIGHT
+
+
+class Progress(Struct, frozen=True):
+    segments: int
+    of: int
+    records: int
+    findings: int
+
+
+class Verification:
+    """One run over a record. Iterate over it, then ask for `report`."""
+
+    def __init__(
+        self,
+        record: Path,
+        *,
+        replay: bool = True,
+        table_key: VerifierKey | None = None,
+        witness: Sighting | None = None,
+        jobs: int = 1,
+    ) -> None:
+        """NoRecord."""
+        self._record = record
+        self._retired = Retirements(record, _there(record))
+        self._numbers = self._retired.left
+        self._given = witness
+        beside_it, bad = beside(record)
+        self._seen = [*beside_it, *((witness,) if witness else ())]
+        self._table_key = table_key
+        sizes = {seen.checkpoint.size for seen in self._seen} | self._retired.sizes
+        self._wanted = Wanted(replay, tuple(sorted(sizes)))
+        self._jobs = max(1, jobs)
+        self._findings: list[Finding] = []
+        self._more = 0
+        self._unchecked: list[str] = []
+        self._remarks: list[str] = []
+        self._kinds: Counter[str] = Counter()
+        self._sums: Counter[str] = Counter()
+        self._taken: Counter[Code] = Counter()
+        self._joins = Joins()
+        self._holes = Holes(self._numbers[0] == 1 or self._retired.joins)
+        self._holes.goes_on(*self._retired.down)
+        self._roots: dict[int, Hash] = {}
+        self._spans: list[tuple[int, int, int]] = []
+        """Of each segment: its number, its tree before and after it."""
+        self._held: list[Held] = []
+        self._keys: dict[str, Certificate] = {}
+        self._told: set[str] = set()
+        self._boots: set[str] = set()
+        self._signed = 0
+        self._origin = self._opened_key = ""
+        self._began = self._number = 0
+        self._begins: Edge | None = None
+        """How its first segment does."""
+        self._last: Verified | None = None
+        """The last segment that could be read."""
+        for one in bad:
+            self._found(Finding(self._numbers[-1], 0, one.size, 0, one.what, 0))
+
+    def __iter__(self) -> Iterator[Progress]:
+        return self.steps()
+
+    def steps(self) -> Generator[Progress]:
+        """To be closed where it is not gone through: processes may be at work."""
+        there, last = self._numbers, self._numbers[-1]
+        with closing(verified(self._record, there, last, self._wanted, self._jobs)) as segments:
+            for done, segment in enumerate(segments, 1):
+                self._take(segment)
+                records = self._sums["records"]
+                yield Progress(done, len(there), records, len(self._findings) + self._more)
+        self._end()
+
+    # --- segment by segment ---------------------------------------------------------------
+
+    def _take(self, segment: Verified) -> None:
+        former = self._last
+        since = 0 if former is None else former.utc[1]
+        due = 1 if former is None or former.after is None else former.after.where.seq + 1
+        self._gap(segment.number, due, since)
+        for found in [*segment.findings, *self._joins.take(segment)]:
+            self._found(replace(found, seq=found.seq or due, since=found.since or since))
+        self._more += segment.more
+        if segment.after is None or segment.before is None:
+            self._holes.gap()
+            return
+        self._last = segment
+        if segment.number == self._numbers[0]:
+            self._begins = segment.before
+        self._kinds.update(segment.kinds)
+        self._taken.update(segment.taken)
+        for name in ("records", "checkpoints", "again", "unread", "late"):
+            self._sums[name] += getattr(segment, name)
+        self._sums["size"] += segment.end
+        self._sums["longest"] = max(self._sums["longest"], segment.longest)
+        self._roots |= segment.roots
+        self._told |= segment.told
+        self._boots.update(segment.boots)
+        self._keys |= {key.boot: key for key in segment.certificates}
+        self._held += segment.held
+        self._spans.append((segment.number, segment.before.where.seq, segment.after.where.seq))
+        self._signed = max(self._signed, segment.signed)
+        self._began = self._began or segment.utc[0]
+        for hidden in segment.hidden:
+            for found in self._holes.take(hidden):
+                self._found(found)
+        if not segment.whole:
+            self._holes.gap()
+        self._origin = self._origin or segment.origin
+        self._look_at_the_key(segment.before.opened or segment.after.opened, segment)
+
+    def _gap(self, number: int, due: int, since: int) -> None:
+        """A segment before this one that is not there."""
+        before, self._number = self._number, number
+        if before and number != before + 1:
+            self._found(Finding(before + 1, 0, due, 0, "the segment is missing", since))
+            self._holes.gap()
+            self._joins.gap()
+
+    def _look_at_the_key(self, opened: bytes, segment: Verified) -> None:
+        """The table's key, as the first boot names it; that it stays is looked at elsewhere."""
+        if self._opened_key or not opened:
+            return
+        self._opened_key = msgspec.json.decode(opened, type=Opened).table_key
+        if self._table_key is not None and str(self._table_key) != self._opened_key:
+            what = f"the table's key is {self._opened_key}, not the one that was given"
+            seq = 0 if segment.before is None else segment.before.where.seq + 1
+            self._found(Finding(segment.number, HEADER_SIZE, seq, 0, what, segment.utc[0]))
+
+    def _found(self, finding: Finding) -> None:
+        if len(self._findings) < MOST_FINDINGS:
+            self._findings.append(finding)
+        else:
+            self._more += 1
+
+    # --- when all are there ---------------------------------------------------------------
+
+    def _end(self) -> None:
+        self._joins.end()
+        self._hold_retired()
+        self._hold()
+        for seen in self._seen:
+            wrong = held_against(
+                seen, self._origin, self._last_seq, self._roots, self._keys.values()
+            )
+            if not wrong:
+                continue
+            size = seen.checkpoint.size
+            if self._numbers[0] > 1 and size not in self._roots and 0 < size <= self._last_seq:
+                self._unchecked.append(wrong)
+            else:
+                at = self._place_of(size)
+                self._found(replace(at, what=wrong))
+        self._find_unchecked()
+        self._find_remarks()
+        self._findings.sort(key=lambda found: (found.segment, found.offset))
+
+    def _hold_retired(self) -> None:
+        """What was retired, against how the record begins: then it stands for it."""
+        key, begins = self._opened_key, self._begins
+        for one in self._retired.hold(self._origin, key, begins, self._roots, self._last_seq):
+            self._found(one)
+        before = self._retired.before
+        if before is not None:
+            self._roots = {**before.roots, **self._roots}
+            self._keys |= {key.boot: key for key in before.boots}
+            self._told |= self._retired.tails
+
+    @property
+    def _last_seq(self) -> int:
+        return 0 if self._last is None or self._last.after is None else self._last.after.where.seq
+
+    def _place_of(self, seq: int) -> Finding:
+        """Where the record is or would be, as near as is known without reading it again."""
+        last = self._last
+        since = 0 if last is None else last.utc[1]
+        for number, before, after in self._spans:
+            if before < seq <= after:
+                return Finding(number, HEADER_SIZE, seq, 0, "", 0)
+        number, end = (self._numbers[-1], 0) if last is None else (last.number, last.end)
+        return Finding(number, end, seq, 0, "", since)
+
+    def _hold(self) -> None:
+        """Checkpoints over records that lie segments back, and those of witnesses: such segments
+        are read once more."""
+        wanted = {held.size for held in self._held} - self._roots.keys()
+        for number, before, after in self._spans:
+            sizes = sorted(size for size in wanted if before < size <= after)
+            if sizes:
+                self._roots |= roots_of(self._record, number, tuple(sizes))
+        for held in self._held:
+            root = self._roots.get(held.size)
+            if root is None:  # a segment that cannot be read is told already
+                self._unchecked.append(f"a checkpoint over {held.size} records: not all are here")
+            elif root != held.root:
+                what = f"a checkpoint over another tree than that of the first {held.size} records"
+                self._found(replace(held.at, what=what))
+
+    def _find_unchecked(self) -> None:
+        first = self._numbers[0]
+        if first > 1 and not self._retired.joins:
+            self._unchecked.append(f"what stands before segment {first} is not here")
+        for (software, code), count in sorted(self._taken.items()):
+            self._unchecked.append(
+                f"{count:,} decisions and refusals were made by {software}, whose procedure's code "
+                f"is {code}: they can be made again with that version"
+            )
+        if self._holes.unproven:
+            what = "hole cards were committed to in segments that are not here"
+            self._unchecked.append(f"{self._holes.unproven} {what}")
+
+    def _find_remarks(self) -> None:
+        say, last = self._remarks.append, self._last
+        boot = None if last is None else last.boot
+        if boot is not None and not self._joins.closed:
+            say("the controller has not closed it: it runs, or was stopped")
+        if boot is not None and boot.unsigned >= 0:
+            count = self._last_seq - self._signed
+            say(f"the last {count} records have no signature over them: nothing proves them")
+        if last is not None and last.torn:
+            say(last.torn)
+        late = self._sums["late"] + self._joins.late
+        if late:
+            longest = max(self._sums["longest"], self._joins.longest) / 1e9
+            say(
+                f"{late} times something stood without a signature for more than a second, the "
+                f"longest for {longest:.1f} s"
+            )
+        for file in sorted(aside(self._record) - self._told):
+            say(f"{file}: was set aside, and no record tells of it")
+        for words in strangers(self._record, self._told):
+            say(words)
+        for words in self._retired.remarks:
+            say(words)
+
+    # --- what it came to ------------------------------------------------------------------
+
+    @property
+    def report(self) -> Report:
+        """Once it has been iterated over."""
+        witness, sums = self._given, self._sums
+        size = 0 if witness is None else witness.checkpoint.size
+        right = witness is not None and self._roots.get(size) == witness.checkpoint.root
+        return Report(
+            self._origin,
+            (self._numbers[0], self._numbers[-1]),
+            sums["records"],
+            self._last_seq,
+            sums["size"],
+            dict(self._kinds),
+            len(self._boots),
+            sums["checkpoints"],
+            self._signed,
+            sums["again"],
+            sums["unread"],
+            self._holes.opened,
+            (self._began, 0 if self._last is None else self._last.utc[1]),
+            self._opened_key,
+            self._table_key is not None,
+            size if right else 0,
+            witness.seconds if right and witness is not None else 0,
+            tuple(self._findings),
+            self._more,
+            tuple(self._unchecked),
+            tuple(self._remarks),
+            self._retired.words if self._retired.before is not None else (),
+        )
+
+
+def _there(record: Path) -> list[int]:
+    """The segments that are there, in order, whether or not some are missing between. NoRecord."""
+    place = record / DIRECTORY
+    try:
+        names = [NAME.fullmatch(entry.name) for entry in place.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        raise NoRecord(record, "there is no record here", "name its directory") from None
+    found = sorted(int(name[1]) for name in names if name)
+    if not found:
+        raise NoRecord(record, "the record has no segment", "put its segments back")
+    return found

@@ -1,0 +1,1 @@
+"""External witnesses: countersigning, archive, monitoring."""

@@ -1,0 +1,358 @@
+"""A witness: someone with a key of their own who countersigns what continues what they saw.
+
+It reads a record on its own machine, makes the tree itself, and believes nothing but the table's
+key. A record that was cut off, written anew or replaced is told by name, and nothing is signed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from controller.audit.errors import Damaged
+from controller.audit.files.disk import Disk, RealDisk
+from controller.audit.format.merkle import Frontier, leaf_hash
+from controller.audit.format.notes import SigningKey, VerifierKey, parse_note, signed
+from controller.audit.format.notes_forms import NoteProblem
+from controller.audit.read.heads import first_head
+from controller.audit.read.reader import ASK, Segment, record_of, segments
+from controller.audit.read.retirements import Changed, kept_in
+from controller.audit.read.retirements import before as retired_before
+from controller.audit.read.signatures import OtherKey, Signatures, Signed, check_table_key
+from controller.audit.witness.archive import ArchiveProblem, Kept, Seen, WitnessProblem, kept_of
+from controller.errors_problems import printable
+
+__all__ = [
+    "ArchiveProblem",
+    "ClockBack",
+    "Cosigned",
+    "CutOff",
+    "Forked",
+    "OtherRecord",
+    "OtherTableKey",
+    "Rewritten",
+    "Unsigned",
+    "WitnessProblem",
+    "cosign",
+]
+
+_BACK: Final = 16
+"""Records between the last one that a checkpoint is over and the checkpoint itself, at most."""
+_ASK: Final = "ask the table's floor and surveillance what happened; keep both copies"
+
+
+class CutOff(WitnessProblem):
+    """Its end is not there any more, or an older copy is in its place."""
+
+
+class Rewritten(WitnessProblem):
+    """What was seen stands in it otherwise."""
+
+
+class Forked(Rewritten):
+    """And the table's key has signed both."""
+
+
+class OtherRecord(WitnessProblem):
+    """Another record lies where the one that was seen lay, or the table has begun another one."""
+
+
+class OtherTableKey(WitnessProblem):
+    """The table's key is not the one that it was."""
+
+
+class Unsigned(WitnessProblem):
+    """There is no checkpoint yet."""
+
+
+class ClockBack(WitnessProblem):
+    """This machine's clock is behind the last countersignature."""
+
+
+class Cosigned(Struct, frozen=True):
+    """What a witness has countersigned."""
+
+    origin: str
+    size: int
+    root: bytes
+    before: int
+    """Records that were seen before; 0 the first time."""
+    note: str
+    table_key: str
+    proven: bool
+    """The table's key was given, not taken from the record."""
+
+    @property
+    def first(self) -> bool:
+        return self.before == 0
+
+
+class _Tip(NamedTuple):
+    """A checkpoint, and the tree that it is over."""
+
+    signed: Signed
+    hashes: tuple[bytes, ...]
+    segment: int
+    """That of the last record in it."""
+
+
+def cosign(  # noqa: PLR0913 - all but the first three have a usual value
+    record: Path,
+    archive: Path,
+    key: SigningKey,
+    *,
+    table_key: VerifierKey | None = None,
+    begin: bool = False,
+    now: Callable[[], float] = time.time,
+    disk: Disk | None = None,
+    tell: Callable[[int], None] | None = None,
+) -> Cosigned:
+    """Countersigns the record's last checkpoint, if the record continues what the archive saw.
+
+    `begin`: the table is known to have begun another record. `tell`: the segment being read.
+    RecordProblem: nothing is signed."""
+    _stand_apart(record, archive)
+    head = first_head(record)
+    origin = head.snapshot.origin
+    with kept_of(archive, origin, disk or RealDisk()) as kept:
+        seen = kept.seen()
+        if not begin:
+            _refuse_in_place(record, kept, seen)
+        table = _table_key(record, origin, seen, table_key)
+        walk = _Walk(record, origin, table, seen)
+        try:
+            tip = walk.read(tell or (lambda number: None))
+        except OtherKey as problem:
+            raise OtherTableKey(problem.where, problem.what, problem.todo) from None
+        agreed = _judged(record, walk, tip, seen, kept)
+        return _countersign(record, kept, key, _Agreed(walk, agreed, seen, int(now()), table_key))
+
+
+class _Agreed(NamedTuple):
+    """A checkpoint that is going to be countersigned."""
+
+    walk: _Walk
+    tip: _Tip
+    seen: Seen | None
+    seconds: int
+    given: VerifierKey | None
+
+
+def _countersign(record: Path, kept: Kept, key: SigningKey, agreed: _Agreed) -> Cosigned:
+    """What is kept is on the disk before anything is signed."""
+    said, seen, seconds = agreed.tip.signed.checkpoint, agreed.seen, agreed.seconds
+    if seen is not None and seconds < seen.time:
+        what = f"it says second {seconds}; what was countersigned last is of {seen.time}"
+        raise ClockBack("clock of this machine", what, "set it right")
+    text = said.text()
+    bare = signed(text, agreed.tip.signed.signature)
+    table = str(agreed.walk.table)
+    kept.keep(
+        Seen(
+            "holecard witness 1",
+            said.origin,
+            printable(record.resolve()),
+            table,
+            said.size,
+            agreed.tip.segment,
+            tuple(one.hex() for one in agreed.tip.hashes),
+            seconds,
+            bare,
+            agreed.tip.signed.certificate,
+        )
+    )
+    note = signed(text, *parse_note(bare).signatures, key.cosign(text, seconds))
+    kept.countersigned(said.size, note)
+    before = 0 if seen is None else seen.size
+    return Cosigned(
+        said.origin, said.size, said.root, before, note, table, agreed.given is not None
+    )
+
+
+# --- what may be witnessed --------------------------------------------------------------------
+
+
+def _stand_apart(record: Path, archive: Path) -> None:
+    if record.resolve() in (archive.resolve(), *archive.resolve().parents):
+        what = "it lies in the record's own directory: who can alter the one can alter the other"
+        raise WitnessProblem(archive, what, "name a directory elsewhere")
+
+
+def _refuse_in_place(record: Path, kept: Kept, seen: Seen | None) -> None:
+    """A record that was not seen here, where another one was, or another one of this table."""
+    table = kept.origin.rpartition("/")[0]
+    place = printable(record.resolve())
+    if seen is not None and seen.place == place:
+        return
+    for other in kept.others():
+        same = "here" if other.place == place else ""
+        if seen is None and other.origin.rpartition("/")[0] == table:
+            same = same or "of this table"
+        if same:
+            what = f"it is {kept.origin}; the record {same} was {other.origin}"
+            todo = "if the table has begun a new record, say --new-record; if not, ask who did this"
+            raise OtherRecord(record, what, todo)
+
+
+def _table_key(
+    record: Path, origin: str, seen: Seen | None, given: VerifierKey | None
+) -> VerifierKey | None:
+    """The key to go by: as first seen, as given, else as the record says. OtherTableKey."""
+    if given is not None:
+        try:
+            check_table_key(given, origin)
+        except NoteProblem as problem:
+            what = f"--table-key does not fit: {problem}"
+            raise OtherTableKey(record, what, "give the key of this table") from None
+    if seen is None:
+        return given
+    pinned = VerifierKey.parse(seen.table_key)
+    if given is not None and given != pinned:
+        what = f"--table-key is {given!r}; this record was seen with {pinned!r}"
+        raise OtherTableKey(record, what, "find out which of them is the table's")
+    return pinned
+
+
+def _judged(record: Path, walk: _Walk, tip: _Tip | None, seen: Seen | None, kept: Kept) -> _Tip:
+    """The checkpoint, if what was read continues what was seen."""
+    if seen is not None:
+        if walk.other:
+            _contradicted(record, tip, seen, kept)
+        if not walk.met or tip is None or tip.signed.checkpoint.size < seen.size:
+            far = 0 if tip is None else tip.signed.checkpoint.size
+            what = (
+                f"it was cut off, or is an older copy: {seen.size} records were seen signed, "
+                f"here are {walk.size}, signed up to {far}"
+            )
+            raise CutOff(record, what, _ASK)
+    if tip is None:
+        raise Unsigned(record, "it has no checkpoint yet", "come back in a second")
+    return tip
+
+
+def _contradicted(record: Path, tip: _Tip | None, seen: Seen, kept: Kept) -> None:
+    what = f"the first {seen.size} records are not those that were seen"
+    if tip is None or tip.signed.checkpoint.size < seen.size:
+        raise Rewritten(record, f"it was rewritten: {what}", _ASK)
+    file = kept.contradicted(tip.signed)
+    what = f"it was rewritten by who holds the table's key: {what}, and yet they are signed"
+    raise Forked(record, f"{what}; the signature is kept in {file}", _ASK)
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+class _Walk:
+    """The record from the segment on where it was left."""
+
+    def __init__(
+        self, record: Path, origin: str, table: VerifierKey | None, seen: Seen | None
+    ) -> None:
+        self._record = record
+        self._origin = origin
+        self._seen = seen
+        self._wanted = () if seen is None else seen.tree().hashes
+        self._signatures = Signatures(origin, table)
+        self._tree: Frontier | None = None
+        self._tip: _Tip | None = None
+        self._lately: deque[tuple[int, tuple[bytes, ...], int]] = deque(maxlen=_BACK)
+        self.met = False
+        """It had the same tree when it was as long as when it was seen."""
+        self.other = False
+        """It had another one."""
+
+    @property
+    def table(self) -> VerifierKey | None:
+        return self._signatures.table
+
+    @property
+    def size(self) -> int:
+        """Records that were read, and those before them."""
+        return 0 if self._tree is None else self._tree.size
+
+    def read(self, tell: Callable[[int], None]) -> _Tip | None:
+        """The last checkpoint. Damaged, BadSignature, Rewritten."""
+        start = None if self._seen is None else self._seen.segment
+        for segment in segments(self._record, start):
+            tell(segment.number)
+            self._segment(segment)
+        if self._tree is None and self._seen is not None:
+            gone = f"segment {start}, which held record {self._seen.size}, is gone"
+            raise CutOff(self._record, f"it was cut off, or is an older copy: {gone}", _ASK)
+        return self._tip
+
+    def _segment(self, segment: Segment) -> None:
+        said = segment.snapshot
+        hashes = tuple(bytes.fromhex(one) for one in said.frontier)
+        if said.origin != self._origin:
+            raise Damaged(segment.file, f"is of {said.origin}, not of {self._origin}", ASK)
+        if self._tree is None:
+            self._signatures.begin(segment)
+            self._tree = self._begun(segment, hashes)
+        elif self._tree.hashes != hashes:
+            what = "its snapshot has another tree than that of the records before it"
+            raise Rewritten(segment.file, what, _ASK)
+        for frame in segment.frames:
+            record = record_of(segment.file, frame)
+            signed = self._signatures.take(segment.place(frame), record)
+            if signed is not None:
+                self._checkpoint(segment, signed)
+            self._tree.add(leaf_hash(frame.data))
+            self._lately.append((self._tree.size, self._tree.hashes, segment.number))
+            if self._seen is not None and self._tree.size == self._seen.size:
+                self.met = self._tree.hashes == self._wanted
+                self.other = not self.met
+
+    def _begun(self, segment: Segment, hashes: tuple[bytes, ...]) -> Frontier:
+        """The tree before the first segment that is read: nothing the first time; later as it says
+        itself, which shows when the tree that was seen is met, or not."""
+        wanted = 1 if self._seen is None else self._seen.segment
+        begins = segment.before.seq
+        if segment.number != wanted:
+            self._retired(segment, wanted, hashes)
+        elif self._seen is not None and begins >= self._seen.size:
+            what = f"begins with record {begins + 1}; record {self._seen.size} stood in it"
+            raise Rewritten(segment.file, what, _ASK)
+        if begins:
+            self._lately.append((begins, hashes, segment.number - 1))
+        return Frontier.of(begins, hashes)
+
+    def _retired(self, segment: Segment, wanted: int, hashes: tuple[bytes, ...]) -> None:
+        """The record begins behind what was retired, of which the table's key has signed the tree;
+        what was seen last is held against the root that was kept of it."""
+        what = f"segment {wanted} is needed, the first that is here is {segment.number}"
+        todo = "put the segments back from the archive"
+        kept, table = kept_in(self._record), self._signatures.table
+        if not kept or kept[-1].number != segment.number - 1 or table is None:
+            raise WitnessProblem(self._record, what, todo)
+        try:
+            before = retired_before(kept, self._origin, table)
+        except (Changed, NoteProblem) as problem:
+            raise Damaged(self._record, f"{problem}", ASK) from None
+        if (before.where, before.frontier) != (segment.before, hashes):
+            raise Rewritten(segment.file, "it does not begin where what was retired ends", _ASK)
+        if self._seen is None:
+            return
+        root = before.roots.get(self._seen.size)
+        if root is None:
+            what = f"{what}; what it saw was retired, and no root of {self._seen.size} records kept"
+            raise WitnessProblem(self._record, what, todo)
+        self.met = root == self._seen.tree().root()
+        self.other = not self.met
+
+    def _checkpoint(self, segment: Segment, signed: Signed) -> None:
+        said = signed.checkpoint
+        for size, hashes, number in reversed(self._lately):
+            if size == said.size:
+                if Frontier.of(size, hashes).root() != said.root:
+                    what = f"record {signed.seq} is a checkpoint over other records than these"
+                    raise Rewritten(segment.file, what, _ASK)
+                self._tip = _Tip(signed, hashes, number)
+                return
+        what = f"record {signed.seq} is a checkpoint over {said.size} records, and comes too late"
+        raise Damaged(segment.file, what, ASK)

@@ -1,0 +1,192 @@
+"""Options in layers: the sheet, the jurisdiction, the table, what was set beside them.
+
+A later layer outranks an earlier one, option by option. What hangs on a feature that a later layer
+turns off goes with it; what clashes inside a layer, or against an earlier one, is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from controller.config import option_texts as explain
+from controller.config.option_paths import (
+    COUNTED,
+    GROUPS,
+    LEAVES,
+    TAKEN_AWAY,
+    build,
+    count_of,
+    keys_near,
+    keys_of,
+)
+from controller.config.values import TO_ONE, Wrong, read_count
+from controller.errors import UsageProblem
+from controller.errors_problems import printable, refuse, shown
+from controller.rules.option_constraints import SHOES, impossible
+from controller.rules.option_features import COMMON, FEATURES, Feature, off_features
+from controller.rules.options import Options
+
+LayerName: TypeAlias = Literal["sheet", "jurisdiction", "table", "override", "default"]
+
+_UNSET: Final = -1
+"""The rank of an option that no layer sets."""
+
+
+class Layer(NamedTuple):
+    """The options that one file sets, by dotted path."""
+
+    name: LayerName
+    source: str
+    values: Mapping[str, object]
+
+
+class Origin(Struct, frozen=True):
+    """An option's value, and the file that gives it."""
+
+    value: object
+    source: str
+    layer: LayerName
+
+
+class Merged(NamedTuple):
+    options: Options
+    origin: dict[str, Origin]
+
+
+def read_layer(
+    name: LayerName,
+    source: str,
+    raw: Mapping[str, object],
+    problems: list[UsageProblem],
+    decks: tuple[int, ...] = SHOES,
+) -> Layer:
+    """The options in `raw`, nested or by dotted path; what cannot be read goes to `problems`."""
+    values: dict[str, object] = {}
+    for path, value in flat(raw):
+        try:
+            if path in values:
+                raise UsageProblem("", "is set twice", "once")
+            values[path] = _read(path, value, decks)
+        except UsageProblem as problem:
+            where = f"{source}: {printable(path)}"
+            problems.append(UsageProblem(where, problem.what, problem.allowed))
+    return Layer(name, source, values)
+
+
+def flat(raw: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Each option in nested tables with its dotted path; unknown keys come as they stand."""
+    for key, value in raw.items():
+        path = f"{prefix}{key}"
+        if path in GROUPS and isinstance(value, Mapping):
+            yield from flat(value, path + ".")
+        else:
+            yield path, value
+
+
+def _read(path: str, raw: object, decks: tuple[int, ...]) -> object:
+    leaf, count = LEAVES.get(path), count_of(path)
+    try:
+        if leaf is not None:
+            return leaf.read(raw)
+        if count is not None:
+            return _entry(count, raw)
+    except Wrong as wrong:
+        known = explain.hint(COUNTED if leaf is None else path, decks)
+        raise UsageProblem("", str(wrong), known) from None
+    if path in GROUPS:
+        raise UsageProblem("", f"{shown(raw)} stands where a table does", keys_of(path))
+    raise UsageProblem("", "is no option", keys_near(path))
+
+
+def _entry(count: str, raw: object) -> int | None:
+    read_count(count)
+    return None if raw is None or raw == TAKEN_AWAY else TO_ONE.read(raw)
+
+
+class _Stack:
+    """The values of all layers laid over one another, with the rank of the layer that won."""
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self.layers = layers
+        self.values: dict[str, object] = {}
+        self.rank: dict[str, int] = {}
+        for rank, layer in enumerate(layers):
+            # Whole tables before single entries, whatever their order in the file.
+            for path in sorted(layer.values):
+                self._lay(path, layer.values[path], rank)
+
+    def _lay(self, path: str, value: object, rank: int) -> None:
+        count = count_of(path)
+        if count is not None:
+            path, value = COUNTED, self._with_count(int(count), value)
+        self.values[path] = value
+        self.rank[path] = rank
+
+    def _with_count(self, count: int, odds: object) -> dict[int, object]:
+        table = self.values.get(COUNTED)
+        pays = dict(table) if isinstance(table, dict) else {}
+        pays.pop(count, None)
+        return dict(sorted(pays.items() if odds is None else [*pays.items(), (count, odds)]))
+
+    def ranked(self, path: str) -> int:
+        return self.rank.get(path, _UNSET)
+
+    def outranks(self, feature: Feature, path: str) -> bool:
+        """The feature was turned off by a later layer than the one that set `path`."""
+        return max(map(self.ranked, feature.paths)) > self.ranked(path)
+
+
+def merge(layers: Sequence[Layer], decks_allowed: tuple[int, ...]) -> Merged:
+    """The options of all layers together, or every reason why they cannot be used."""
+    stack = _Stack(layers)
+    refuse(
+        [
+            UsageProblem(
+                f"{layers[0].source}: {path}", "is missing", explain.hint(path, decks_allowed)
+            )
+            for path, leaf in LEAVES.items()
+            if leaf.required and path not in stack.values
+        ]
+    )
+    values = dict(stack.values)
+    options = build(values)
+    origin = {
+        path: Origin(values[path], layers[rank].source, layers[rank].name)
+        for path, rank in stack.rank.items()
+    }
+    for path, feature in _left_out(stack, options):
+        values.pop(path, None)
+        origin[path] = Origin(LEAVES[path].default, f"left out: {feature.off}", "default")
+    for path, common in COMMON.items():
+        if values.get(path) is None and not off_features(path, options):
+            values[path] = common
+            origin[path] = Origin(common, "default", "default")
+    options = build(values)
+    explicit = {path for path in values if stack.ranked(path) > _UNSET}
+    refuse(
+        [
+            UsageProblem(f"{_blame(stack, path, others)}: {path}", message, allowed)
+            for path, message, allowed, others in impossible(options, explicit, decks_allowed)
+        ]
+    )
+    for path, leaf in LEAVES.items():
+        origin.setdefault(path, Origin(leaf.default, "default", "default"))
+    return Merged(options, {path: origin[path] for path in LEAVES})
+
+
+def _left_out(stack: _Stack, options: Options) -> Iterator[tuple[str, Feature]]:
+    """Options that go with a feature which a later layer turned off."""
+    for path in FEATURES:
+        if stack.values.get(path) is None:
+            continue
+        off = off_features(path, options)
+        if off and all(stack.outranks(feature, path) for feature in off):
+            yield path, off[0]
+
+
+def _blame(stack: _Stack, path: str, others: tuple[str, ...]) -> str:
+    """The file to mend: the last that set any of the options that clash."""
+    return stack.layers[max(0, *map(stack.ranked, (path, *others)))].source

@@ -1,0 +1,96 @@
+"""The tables of a file beside its options: which keys they have, and what each may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from controller.config.files import SCHEMA, Document
+from controller.config.option_paths import nearest
+from controller.config.values import Check, Wrong, choice
+from controller.errors import UsageProblem
+from controller.errors_problems import printable, shown
+
+T = TypeVar("T")
+
+
+class Key(NamedTuple):
+    check: Check[Any]
+    required: bool = False
+
+
+_SCHEMA: Final = Key(choice((SCHEMA,)), required=True)
+
+
+def read_table(
+    raw: object,
+    shape: type[T],
+    keys: Mapping[str, Key],
+    where: str,
+    problems: list[UsageProblem],
+) -> T | None:
+    """`raw` as `shape`, whose defaults hold for what is absent; None when something is wrong."""
+    if not isinstance(raw, Mapping):
+        problems.append(
+            UsageProblem(where, f"{shown(raw)} stands where a table does", ", ".join(keys))
+        )
+        return None
+    before = len(problems)
+    prefix = where if where.endswith(": ") else f"{where}."
+    refuse_unknown(raw, keys, prefix, problems)
+    values: dict[str, object] = {}
+    for name, key in keys.items():
+        if name in raw:
+            try:
+                values[name] = key.check.read(raw[name])
+            except Wrong as wrong:
+                problems.append(UsageProblem(prefix + name, str(wrong), key.check.allowed))
+        elif key.required:
+            problems.append(UsageProblem(prefix + name, "is missing", key.check.allowed))
+    return msgspec.convert(values, shape) if len(problems) == before else None
+
+
+def refuse_unknown(
+    raw: Mapping[str, object],
+    known: Mapping[str, object] | tuple[str, ...],
+    prefix: str,
+    problems: list[UsageProblem],
+) -> None:
+    names = tuple(known)
+    problems.extend(
+        UsageProblem(
+            prefix + printable(key),
+            "is no key of this table",
+            f"{nearest(str(key), names)}{', '.join(names)}",
+        )
+        for key in raw
+        if key not in names
+    )
+
+
+def open_document(
+    document: Document, tables: tuple[str, ...], problems: list[UsageProblem]
+) -> dict[str, Mapping[str, object]]:
+    """The file's tables, empty where absent, after a look at its schema and uppermost keys."""
+    prefix = f"{document.source}: "
+    content = document.content
+    refuse_unknown(content, ("schema", *tables), prefix, problems)
+    if "schema" not in content:
+        problems.append(UsageProblem(f"{prefix}schema", "is missing", f"schema = {SCHEMA}"))
+    else:
+        try:
+            _SCHEMA.check.read(content["schema"])
+        except Wrong as wrong:
+            problems.append(UsageProblem(f"{prefix}schema", str(wrong), f"schema = {SCHEMA}"))
+    found: dict[str, Mapping[str, object]] = {}
+    for name in tables:
+        table = content.get(name, {})
+        if isinstance(table, Mapping):
+            found[name] = table
+        else:
+            found[name] = {}
+            what = f"{shown(table)} stands where a table does"
+            problems.append(UsageProblem(prefix + name, what, f"[{name}]"))
+    return found

@@ -1,0 +1,316 @@
+"""A table, served: everything that it takes, put together, begun in order and ended in order.
+
+    code = await serve(load_table("tables/mega-1.toml"), stop)
+
+Ports are taken before the record is opened, so that a start that cannot be changes nothing. What
+is wrong with files, keys, people, ports or the record is raised as it is; a fault of ours comes out
+as the group that it is in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypeVar
+
+import structlog
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller.api.http.app import application
+from controller.api.http.routes import Api
+from controller.api.service.context import Serving
+from controller.audit.errors import Failed
+from controller.audit.log.clock import SystemClock
+from controller.audit.log.log import Log
+from controller.config.equipment import ControlPlace
+from controller.config.loader import TableConfig
+from controller.daemon import logging as lines
+from controller.daemon.case_store import clear, waiting_cases
+from controller.daemon.exit_codes import EXIT_OK
+from controller.daemon.http_server import END_WAIT, MOST_BROWSING, Server
+from controller.daemon.metrics import Metrics
+from controller.daemon.metrics_measured import Measured
+from controller.daemon.metrics_metrics_app import metrics_app
+from controller.daemon.people_watch import PeopleNews
+from controller.daemon.sockets import HOST, Taken, taken
+from controller.daemon.systemd import NOBODY, Notify, status
+from controller.daemon.watchdog import Pulse, Watchdog
+from controller.daemon.watchdog_vitals import Vitals, links_of
+from controller.errors import UsageProblem
+from controller.people.directory import PeopleFile
+from controller.people.service import PeopleDesk
+from controller.screens.app import Screens
+from controller.screens.common.server import Place
+from controller.screens.common.texts import Texts, load
+from controller.table.loop.parts import REAL, World, Writing
+from controller.table.loop.requests import Done
+from controller.table.running.build import parts_of
+from controller.table.running.table import RunningTable
+from controller.table.running.witness_monitor import Witnessing
+from drivers.keys.private_files import KeyProblem
+
+_log: Final = structlog.get_logger("daemon")
+_T = TypeVar("_T")
+_Work: TypeAlias = Coroutine[Any, Any, None]
+
+
+class Ready(Struct, frozen=True):
+    """The table is served."""
+
+    name: str
+    socket: Path
+    port: int | None
+    pages: str = ""
+    """Where browsers find them; empty without any."""
+
+    def __str__(self) -> str:
+        also = "" if self.port is None else f", http://{HOST}:{self.port}"
+        pages = f", screens {self.pages}" if self.pages else ""
+        return f"ready: {self.name} at {self.socket}{also}{pages}"
+
+
+class Tells(Struct, frozen=True):
+    """Who is told how it goes."""
+
+    notify: Notify = NOBODY
+    ready: Callable[[Ready], None] = lambda ready: None
+    ending: Callable[[], None] = lambda: None
+    """From here on it ends, and has so long for it as there is patience."""
+
+
+class _Given(Struct, frozen=True):
+    """What a table needs beside its own parts."""
+
+    people: PeopleFile
+    control: ControlPlace
+    texts: Texts | None
+    """The words of its pages; None without pages."""
+    unwitnessed: timedelta
+    """After so long without a witness the table says so."""
+
+
+async def serve(
+    config: TableConfig,
+    stop: asyncio.Event | None = None,
+    *,
+    tells: Tells = Tells(),  # noqa: B008 - nothing in it changes
+    world: World = REAL,
+) -> int:
+    """Until `stop` is set: the exit code then. Without one, until it is cancelled.
+
+    UsageProblem, RecordProblem: it cannot be served, or not any more; Failed where the record takes
+    nothing. ExceptionGroup: a fault."""
+    stop = stop or asyncio.Event()
+    given = _given(config)
+    parts = parts_of(config)
+    metrics = Metrics(config.name)
+    failed = asyncio.Event()
+    running = RunningTable(parts, _watched(world, metrics, failed))
+    with ExitStack() as last:
+        last.enter_context(lines.about(config.name, running))
+        screens = config.equipment.screens
+        sockets = last.enter_context(taken(given.control, config.file, screens))
+        scratch: Path | None = None
+        if screens is not None:
+            where = f"{config.file}: screens"
+            scratch = last.enter_context(waiting_cases(parts.record, where))
+        async with running as table:
+            sockets.check()
+            metrics.follow(table)
+            # Whoever looks at the table is served before those who read lines.
+            table.watch(lambda done: _soon(lines.told, done))
+            if scratch is not None:
+                await asyncio.to_thread(clear, parts.record, scratch)
+            served = _Served(table, given, sockets, metrics, tells, world, scratch)
+            await served.run(stop, failed)
+        _log.info("ended")
+    return EXIT_OK
+
+
+class _Served:
+    """What stands around a running table."""
+
+    def __init__(
+        self,
+        table: RunningTable,
+        given: _Given,
+        sockets: Taken,
+        metrics: Metrics,
+        tells: Tells,
+        world: World,
+        scratch: Path | None,
+    ) -> None:
+        self._table = table
+        self._sockets = sockets
+        self._tells = tells
+        self._clock = world.clock
+        self._moment = moment = world.utc or SystemClock()
+        self._desk = PeopleDesk(
+            given.people, table.record, table.boot, table.standing, shut=lambda: table.shut
+        )
+        self._news = PeopleNews(self._desk, given.people.file, moment)
+        self._witnessing = Witnessing(table, table.parts.record, moment, given.unwitnessed)
+        self._serving = Serving(table, self._desk, moment)
+        self._pulse = Pulse(metrics.late)
+        self._watchdog = Watchdog(tells.notify, self._vitals, self._stands)
+        control = application(self._serving)
+        self._servers = [Server(control, sockets.control)]
+        self._screens = _screens(control.state.api, sockets, given.texts, scratch)
+        if self._screens is not None and sockets.screens is not None:
+            self._servers.append(_pages_server(self._screens, sockets.screens, sockets.pages))
+        if sockets.metrics is not None:
+            app = metrics_app(metrics.registry)
+            self._servers.append(Server(app, [sockets.metrics]))
+
+    async def run(self, stop: asyncio.Event, failed: asyncio.Event) -> None:
+        """Until `stop` is set, or nothing can be recorded any more."""
+        try:
+            async with asyncio.TaskGroup() as group:
+
+                def begin(work: Callable[[], _Work], name: str) -> asyncio.Task[None]:
+                    return group.create_task(work(), name=f"{self._table.parts.name}: {name}")
+
+                serving = [begin(one.run_until_stopped, "its API") for one in self._servers]
+                for server in self._servers:
+                    await server.answering.wait()
+                others = [
+                    begin(self._pulse.run, "its pulse"),
+                    begin(self._news.run, "its people"),
+                    begin(self._witnessing.run, "its witnesses"),
+                ]
+                if self._screens is not None:
+                    others.append(begin(self._screens.run, "its pages"))
+                self._is_ready()
+                others.append(begin(self._watchdog.run, "its watchdog"))
+                await _either(stop, failed)
+                self._ends("told to stop" if stop.is_set() else "the record has failed")
+                await asyncio.wait(serving, timeout=2 * END_WAIT)
+                for task in others:
+                    task.cancel()
+                await self._news.everybody_out()
+        finally:
+            if not self._serving.stopping.is_set():  # a fault ends it, and has no more time for it
+                self._tells.ending()
+            await self._close_pages()
+            await self._desk.close()
+
+    async def _close_pages(self) -> None:
+        """The table is made safe, whatever goes on at its pages."""
+        if self._screens is None:
+            return
+        self._screens.end()
+        work = asyncio.to_thread(self._screens.close)
+        closing = asyncio.create_task(work, name=f"{self._table.parts.name}: its pages")
+        done, _ = await asyncio.wait((closing,), timeout=END_WAIT)
+        if not done:
+            _log.warning("the pages do not end", seconds=END_WAIT)
+        for task in done:
+            task.result()
+
+    def _is_ready(self) -> None:
+        place = self._sockets
+        port = None if place.tcp is None else int(place.tcp.getsockname()[1])
+        pages = "" if self._screens is None else f"{self._screens.address}/"
+        ready = Ready(self._table.parts.name, place.place, port, pages)
+        self._tells.notify.tell("READY=1", status(self._stands()))
+        clock = self._moment().quality
+        _log.info(
+            "ready",
+            socket=str(ready.socket),
+            port=port,
+            pages=pages,
+            boot=self._table.boot,
+            clock=clock,
+        )
+        self._tells.ready(ready)
+
+    def _ends(self, why: str) -> None:
+        """Nobody begins anything any more."""
+        self._tells.ending()
+        self._tells.notify.tell("STOPPING=1", status(f"ending: {why}"))
+        _log.info("ending", why=why)
+        self._serving.stopping.set()
+        if self._screens is not None:
+            self._screens.end()
+        for server in self._servers:
+            server.stop()
+
+    def _vitals(self) -> Vitals:
+        table = self._table
+        links = links_of(table, self._clock())
+        return Vitals(self._pulse.lag, self._pulse.late, table.table.waits, links)
+
+    def _stands(self) -> str:
+        """A line for who looks at the service: no cards, no seats."""
+        shown = self._table.shown
+        step = f"{shown.state.step.value}, round {shown.state.round}"
+        return f"held at {step}: {shown.stopped}" if shown.stopped else step
+
+
+def _given(config: TableConfig) -> _Given:
+    """UsageProblem."""
+    file, equipment = config.file, config.equipment
+    people = _there(equipment.people, f"{file}: people", '[people] with file = "..."')
+    control = _there(equipment.control, f"{file}: control", '[control] with socket = "..."')
+    keys = _there(equipment.keys, f"{file}: keys", '[keys] with directory = "..."')
+    record = _there(equipment.record, f"{file}: record", '[record] with directory = "..."')
+    found = PeopleFile(people, keys)
+    try:
+        found.read()
+    except KeyProblem as problem:
+        raise UsageProblem(problem.where, problem.what, problem.allowed) from None
+    screens = equipment.screens
+    texts = None if screens is None else load(screens.texts)
+    return _Given(found, control, texts, timedelta(hours=record.unwitnessed_hours))
+
+
+def _screens(api: Api, sockets: Taken, texts: Texts | None, scratch: Path | None) -> Screens | None:
+    """The pages, where the table has any."""
+    if sockets.screens is None or sockets.pages is None or texts is None or scratch is None:
+        return None
+    port = int(sockets.screens.getsockname()[1])
+    return Screens(api, sockets.pages, port, texts, scratch)
+
+
+def _pages_server(screens: Screens, at: socket.socket, place: Place | None) -> Server:
+    certificate, key = (None, None) if place is None else (place.certificate, place.key)
+    return Server(screens.app, [at], most=MOST_BROWSING, certificate=certificate, key=key)
+
+
+def _there(part: _T | None, where: str, allowed: str) -> _T:
+    if part is None:
+        raise UsageProblem(where, "is missing: the table cannot be served without it", allowed)
+    return part
+
+
+def _watched(world: World, metrics: Metrics, failed: asyncio.Event) -> World:
+    """The same world, whose record is measured and heard when it fails."""
+    loop = asyncio.get_running_loop()
+
+    def write(log: Log, told: Callable[[Failed], None]) -> Writing:
+        def also(problem: Failed) -> None:
+            told(problem)
+            with suppress(RuntimeError):  # the loop has ended, and with it whoever waits
+                loop.call_soon_threadsafe(failed.set)
+
+        return Measured(world.write(log, also), metrics.appended)
+
+    return replace(world, write=write)
+
+
+def _soon(told: Callable[[Done], None], done: Done) -> None:
+    asyncio.get_running_loop().call_soon(told, done)
+
+
+async def _either(first: asyncio.Event, second: asyncio.Event) -> None:
+    tasks = [asyncio.create_task(one.wait()) for one in (first, second)]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

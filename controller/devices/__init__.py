@@ -1,1 +1,0 @@
-"""The devices of this host: pairing them, and looking at those that are paired."""

@@ -1,0 +1,1 @@
+"""`holecard doctor`: checks of a table's installation."""

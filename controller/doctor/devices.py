@@ -1,0 +1,364 @@
+"""The devices: paired with this host, plugged in, and this user may have them and has them alone.
+
+No port is opened: to open one may do something to what hangs there, and a table may be served.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from controller.config.equipment import DevicePlace, Devices
+from controller.doctor.check import (
+    Case,
+    Found,
+    Problem,
+    found,
+    line,
+    name_of_user,
+    skipped,
+    warning,
+    wrong,
+)
+from controller.doctor.host import install_rules
+from controller.doctor.processes import Process, locking, opening
+from controller.doctor.record import serving
+from drivers.keys.private_files import KeyProblem
+from drivers.keys.store import KeyStore
+from drivers.ports.address import OWN_BACKEND, Address, AddressProblem, Transport, parse
+from drivers.ports.discovery import BY_ID
+from drivers.ports.discovery import Found as Plugged
+from drivers.ports.port import PortRefused
+from firmware_protocol.messages.enums import DeviceClass
+
+_USE: Final = os.R_OK | os.W_OK
+_SHARED: Final = 0o060
+_MOST_LISTED: Final = 5
+_READY: Final = "turn its service switch on, and have its label and a second person at hand"
+LIBRARY: Final = "libusb-1.0-0"
+_LATE: Final = 1
+"""Milliseconds that an FTDI adapter may keep what it has read."""
+
+
+class Fitted(NamedTuple):
+    """A device as the file names it."""
+
+    part: str
+    kind: DeviceClass
+    place: DevicePlace
+
+    @property
+    def serial(self) -> str:
+        return self.place.serial
+
+    def __str__(self) -> str:
+        return f"{self.kind.name.lower()} {self.serial}"
+
+
+def fitted(devices: Devices) -> list[Fitted]:
+    every = [Fitted("shoe", DeviceClass.SHOE, devices.shoe)]
+    if devices.shuffler is not None:
+        every.append(Fitted("shuffler", DeviceClass.SHUFFLER, devices.shuffler))
+    for at, station in enumerate(devices.stations):
+        every.append(Fitted(f"stations[{at}]", DeviceClass.STATION, station))
+    return every
+
+
+# --- paired -----------------------------------------------------------------------------------
+
+
+def paired(case: Case) -> Found:
+    """This host knows the key of each, and each is what the file takes it for."""
+    devices, keys = case.equipment.devices, case.equipment.keys
+    if devices is None or keys is None:
+        return skipped("no [devices] or no [keys]")
+    store = KeyStore(keys)
+    every = fitted(devices)
+    problems = [found_ for one in every for found_ in _unpaired(case, store, one)]
+    return found(", ".join(map(str, every)), problems)
+
+
+def _unpaired(case: Case, store: KeyStore, one: Fitted) -> Iterator[Problem]:
+    try:
+        known = store.find(one.serial)
+    except KeyProblem as problem:
+        file = Path(problem.where)
+        yield wrong(
+            f"{one}: {problem.where}: {problem.what}",
+            line("mv", file, file.with_suffix(".damaged")),
+            _pair(case, store, one),
+            mend=f"put the file back from its backup, or pair the device again: {_READY}",
+        )
+        return
+    if known is None:
+        yield wrong(
+            f"{one} is not paired with this host",
+            _pair(case, store, one),
+            mend=_READY,
+        )
+    elif known.device_class is not one.kind:
+        what = f"{one.serial} was paired as a {known.device_class.name.lower()}, not as a "
+        mend = f"name another serial number in {case.file} at [devices], {one.part}"
+        yield wrong(f"{what}{one.kind.name.lower()}", mend=mend)
+
+
+def _pair(case: Case, store: KeyStore, one: Fitted) -> str:
+    port = one.place.port
+    if not port:
+        same = [plugged for plugged in case.machine.serial_ports() if plugged.serial == one.serial]
+        port = str(same[0].address) if same else f"{Transport.USB.value}:{one.serial}"
+    return case.ours("devices", "pair", port, "--keys", store.directory)
+
+
+# --- plugged in -------------------------------------------------------------------------------
+
+
+class Node(NamedTuple):
+    """Where a device is today: what is opened to have it."""
+
+    address: Address
+    path: Path | None
+    """None: another backend knows how."""
+
+
+class _Absent(Exception):
+    """It is not there, or not to be told from others: the problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.what)
+        self.problem = problem
+
+
+def ports(case: Case) -> Found:
+    """Each device is there, and can be read and written by this user, and by nobody else."""
+    devices = case.equipment.devices
+    if devices is None:
+        return skipped("no [devices]")
+    at_work = {one.pid for one in serving(case)}
+    seen = _Ports(case)
+    notes, problems = [], []
+    taken: dict[str, Fitted] = {}
+    for one in fitted(devices):
+        try:
+            node = seen.find(one)
+        except _Absent as absent:
+            problems.append(absent.problem)
+            continue
+        notes.append(f"{one.serial} at {node.path or node.address}")
+        real = os.path.realpath(node.path) if node.path is not None else str(node.address)
+        if real in taken:
+            problems.append(_one_port(case, one, taken[real], real))
+        taken[real] = one
+        problems += _usable(case, one, node, at_work)
+    return found("; ".join(notes), dict.fromkeys(problems))  # what concerns all is told once
+
+
+def _one_port(case: Case, one: Fitted, other: Fitted, real: str) -> Problem:
+    mend = f"name its own in {case.file} at [devices], {one.part}"
+    return wrong(f"{one}: its port is that of {other}: {real}", mend=mend)
+
+
+class _Ports:
+    """What is plugged in, asked for when it is wanted, and once."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._serial: list[Plugged] | None = None
+        self._usb: dict[str, list[Plugged] | PortRefused] = {}
+
+    def find(self, one: Fitted) -> Node:
+        """_Absent."""
+        if not one.place.port:
+            return self._by_number(one)
+        try:
+            address = parse(one.place.port)
+        except AddressProblem as problem:
+            mend = f"in {self._case.file} at [devices], {one.part}: {problem.allowed}"
+            raise _Absent(wrong(f"{one}: {problem.what}", mend=mend)) from None
+        match address.transport:
+            case Transport.SERIAL:
+                return self._by_path(one, address)
+            case Transport.ADAPTER:
+                every = [port for port in self.serial() if port.serial == address.where]
+                return self._only(one, every, str(address))
+            case Transport.USB:
+                if address.where != one.serial:
+                    what = f"{one}: its port {address} is that of {address.where}"
+                    mend = f"name its own in {self._case.file} at [devices], {one.part}"
+                    raise _Absent(wrong(what, mend=mend))
+                same = self._numbered(one, address.backend)
+                return self._only(one, same, str(address), address.backend)
+
+    def serial(self) -> list[Plugged]:
+        if self._serial is None:
+            self._serial = self._case.machine.serial_ports()
+        return self._serial
+
+    def usb(self, backend: str) -> list[Plugged] | PortRefused:
+        if backend not in self._usb:
+            try:
+                self._usb[backend] = self._case.machine.usb_devices(backend)
+            except PortRefused as problem:
+                self._usb[backend] = problem
+        return self._usb[backend]
+
+    def _by_path(self, one: Fitted, address: Address) -> Node:
+        path = Path(address.where)
+        try:
+            mode = path.stat().st_mode
+        except OSError as problem:
+            raise self._absent(one, f"{path}: {(problem.strerror or '').lower()}") from None
+        if not stat.S_ISCHR(mode):
+            mend = f"name its port in {self._case.file} at [devices], {one.part}"
+            raise _Absent(wrong(f"{one}: {path} is no serial port", mend=mend))
+        return Node(address, path)
+
+    def _by_number(self, one: Fitted) -> Node:
+        every = [port for port in self.serial() if port.serial == one.serial]
+        if every:
+            return self._only(one, every, one.serial)
+        return self._only(one, self._numbered(one, OWN_BACKEND), one.serial)
+
+    def _numbered(self, one: Fitted, backend: str) -> list[Plugged]:
+        """The USB devices with this number. Of those that this user may not open the kernel tells
+        the numbers too."""
+        every = self.usb(backend)
+        if isinstance(every, PortRefused):
+            raise _Absent(self._no_library(one, every, backend))
+        same = [port for port in every if port.serial == one.serial]
+        if same or backend != OWN_BACKEND:
+            return same
+        return [_closed(one.serial) for _ in _usb_nodes(self._case, one.serial)]
+
+    def _no_library(self, one: Fitted, problem: PortRefused, backend: str) -> Problem:
+        if backend != OWN_BACKEND:
+            mend = f"name its port in {self._case.file} at [devices], {one.part}"
+            return wrong(f"{one}: {problem}", mend=mend)
+        what = f"no USB device can be looked for: {problem}"
+        return wrong(what, self._case.admin("apt-get", "install", LIBRARY))
+
+    def _only(
+        self, one: Fitted, every: list[Plugged], where: str, backend: str = OWN_BACKEND
+    ) -> Node:
+        if not every:
+            raise self._absent(one, f"nothing that is plugged in is {where}", backend)
+        if len(every) > 1:
+            listed = ", ".join(port.path or str(port.address) for port in every)
+            what = f"{one}: {len(every)} that are plugged in are {where}: {listed}"
+            mend = f"pull all but one, or name its path below {BY_ID} in {self._case.file}"
+            raise _Absent(wrong(what, mend=mend))
+        port = every[0]
+        if port.path is not None:
+            return Node(port.address, Path(port.path))
+        nodes = _usb_nodes(self._case, one.serial) if port.address.backend == OWN_BACKEND else []
+        return Node(port.address, nodes[0] if nodes else None)
+
+    def _absent(self, one: Fitted, why: str, backend: str = OWN_BACKEND) -> _Absent:
+        every = chain(self.serial(), *self._known())
+        listed = ", ".join(sorted({str(port.address) for port in every})[:_MOST_LISTED])
+        there = f"; there are {listed}" if listed else "; nothing is plugged in"
+        mend = (
+            f"plug it in and switch it on{there}; its port is named in {self._case.file} at "
+            f"[devices], {one.part}, as this lists it"
+        )
+        other = ("--usb", backend) if backend != OWN_BACKEND else ()
+        ports = self._case.ours("devices", "ports", *other)
+        return _Absent(wrong(f"{one} is not there: {why}", ports, mend=mend))
+
+    def _known(self) -> list[list[Plugged]]:
+        return [every for every in self._usb.values() if not isinstance(every, PortRefused)]
+
+
+def _closed(serial: str) -> Plugged:
+    return Plugged(Address(Transport.USB, serial), None, serial, None, None)
+
+
+def _usb_nodes(case: Case, serial: str) -> list[Path]:
+    """What is opened to have a USB device with this number, as the kernel has it."""
+    nodes = []
+    for folder in sorted(case.machine.at("/sys/bus/usb/devices").glob("*")):
+        about = {name: _line(folder / name) for name in ("serial", "busnum", "devnum")}
+        if about["serial"] == serial and about["busnum"].isdigit() and about["devnum"].isdigit():
+            number = f"{int(about['busnum']):03d}/{int(about['devnum']):03d}"
+            nodes.append(case.machine.at(f"/dev/bus/usb/{number}"))
+    return nodes
+
+
+def _line(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+# --- to be had --------------------------------------------------------------------------------
+
+
+def _usable(case: Case, one: Fitted, node: Node, at_work: set[int]) -> Iterator[Problem]:
+    if node.path is None:
+        return
+    if not case.machine.may(node.path, _USE):
+        yield _forbidden(case, one, node.path)
+    holders = {*locking(case.machine, node.path), *opening(case.machine, node.path)}
+    others = sorted(holder for holder in holders if holder.pid not in at_work)
+    if others:
+        yield _held(case, one, node.path, others)
+    yield from _late(case, one, node.path)
+    yield from _unsteady(case, one, node)
+
+
+def _forbidden(case: Case, one: Fitted, path: Path) -> Problem:
+    about, user = path.stat(), case.machine.user
+    group = next((g for g in case.machine.every_group() if g.gr_gid == about.st_gid), None)
+    what = f"{one}: {user} may not read and write {path} (mode {stat.S_IMODE(about.st_mode):o})"
+    if group is None or about.st_gid == 0 or about.st_mode & _SHARED != _SHARED:
+        mend = f"it is {name_of_user(about.st_uid)}'s alone, as without our udev rules"
+        return wrong(what, *install_rules(case), mend=mend)
+    if user in group.gr_mem:
+        mend = (
+            f"{user} is in the group {group.gr_name} since the last login only: log in again, or "
+        )
+        return wrong(what, line("newgrp", group.gr_name), mend=f"{mend}here")
+    return wrong(
+        what,
+        case.admin("usermod", "-aG", group.gr_name, user),
+        mend="then log in again: a group is taken on at a login",
+    )
+
+
+def _held(case: Case, one: Fitted, path: Path, others: list[Process]) -> Problem:
+    who = ", ".join(map(str, others))
+    tables = [holder for holder in others if holder.table]
+    what = f"{one}: {path} is held by {who}"
+    if tables:
+        return wrong(what, mend="another table has it: stop that one, or name another device here")
+    pids = [str(holder.pid) for holder in others]
+    return wrong(what, line("kill", *pids), mend="end it")
+
+
+def _late(case: Case, one: Fitted, path: Path) -> Iterator[Problem]:
+    name = Path(os.path.realpath(path)).name
+    timer = f"/sys/bus/usb-serial/devices/{name}/latency_timer"
+    found_ = case.machine.text(timer)
+    if found_ is not None and found_.isdigit() and int(found_) > _LATE:
+        yield warning(
+            f"{one}: the adapter at {path} keeps what it has read for up to {found_} ms",
+            f"echo {_LATE} | {case.admin('tee', case.machine.at(timer))}",
+            mend="our udev rules do that whenever it is plugged in; now",
+        )
+
+
+def _unsteady(case: Case, one: Fitted, node: Node) -> Iterator[Problem]:
+    """A path such as /dev/ttyUSB0 names whatever was plugged in first."""
+    if node.address.transport is not Transport.SERIAL or node.path is None:
+        return
+    for port in case.machine.serial_ports():
+        if port.path == node.address.where and str(port.address) != str(node.address):
+            yield warning(
+                f"{one}: {node.path} is whatever was plugged in first",
+                mend=f'in {case.file} at [devices], {one.part}: port = "{port.address}"',
+            )

@@ -1,0 +1,125 @@
+"""Where the table is spoken to: its socket, and its ports on this machine."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from controller.daemon.sockets import HOST, LONGEST, alive
+from controller.doctor import network_doctor_ports as doctor_ports
+from controller.doctor.check import Case, Found, Problem, found, line, skipped, wrong
+from controller.doctor.host import made_by_service
+from controller.doctor.permissions import (
+    USE,
+    belongs_to_others,
+    forbidden,
+    making,
+    not_a_directory,
+    seen,
+)
+from controller.doctor.processes import Process, listening
+from controller.doctor.record import serving
+
+# --- the socket -------------------------------------------------------------------------------
+
+
+def control_socket(case: Case) -> Found:
+    """Its path fits, its directory is ours to use, and no stranger answers there."""
+    control = case.equipment.control
+    if control is None:
+        return skipped("no [control]")
+    place = control.socket
+    problems = [*_length(case, place), *_folder(case, place.parent)]
+    if problems:
+        return found("", problems)
+    if not os.path.lexists(place):
+        return found(f"{place} is made at the start")
+    if not stat.S_ISSOCK(place.stat(follow_symlinks=False).st_mode):
+        what = f"{place} is no socket, and is in its way"
+        return found("", [wrong(what, line("mv", place, f"{place}.was"))])
+    if not alive(place):
+        return found(f"{place} is left of a former start, which the next one replaces")
+    busy = serving(case)
+    if busy:
+        return found(f"{place}: the table is being served")
+    what = f"somebody answers at {place}, and it is not this table"
+    mend = f"stop that one, or name another socket in {case.file} at [control]"
+    return found("", [wrong(what, line("fuser", "-v", place), mend=mend)])
+
+
+def _length(case: Case, place: Path) -> Iterator[Problem]:
+    size = len(os.fsencode(place))
+    if size > LONGEST:
+        what = f"the path of the socket has {size} bytes, and the system takes {LONGEST}"
+        yield wrong(f"{what}: {place}", mend=_elsewhere(case))
+
+
+def _folder(case: Case, folder: Path) -> Iterator[Problem]:
+    there = seen(folder)
+    if isinstance(there, Problem):
+        yield there
+    elif there is None:
+        if not made_by_service(case, folder):
+            what = f"{folder}, for the socket, is not there"
+            yield wrong(what, making(case, folder, "750"))
+    elif not there.directory:
+        yield not_a_directory(case, folder, "socket")
+    elif there.about.st_uid not in (case.machine.uid, 0):
+        yield belongs_to_others(case, there)
+    elif there.has(stat.S_IWOTH):
+        what = f"anyone may put a socket of his own into {folder} (mode {there.mode})"
+        if there.shared:
+            yield wrong(what, mend=_elsewhere(case))
+        else:
+            yield wrong(what, line("chmod", "o-w", folder))
+    elif not case.machine.may(folder, USE):
+        if there.shared:
+            what = f"{case.machine.user} may not make a socket in {folder}"
+            yield wrong(what, mend=_elsewhere(case))
+        else:
+            yield forbidden(case, there)
+
+
+def _elsewhere(case: Case) -> str:
+    """The service makes this directory; anybody else has to be given it."""
+    place = f"/run/holecard/{case.file.stem}/control.sock"
+    return f'in {case.file} at [control]: socket = "{place}", or another directory of its own'
+
+
+# --- ports ------------------------------------------------------------------------------------
+
+
+def control_ports(case: Case) -> Found:
+    """Nobody else has them."""
+    control = case.equipment.control
+    if control is None:
+        return skipped("no [control]")
+    given = {"port": control.port, "metrics_port": control.metrics_port}
+    ports = {name: port for name, port in given.items() if port is not None}
+    if not ports:
+        return found("none is named")
+    at_work = serving(case)
+    taken = {name: port for name, port in ports.items() if not doctor_ports.free(HOST, port)}
+    ours = {one.pid for one in at_work}
+    problems = [
+        _taken(case, name, port, set(ports.values()))
+        for name, port in taken.items()
+        if not at_work or not doctor_ports.is_ours(case, port, ours)
+    ]
+    said = ", ".join(f"{name} {port}" for name, port in ports.items())
+    return found(f"{said}: {'the table is being served' if taken else 'free'}", problems)
+
+
+def _taken(case: Case, name: str, port: int, used: set[int]) -> Problem:
+    holders = listening(case.machine, port)
+    other = doctor_ports.instead(name, HOST, port, used)
+    mend = f"stop that one, or in {case.file} at [control]: {other}"
+    look = line("ss", "-ltnp", f"sport = :{port}")
+    stop = [line("kill", *(str(one.pid) for one in holders))] if _ours_to_end(holders) else [look]
+    return wrong(f"{name} {port} of {HOST} is taken{doctor_ports.by(holders)}", *stop, mend=mend)
+
+
+def _ours_to_end(holders: list[Process]) -> bool:
+    return bool(holders) and not any(one.table for one in holders)

@@ -1,0 +1,284 @@
+"""The record: whether it opens, whose it is, and how the table stands in it. Nothing is written,
+and a table that is being served now is left alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from controller.audit.errors import RecordProblem
+from controller.audit.files.disk import RealDisk
+from controller.audit.files.lock import LOCK, Locked
+from controller.audit.format.notes import SigningKey, VerifierKey
+from controller.audit.format.segments import DIRECTORY, SPARE, numbers
+from controller.audit.format.tail import Verdict
+from controller.audit.keys.store import load_table_private
+from controller.audit.log.checkpoints import table_name
+from controller.audit.log.checkpoints_unsigned import in_doubt
+from controller.audit.log.opening import COSIGNED, Opening
+from controller.audit.read.reader import in_words, read_segment, record_of
+from controller.audit.replay.identity import proc_of
+from controller.audit.replay.replay import Disagrees, OtherProcedure, fold
+from controller.audit.text.records import when
+from controller.doctor.check import Case, Found, Problem, found, skipped, warning, wrong
+from controller.doctor.host import set_clock
+from controller.doctor.permissions_doctor_rights import FIRST
+from controller.doctor.processes import Process, locking
+from controller.games import game_of_table
+from controller.procedure.engine.dispatch import Procedure
+from controller.table.restart.opening import MOST_BEHIND
+from drivers.keys.private_files import KeyProblem
+
+NONE_YET: Final = "none yet: the first start begins it"
+_ARCHIVE: Final = (
+    "call whoever looks into it, and change nothing; what the archive has of it can be put back; "
+    "how far it is whole says"
+)
+_AGAIN: Final = "the next start sets it aside, says so in the record, and has the felt compared"
+
+
+# --- reading, without a lock and without making anything --------------------------------------
+
+
+def serving(case: Case) -> list[Process]:
+    """Who writes the record now; a process without a name where the machine hides it."""
+    record = case.equipment.record
+    if record is None:
+        return []
+    lock = record.directory / LOCK
+    return locking(case.machine, lock) or ([Process(0, "")] if _locked(lock) else [])
+
+
+def _locked(lock: Path) -> bool:
+    """Whether somebody holds it whom /proc does not show. Our own is shared, and let go at once."""
+    try:
+        fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as problem:
+        return problem.errno in (errno.EWOULDBLOCK, errno.EACCES)
+    finally:
+        os.close(fd)
+    return False
+
+
+def read(record: Path) -> Opening | None:
+    """What the last segment holds, as a boot would read it; None in a record that has not begun.
+    RecordProblem."""
+    if not (record / DIRECTORY).exists() or not (there := numbers(record)):
+        return None
+    opening = Opening(record, RealDisk(), Locked(-1, ()))
+    segment = opening.segment = read_segment(record, there[-1])
+    opening.records = [record_of(segment.file, frame) for frame in segment.frames]
+    opening.tail = segment.tail()
+    return opening
+
+
+class Unreadable(Exception):
+    """The record does not open, which another check tells."""
+
+
+def _readable(record: Path) -> Opening | None:
+    """As read() has it. Unreadable."""
+    try:
+        return read(record)
+    except (OSError, RecordProblem):
+        raise Unreadable from None
+
+
+# --- it opens ---------------------------------------------------------------------------------
+
+
+def record_opens(case: Case) -> Found:
+    """It is whole as far as a start reads it, and the record of this table."""
+    place = case.equipment.record
+    if place is None:
+        return skipped("no [record]")
+    record = place.directory
+    if record.exists() and not record.is_dir():
+        return skipped(f"{record} is no directory")
+    before = serving(case)
+    try:
+        opening = read(record)
+    except RecordProblem as problem:
+        return found("", [_damaged(case, record, problem)])
+    busy = before or serving(case)
+    if opening is None:
+        return found(NONE_YET, _strange(case, record))
+    problems = list(_other_table(case, opening))
+    if not busy:  # what was being written is no tail
+        problems += [*_witnessed(case, opening), *_tail(case, opening)]
+    return found(f"{_told(opening)}{_busy(busy)}", problems)
+
+
+def _told(opening: Opening) -> str:
+    last = opening.last
+    assert last is not None  # a segment that is read begins with one
+    return f"{last.seq} records, the last at {when(last.utc)}"
+
+
+def _busy(busy: list[Process]) -> str:
+    if not busy:
+        return ""
+    who = ", ".join(str(one) for one in busy if one.pid)
+    return f"; the table is being served{f' by {who}' if who else ''}"
+
+
+def _strange(case: Case, record: Path) -> Iterator[Problem]:
+    for place, ours in ((record, FIRST), (record / DIRECTORY, frozenset({SPARE}))):
+        strange = sorted(set(os.listdir(place)) - ours) if place.is_dir() else []
+        if strange:
+            what = f"{place} holds no record, but {strange[0]}"
+            mend = f"name an empty directory, or one that is not there, in {case.file} at [record]"
+            yield wrong(what, mend=mend)
+            return
+
+
+def _damaged(case: Case, record: Path, problem: RecordProblem) -> Problem:
+    verify = case.ours("audit", "verify", record)
+    return wrong(f"{problem.where}: {problem.what}", verify, mend=_ARCHIVE)
+
+
+def _other_table(case: Case, opening: Opening) -> Iterator[Problem]:
+    theirs = opening.records[0].table
+    if case.name and theirs != case.name:
+        what = f"{opening.record} is the record of table {theirs}, not of {case.name}"
+        yield wrong(what, mend=f"name the record of {case.name} in {case.file} at [record]")
+
+
+def _witnessed(case: Case, opening: Opening) -> Iterator[Problem]:
+    sizes = [file.stem for file in (opening.record / COSIGNED).glob("*.note")]
+    most = max((int(one) for one in sizes if one.isdecimal() and one.isascii()), default=0)
+    last = opening.last
+    if last is not None and most > last.seq:
+        what = f"{opening.record} ends with record {last.seq}; a witness has seen {most}"
+        yield wrong(what, case.ours("audit", "verify", opening.record), mend=_ARCHIVE)
+
+
+def _tail(case: Case, opening: Opening) -> Iterator[Problem]:
+    segment, tail = opening.segment, opening.tail
+    assert segment is not None
+    assert tail is not None
+    if tail.verdict is Verdict.CLEAN:
+        return
+    what = f"{segment.file}: offset {tail.offset}: {in_words(tail, segment)}"
+    match tail.verdict:
+        case Verdict.TORN:
+            yield warning(what, mend=f"nothing acknowledged is missing; {_AGAIN}")
+        case Verdict.MISSING:
+            yield wrong(what, case.ours("audit", "verify", opening.record), mend=_ARCHIVE)
+        case _:
+            keys = case.equipment.keys
+            given = ("--keys", keys) if keys is not None else ()
+            yield wrong(
+                what,
+                case.ours("audit", "accept-tail", opening.record, *given),
+                mend="the disk may be failing, or somebody wrote there; two people may accept it",
+            )
+
+
+# --- it belongs to these keys -----------------------------------------------------------------
+
+
+def record_key(case: Case) -> Found:
+    """A record is signed by one table's key from its beginning, all of it."""
+    record, keys = case.equipment.record, case.equipment.keys
+    if record is None or keys is None:
+        return skipped("no [record] or no [keys]")
+    opening = _readable(record.directory)
+    opened = None if opening is None else opening.opened()
+    if opening is None or opened is None:
+        return found(NONE_YET)
+    try:
+        key = load_table_private(keys)
+    except KeyProblem:
+        return skipped("the table's key cannot be used")
+    ours = SigningKey(table_name(opened.origin), key).verifier
+    if str(ours) == opened.table_key:
+        problems = [] if serving(case) else _unsigned(case, opening, ours)
+        return found("was begun with table.key, and is signed", problems)
+    return found(
+        "",
+        [
+            wrong(
+                f"{record.directory} was begun with another table's key than {keys}/table.key",
+                mend=f"name the keys that it was begun with in {case.file} at [keys]; its key is "
+                f"{opened.table_key}",
+            )
+        ],
+    )
+
+
+def _unsigned(case: Case, opening: Opening, table: VerifierKey) -> Iterator[Problem]:
+    """A boot signs nothing that no boot has signed."""
+    try:
+        in_doubt(opening, table)
+    except RecordProblem as problem:
+        verify = case.ours("audit", "verify", opening.record)
+        yield wrong(
+            f"{problem.where}: {problem.what}", verify, mend=f"{problem.todo}; to look first"
+        )
+
+
+# --- how the table stands ---------------------------------------------------------------------
+
+
+def round_open(case: Case) -> Found:
+    """What a start would go on with, by the rules that are installed and as the file deals them."""
+    record = case.equipment.record
+    if record is None or case.config is None:
+        return skipped("no [record]")
+    if serving(case):
+        return found("the table is being served")
+    opening = _readable(record.directory)
+    if opening is None:
+        return found(NONE_YET)
+    game = game_of_table(case.config)
+    try:
+        folded = fold(opening, Procedure(game))
+    except OtherProcedure as problem:
+        return found("", [wrong(f"{problem.where}: {problem.what}", mend=problem.todo)])
+    except Disagrees as problem:
+        what = f"{problem.where}: {problem.what}"
+        return found("", [wrong(what, case.ours("audit", "verify", opening.record), mend=_ARCHIVE)])
+    except RecordProblem as problem:
+        return found("", [_damaged(case, opening.record, problem)])
+    opened = opening.opened()
+    changed = opened is not None and opened.proc != proc_of(game)
+    where = f"round {folded.now.round}, at {folded.now.step.value}"
+    return found(
+        f"{where}; other rules than before go on with a closed table" if changed else where
+    )
+
+
+# --- the clock --------------------------------------------------------------------------------
+
+
+def clock_goes_on(case: Case) -> Found:
+    """Time does not stand before the record's last moment."""
+    record = case.equipment.record
+    if record is None:
+        return skipped("no [record]")
+    opening = _readable(record.directory)
+    last = None if opening is None else opening.last_told
+    if last is None:
+        return found(NONE_YET)
+    now = case.machine.clock().utc
+    if now >= last.utc:
+        return found(f"{when(now)}, after the last record")
+    behind = timedelta(microseconds=last.utc - now)
+    what = f"the clock says {when(now)}, and the record goes to {when(last.utc)}"
+    if behind <= MOST_BEHIND:
+        mend = "the record will say that the clock was set back"
+        return found("", [warning(what, *set_clock(case), mend=mend)])
+    serve = case.ours("serve", case.file, "--believe-clock")
+    mend = f"where it is right now, and was wrong then, two people start once with {serve}; else"
+    return found("", [wrong(what, *set_clock(case), mend=mend)])

@@ -1,0 +1,1 @@
+"""`holecard devices`: list, pair and forget devices."""

@@ -1,0 +1,213 @@
+"""`holecard devices pair`: two people, a label, and a device with its service switch on."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from typing import Final
+
+from controller import terminal_cli_people as people
+from controller.errors import UsageProblem
+from controller.terminal import as_json, keys_place, line, mistakes, show, utc
+from drivers.keys.store import KeyProblem, KeyStore, Paired
+from drivers.pairing.pairing import Outcome, hold
+from drivers.ports import discovery as finding
+from drivers.ports.address import Address, Transport, parse_placed
+from firmware_protocol.host.pairing import (
+    Introduced,
+    Introduction,
+    Pairing,
+    PairingDone,
+    PairingFailed,
+    Why,
+)
+from firmware_protocol.messages.enums import AlertCode, DeviceState
+from firmware_protocol.messages.frames import HelloRsp
+from firmware_protocol.tablelink.fingerprints import (
+    fingerprint,
+    fingerprint_of,
+    fingerprint_text,
+    label_psk,
+)
+
+EXIT_NO: Final = 1
+
+
+def pair(args: argparse.Namespace) -> int:
+    """Pair the device at a port, when two people say so."""
+    # What can be wrong before anything is opened is said before.
+    code = people.given_code(args.label)
+    expected = people.given_fingerprint(args.fingerprint)
+    people.check(args)
+    try:
+        with mistakes():
+            return _pair(args, code, expected)
+    except people.GivenUp:
+        print("\nnot paired: the question was not answered", file=sys.stderr)
+        return EXIT_NO
+
+
+def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) -> int:
+    address = _meant(args.port)
+    store = KeyStore(keys_place(args))
+    own = store.own()
+    store.check_room()
+    outcome = asyncio.run(hold(address, Introduction(fingerprint_of(own))))
+    if not isinstance(outcome.end, Introduced):
+        return _failed(outcome, args.port)
+    device = outcome.end.answer
+    _meet(device, address, args, expected)
+    change = _change(device, args, store, expected)
+    if not _agreed(device, change, asking=expected is None):
+        return EXIT_NO
+    by = people.two(args)
+    psk = label_psk(code or people.ask_code())
+    # The very device that people have just looked at, or none.
+    pairing = Pairing(own, psk, serial=device.serial, fingerprint=device.fingerprint)
+    outcome = asyncio.run(hold(address, pairing))
+    if not isinstance(outcome.end, PairingDone):
+        return _failed(outcome, device.serial)
+    paired = _keep(store, outcome.end, by, anew=args.replace)
+    show(args, as_json(paired), f"paired: {line(paired)}")
+    return 0
+
+
+def _meant(text: str) -> Address:
+    """The port that is meant. Of several devices with one number none is taken by chance: one of
+    them is not what it says. Which one is meant is said as `holecard devices ports` says it."""
+    address = parse_placed(text)
+    if address.transport is not Transport.USB or address.place is not None:
+        return address  # where several adapters have one number, the port is refused
+    found = finding.usb_devices(address.backend)
+    same = [f"{one.address}" for one in found if one.serial == address.where]
+    if len(same) > 1:
+        what = f"{len(same)} devices say that they are {address.where}"
+        listed = " or ".join(f"{one!r}" for one in same)
+        raise UsageProblem("PORT", what, f"{listed}; or pull the others")
+    return address
+
+
+def _meet(
+    device: HelloRsp, address: Address, args: argparse.Namespace, expected: bytes | None
+) -> None:
+    """Say who is at the port, and refuse who cannot be meant."""
+    name = device.device_class.name.lower()
+    print(f"{name} {device.serial}, {device.maker} {device.model}", file=sys.stderr)
+    if address.transport is Transport.USB and address.where != device.serial:
+        raise UsageProblem("PORT", f"the device there says that it is {device.serial}", args.port)
+    if expected not in (None, device.fingerprint):
+        # Its own key is not shown: it would only be typed in place of the right one.
+        raise UsageProblem(
+            "--fingerprint",
+            "it does not match: the device there has another key, and may not be what it says",
+            f"the key on the label or in the papers of {device.serial}; where that is what was "
+            "typed, do not pair this device",
+        )
+    print(f"its key: {fingerprint_text(device.fingerprint)}", file=sys.stderr)
+
+
+def _change(
+    device: HelloRsp, args: argparse.Namespace, store: KeyStore, expected: bytes | None
+) -> str | None:
+    """What is said of the key that it was paired with, where it has another one now. Refuses what
+    was not asked for."""
+    former = store.find(device.serial)
+    if former is None:
+        if DeviceState.PAIRED in device.state:
+            print("it is paired with another host, which will lose it", file=sys.stderr)
+        return None
+    changed = fingerprint(former.key) != device.fingerprint
+    if not args.replace:
+        other = f", with another key: {former.fingerprint}" if changed else ""
+        raise UsageProblem(
+            "PORT",
+            f"{device.serial} was paired at {former.paired_at} by {' and '.join(former.by)}{other}",
+            "--replace, to pair it again",
+        )
+    if not changed:
+        print("it was paired with the same key", file=sys.stderr)
+        return None
+    print(f"the key that it was paired with: {former.fingerprint}", file=sys.stderr)
+    if expected is None and not people.at_terminal():
+        raise UsageProblem(
+            "--replace",
+            f"{device.serial} has another key than the one that it was paired with, and nobody "
+            "is there to confirm it",
+            "--fingerprint with the key on its label or in its papers",
+        )
+    return "It has another key than the one that it was paired with, which this one replaces."
+
+
+def _agreed(device: HelloRsp, change: str | None, *, asking: bool) -> bool:
+    """The service switch is on, and people find that the key is the right one."""
+    if DeviceState.SERVICE not in device.state:
+        print(f"not paired: the service switch of {device.serial} is off", file=sys.stderr)
+        return False
+    if change is not None:
+        print(change, file=sys.stderr)
+    if asking and people.at_terminal():
+        answer = people.ask("Is this the device, and its key the right one? [yes/no] ")
+        if answer.lower() not in ("y", "yes"):
+            print("not paired: the key was not confirmed", file=sys.stderr)
+            return False
+    return True
+
+
+def _keep(store: KeyStore, done: PairingDone, by: tuple[str, str], *, anew: bool) -> Paired:
+    answer = done.answer
+    paired = Paired(
+        answer.device_class,
+        answer.serial,
+        answer.maker,
+        answer.model,
+        done.device_key,
+        utc(),
+        by,
+    )
+    try:
+        store.add(paired, replace=anew)
+    except KeyProblem as problem:
+        what = f"{problem.what}; {answer.serial} now knows this host: pair it again"
+        raise UsageProblem(problem.where, what, problem.allowed) from None
+    return paired
+
+
+_FAILURES: Final = {
+    Why.NO_ANSWER: "nothing answered: no device, one without power, or another speed",
+    Why.TURNED_AWAY: "it cannot be paired with this host",
+    Why.NO_PAIR2: (
+        "it does not take part: its service switch is off, or it has seen five wrong codes "
+        "(turn the switch off and on)"
+    ),
+    Why.BAD_PAIR2: "what it answered was changed on the way, or it is not what it says",
+    Why.NO_DONE: (
+        "it did not agree: most likely the label code is another device's, or an answer was "
+        "lost; pair it again. After five wrong codes it refuses until its switch was off and on"
+    ),
+    Why.BAD_DONE: "it ended the pairing in a way that is not allowed",
+    Why.LOST: "the port has gone",
+    Why.CLOSED: "it was given up",
+}
+_HINTS: Final = {
+    AlertCode.PAIRING_OFF: "its service switch is off",
+    AlertCode.PAIRING_REFUSED: "the label code is not its own",
+    AlertCode.NO_VERSION: "it wants another version",
+    AlertCode.DEFECT: "it cannot work",
+}
+
+
+def _failed(outcome: Outcome, who: str) -> int:
+    end = outcome.end
+    assert isinstance(end, PairingFailed)
+    text = f"not paired: {who}: {_FAILURES[end.why]}"
+    if end.error is not None:
+        text += f" ({end.error.name}: {end.error})"
+    if outcome.lost is not None:
+        text += f": {outcome.lost}"
+    for hint in outcome.hints:
+        text += f"\nit hints: {_HINTS.get(hint, hint.name.lower())}"
+    if outcome.damaged:
+        text += f"\n{outcome.damaged} damaged frames came: is this the right port and speed?"
+    print(text, file=sys.stderr)
+    return EXIT_NO

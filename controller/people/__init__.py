@@ -1,0 +1,1 @@
+"""People of a house: badges, PINs, roles, sign-in, rate limit."""

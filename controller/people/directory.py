@@ -1,0 +1,233 @@
+"""The people of a house, as they lie in a file: badges, names, roles, and what tells their PINs.
+
+    people.json                0600, ours     who there is
+    people.json.history.jsonl  0600, ours     every change, a line each, never changed
+    people.json.lock           0600, ours     held while something is changed
+    KEYS/people.key            0600, ours     what PINs go through; in the directory of the keys
+
+A file that others may touch, or that lies where others may replace it, is refused and not mended;
+a damaged one is refused and not skipped. Whatever is wrong is a KeyProblem.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shlex
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from controller.audit.read.access_log import account
+from controller.people.person import (
+    BACKUP,
+    Change,
+    People,
+    Person,
+    What,
+    check_people,
+    key_bytes,
+    people_bytes,
+    read_key,
+    read_people,
+)
+from controller.people.pins import PeopleKey
+from drivers.keys import private_files as key_disk
+from drivers.keys.private_files import KeyProblem
+from drivers.keys.store import LOCK, LOCK_SECONDS
+
+PLACE: Final = "HOLECARD_PEOPLE"
+"""The variable that names the file."""
+KEY: Final = "people.key"
+HISTORY: Final = ".history.jsonl"
+_LOCK: Final = ".lock"
+_OTHERS_WRITE: Final = 0o022
+
+Print: TypeAlias = tuple[int, ...] | None
+
+
+def people_place(given: Path | None) -> Path:
+    """Where the file lies: as given, else as the environment says, else beside other settings.
+    KeyProblem where there is none of these."""
+    if given is not None:
+        return given
+    if named := os.environ.get(PLACE):
+        return Path(named)
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    try:
+        return Path(base).expanduser() / "holecard" / "people.json"
+    except RuntimeError:
+        raise KeyProblem(f"${PLACE}", "is not set, and this user has no home", "a path") from None
+
+
+class PeopleFile:
+    """The file and the directory of the keys. Both are looked at each time that they are read."""
+
+    def __init__(self, file: Path, keys: Path) -> None:
+        self.file = file
+        self.keys = keys
+
+    @property
+    def key_file(self) -> Path:
+        return self.keys / KEY
+
+    @property
+    def history_file(self) -> Path:
+        return self.file.with_name(self.file.name + HISTORY)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """By which `holecard people` is told of these two."""
+        return ("--file", str(self.file), "--keys", str(self.keys))
+
+    @property
+    def beginning(self) -> tuple[str, ...]:
+        """What is said to `holecard` for a file and a key that are not there."""
+        return ("people", "init", *self.options)
+
+    @property
+    def _makes(self) -> str:
+        return f"`{shlex.join(('holecard', *self.beginning))}` makes one"
+
+    # --- reading --------------------------------------------------------------------------
+
+    def print_of(self) -> Print:
+        """By which a file that was changed is told from what it was; None: it cannot be looked
+        at."""
+        with suppress(OSError):
+            found = os.stat(self.file)
+            times = (found.st_mtime_ns, found.st_ctime_ns)
+            return (found.st_ino, found.st_size, *times, found.st_mode, found.st_uid)
+        return None
+
+    def read(self) -> People:
+        """Who there is. Waits for nobody."""
+        self._check_place()
+        if not self.exists():
+            raise KeyProblem(str(self.file), "there is no such file", self._makes)
+        return read_people(self.file, self.key(), self.key_file)
+
+    def key(self) -> PeopleKey:
+        """The people key, which must be there."""
+        if not key_disk.exists(self.keys):
+            raise KeyProblem(str(self.keys), "there is no such directory", self._makes)
+        key_disk.check_directory(self.keys)
+        if not key_disk.exists(self.key_file):
+            allowed = f"{BACKUP}; without it no PIN fits any more"
+            raise KeyProblem(str(self.key_file), "is missing", allowed)
+        return read_key(self.key_file)
+
+    def exists(self) -> bool:
+        """Whether there is such a file, fit or not."""
+        return key_disk.exists(self.file)
+
+    # --- changing -------------------------------------------------------------------------
+
+    def begin(self) -> People:
+        """Make the key unless there is one, and a file without people. KeyProblem if there is a
+        file already: its people would be gone, or strangers to a new key."""
+        _make_directory(self.keys)
+        key_disk.check_directory(self.keys)
+        _make_directory(self.file.parent)
+        self._check_place()
+        with _locked(self._lock, "the people"):
+            if self.exists():
+                raise KeyProblem(str(self.file), "is there already", "another file")
+            self._make_key()
+            key_disk.write(self.file, people_bytes(People(self.key(), ())), once=True)
+        return self.read()
+
+    def change(
+        self,
+        what: What,
+        badge: str,
+        make: Callable[[People], Person],
+        by: tuple[str, ...],
+        at: str,
+        *,
+        patience: float = LOCK_SECONDS,
+    ) -> People:
+        """Whom `make` makes of what stands there now takes the place of whoever has this badge, or
+        is added; durably and in the history, or not at all. Who there is then."""
+        self._check_place()
+        with _locked(self._lock, "the people", patience):
+            people = self.read()
+            made = make(people)
+            former = people.find(badge)
+            every = tuple(made if one is former else one for one in people.every)
+            after = People(people.key, every if former is not None else (*every, made))
+            check_people(self.file, after.every)
+            try:
+                data = people_bytes(after)
+            except ValueError as problem:
+                raise KeyProblem(str(self.file), str(problem), "another file") from None
+            line = Change(at, what, by, account(), made.badge, made.name, made.roles)
+            with key_disk.written(self.file, data):
+                key_disk.append(self.history_file, line.encode())
+        return after
+
+    @property
+    def _lock(self) -> Path:
+        return self.file.with_name(self.file.name + _LOCK)
+
+    def _make_key(self) -> None:
+        """Unless there is one."""
+        with _locked(self.keys / LOCK, "the keys"):
+            if not key_disk.exists(self.key_file):
+                key_disk.write(self.key_file, key_bytes(PeopleKey.generate()), once=True)
+
+    def _check_place(self) -> None:
+        """KeyProblem where others could put another file in the place of ours."""
+        place = self.file.parent
+        try:
+            found = place.stat()
+        except FileNotFoundError:
+            raise KeyProblem(str(place), "there is no such directory", self._makes) from None
+        except OSError as problem:
+            raise key_disk.failed(place, "cannot be looked at", problem) from None
+        if not stat.S_ISDIR(found.st_mode):
+            raise KeyProblem(str(place), "is no directory", "a directory")
+        if found.st_uid not in (os.geteuid(), 0):
+            what = f"its owner, user {found.st_uid}, may replace {self.file.name}"
+            raise KeyProblem(str(place), what, "a directory of this user")
+        if found.st_mode & _OTHERS_WRITE:
+            mode = stat.S_IMODE(found.st_mode)
+            what = f"others may replace {self.file.name} (mode {mode:o})"
+            raise KeyProblem(str(place), what, f"chmod go-w {place}")
+
+
+def _make_directory(place: Path) -> None:
+    """Ours alone, and on the disk, unless there is one."""
+    if key_disk.exists(place):
+        return
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise key_disk.failed(place.parent, "cannot be made", problem) from None
+    key_disk.make_directory(place)
+
+
+@contextmanager
+def _locked(file: Path, what: str, patience: float = LOCK_SECONDS) -> Iterator[None]:
+    with key_disk.opened(file, os.O_RDWR | os.O_CREAT) as lock:
+        deadline = time.monotonic() + patience
+        while not _lock(file, lock):
+            if time.monotonic() >= deadline:
+                raise KeyProblem(str(file), f"another program changes {what}", "one at a time")
+            time.sleep(0.02)
+        if not key_disk.is_still(file, lock):
+            raise KeyProblem(str(file), "was removed while it was waited for", "to try again")
+        yield  # closing the file unlocks it
+
+
+def _lock(file: Path, descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as problem:
+        raise key_disk.failed(file, "cannot be locked", problem) from None
+    return True

@@ -1,0 +1,251 @@
+"""What stands in the file of the people, in the file of their key and in a line of the history."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
+
+import msgspec
+from msgspec import Struct
+
+from controller.people.pins import BADGE_ALLOWED, KEY_SIZE, PeopleKey, Verifier, folded, is_badge
+from drivers.keys import private_files as key_disk
+from drivers.keys.names import ALLOWED as NAME_ALLOWED
+from drivers.keys.names import BadName, name_of
+from drivers.keys.private_files import KeyProblem
+
+HouseRole: TypeAlias = Literal["dealer", "floor", "surveillance", "technician"]
+ROLES: Final[tuple[HouseRole, ...]] = get_args(HouseRole)
+What: TypeAlias = Literal["added", "disabled", "enabled", "PIN reset", "roles", "verifier renewed"]
+
+BACKUP: Final = "the file from a backup"
+MOST: Final = 1024 * 1024
+"""Bytes of a file that can still be one of ours: some thousand people."""
+_HEX: Final = re.compile(f"[0-9a-f]{{{2 * KEY_SIZE}}}")
+
+
+class Person(Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody who may do something at a table."""
+
+    badge: str
+    name: str
+    roles: tuple[HouseRole, ...]
+    disabled: bool
+    pin: str
+    """The verifier, as it is written."""
+
+    def verifier(self) -> Verifier:
+        return Verifier.parse(self.pin)
+
+    def __repr__(self) -> str:
+        return f"Person({self.badge!r}, {self.name!r}, {self.roles!r}, {self.disabled!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        shown = ("badge", "name", "roles", "disabled")
+        return [(name, getattr(self, name)) for name in shown]
+
+
+class People(Struct, frozen=True):
+    """Who there is, and the key that their PINs went through."""
+
+    key: PeopleKey
+    every: tuple[Person, ...]
+
+    def find(self, badge: str) -> Person | None:
+        wanted = folded(badge)
+        return next((one for one in self.every if folded(one.badge) == wanted), None)
+
+    def asked(self, badge: str) -> tuple[Person | None, Verifier]:
+        """Whose badge it is, and what a PIN is held against: where it is nobody's, something that
+        no PIN fits and that takes as long. Either takes the same steps."""
+        person = self.find(badge)
+        decoy = self.key.decoy(badge, tuple(one.verifier().cost for one in self.every))
+        return person, (decoy if person is None else person.verifier())
+
+    def lock(self, badge: str) -> str:
+        """What wrong guesses are counted by."""
+        return self.key.lock(badge, self.asked(badge)[1])
+
+    def floor(self) -> tuple[Person, ...]:
+        """Who can act as floor now."""
+        return tuple(one for one in self.every if "floor" in one.roles and not one.disabled)
+
+
+class Change(Struct, frozen=True):
+    """What was done, by whom, and to whom: a line of the history."""
+
+    at: str
+    """UTC, as 2026-07-29T17:30:00Z."""
+    what: What
+    by: tuple[str, ...]
+    """As they say."""
+    account: str
+    """As the machine says."""
+    badge: str
+    name: str
+    roles: tuple[HouseRole, ...]
+
+    def encode(self) -> bytes:
+        return msgspec.json.encode(self) + b"\n"
+
+
+class _PeopleFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """The fingerprint of the key tells when the two files do not belong together."""
+
+    format: Literal[1]
+    key: str
+    people: tuple[Person, ...]
+
+
+class _KeyFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of a key alone every bit would be as good, so its fingerprint tells damage."""
+
+    format: Literal[1]
+    key_hex: str
+    fingerprint: str
+
+    def __repr__(self) -> str:
+        return f"_KeyFile({self.fingerprint})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("fingerprint", self.fingerprint)]
+
+
+# --- people -----------------------------------------------------------------------------------
+
+
+def people_bytes(people: People) -> bytes:
+    """As the file has them. ValueError where there is no room for so many."""
+    data = _encode(_PeopleFile(1, people.key.fingerprint, people.every))
+    if len(data) > MOST:
+        raise ValueError("there is no room for so many people in one file")
+    return data
+
+
+def read_people(file: Path, key: PeopleKey, key_file: Path) -> People:
+    """Who stands in the file; KeyProblem where anything of it is not as it must be."""
+    found = _decode(file, _PeopleFile)
+    if found.key != key.fingerprint:
+        what = f"its PINs went through another key than that of {key_file}"
+        raise KeyProblem(str(file), what, "the file and the key that belong together")
+    check_people(file, found.people)
+    return People(key, found.people)
+
+
+def check_people(file: Path, people: tuple[Person, ...]) -> None:
+    """KeyProblem: who of them cannot stand in the file, and why."""
+    seen: set[str] = set()
+    for at, one in enumerate(people):
+        where = f"{file}: people[{at}]"
+        if not is_badge(one.badge):
+            raise KeyProblem(f"{where}.badge", f"{one.badge!r} is no badge", BADGE_ALLOWED)
+        if folded(one.badge) in seen:
+            raise KeyProblem(f"{where}.badge", f"{one.badge} is there twice", "each badge once")
+        seen.add(folded(one.badge))
+        if not _is_name(one.name):
+            raise KeyProblem(f"{where}.name", f"{one.name!r} is no name", NAME_ALLOWED)
+        try:
+            check_roles(one.roles)
+        except ValueError as problem:
+            raise KeyProblem(f"{where}.roles", str(problem), ", ".join(ROLES)) from None
+        try:
+            one.verifier()
+        except ValueError as problem:
+            raise KeyProblem(f"{where}.pin", str(problem), BACKUP) from None
+
+
+def check_roles(roles: tuple[str, ...]) -> tuple[HouseRole, ...]:
+    """The roles in the house's order. ValueError: what is wrong with them."""
+    unknown = [role for role in roles if role not in ROLES]
+    if unknown:
+        raise ValueError(f"there is no role {unknown[0]!r}")
+    if not roles:
+        raise ValueError("nobody is without a role")
+    if len(set(roles)) != len(roles):
+        raise ValueError("a role is named twice")
+    return tuple(role for role in ROLES if role in roles)
+
+
+def _is_name(text: str) -> bool:
+    try:
+        return name_of(text) == text
+    except BadName:
+        return False
+
+
+# --- their key --------------------------------------------------------------------------------
+
+
+def key_bytes(key: PeopleKey) -> bytes:
+    return _encode(_KeyFile(1, key.open().hex(), key.fingerprint))
+
+
+def read_key(file: Path) -> PeopleKey:
+    """The people key, or KeyProblem."""
+    found = _decode(file, _KeyFile)
+    if not _HEX.fullmatch(found.key_hex):
+        raise _damaged(file, f"its key is not {2 * KEY_SIZE} digits 0 to 9 and a to f")
+    key = PeopleKey(bytes.fromhex(found.key_hex))
+    if key.fingerprint != found.fingerprint:
+        raise _damaged(file, "its key and its fingerprint do not belong together")
+    return key
+
+
+# --- bytes ------------------------------------------------------------------------------------
+
+_F = TypeVar("_F", _PeopleFile, _KeyFile)
+
+
+def _encode(found: Struct) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+
+
+def _decode(file: Path, kind: type[_F]) -> _F:
+    with key_disk.opened(file, os.O_RDONLY) as descriptor:
+        data = _read_all(file, descriptor)
+    try:
+        found = msgspec.json.decode(data, type=kind)
+        json.loads(data, object_pairs_hook=_once)
+    except msgspec.MsgspecError as problem:
+        what = str(problem)  # its words name fields and places, never a key or a verifier
+    except _Twice as problem:
+        what = str(problem)
+    except UnicodeDecodeError:
+        what = "it holds bytes that are no text"
+    else:
+        return found
+    # Not in the handler: UnicodeDecodeError carries all that was read, the key too.
+    del data
+    raise _damaged(file, what)
+
+
+class _Twice(Exception):
+    """A reader would take the one, and people see the other."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise _Twice(f"it says {name!r} twice of one thing")
+
+
+def _read_all(file: Path, descriptor: int) -> bytes:
+    parts = []
+    size = 0
+    try:
+        while size <= MOST and (part := os.read(descriptor, 64 * 1024)):
+            parts.append(part)
+            size += len(part)
+    except OSError as problem:
+        raise key_disk.failed(file, "cannot be read", problem) from None
+    if size > MOST:
+        raise _damaged(file, f"it has more than {MOST} bytes")
+    return b"".join(parts)
+
+
+def _damaged(file: Path, what: str) -> KeyProblem:
+    return KeyProblem(str(file), f"is damaged: {what}", BACKUP)

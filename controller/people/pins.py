@@ -1,0 +1,214 @@
+"""PINs: which will do, and what is kept of one.
+
+    verifier = argon2id(HMAC-SHA-256(people key, badge and PIN), salt)
+
+Six digits are few: whoever has the verifiers alone would have the PINs in minutes. So a PIN goes
+through a key first that is kept away from them. The badge goes in too, so that the verifier of one
+person is no good at another's name. No problem repeats anything of a PIN.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+from base64 import b64decode, b64encode
+from hashlib import sha256
+from itertools import pairwise
+from typing import Final
+
+from argon2.exceptions import HashingError
+from argon2.low_level import Type, hash_secret_raw
+from msgspec import Struct
+
+from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE, fingerprint_text
+
+LEAST, MOST = 6, 32
+"""Digits of a PIN."""
+ALLOWED: Final = f"{LEAST} to {MOST} digits 0 to 9"
+BADGE_ALLOWED: Final = "1 to 32 letters, digits, dots, dashes and underscores"
+KEY_SIZE: Final = 32
+_BADGE: Final = re.compile(r"[A-Za-z0-9._-]{1,32}")
+_SALT, _DIGEST = 16, 32
+_ENCODED: Final = re.compile(
+    r"\$argon2id\$v=19\$m=([1-9][0-9]{0,6}),t=([1-9][0-9]{0,2}),p=([1-9][0-9]?)"
+    r"\$([A-Za-z0-9+/]{22})\$([A-Za-z0-9+/]{43})"
+)
+"""As every tool for argon2 writes it."""
+_VERSION: Final = 0x13
+_LEAST_KIB: Final = 8
+"""Of each lane."""
+MOST_KIB, MOST_PASSES, MOST_LANES = 1 << 20, 64, 16
+"""A file may not ask for more: a damaged one would take all memory, or hours."""
+
+
+class BadPin(ValueError):
+    """This PIN will not do."""
+
+    def __init__(self, what: str, allowed: str) -> None:
+        super().__init__(f"{what}; allowed: {allowed}")
+        self.what = what
+        self.allowed = allowed
+
+
+class CannotHash(Exception):
+    """The machine has not the memory for it now."""
+
+
+# --- badges and PINs --------------------------------------------------------------------------
+
+
+def is_badge(text: str) -> bool:
+    """A badge is a name that people type and read out, and no secret."""
+    return _BADGE.fullmatch(text) is not None
+
+
+def folded(badge: str) -> str:
+    """Badges that differ by no more than case, or blanks around them, are one."""
+    return badge.strip().lower()
+
+
+def check_pin(pin: str, badge: str) -> None:
+    """BadPin for one that is too short, no number, or among the first that anybody tries."""
+    if not pin.isascii() or not pin.isdigit():
+        raise BadPin("a PIN has digits only", ALLOWED)
+    if not LEAST <= len(pin) <= MOST:
+        raise BadPin(f"a PIN has {LEAST} to {MOST} digits, not {len(pin)}", ALLOWED)
+    if _counts(pin):
+        raise BadPin("that PIN only counts on, or repeats one digit", "one that nobody guesses")
+    if any(_repeats(pin, size) for size in (2, 3)):
+        raise BadPin("that PIN repeats itself", "one that nobody guesses")
+    if pin in (badge, "".join(filter(str.isdigit, badge))):
+        raise BadPin("that PIN is the badge, which everybody sees", "one that nobody guesses")
+
+
+def _counts(pin: str) -> bool:
+    """Up or down by the same step all along, through 9 and 0 too."""
+    steps = {(int(after) - int(before)) % 10 for before, after in pairwise(pin)}
+    return len(steps) == 1
+
+
+def _repeats(pin: str, size: int) -> bool:
+    return pin[:-size] == pin[size:]
+
+
+# --- what is kept -----------------------------------------------------------------------------
+
+
+class Cost(Struct, frozen=True):
+    """What one guess costs whoever has everything else."""
+
+    kib: int
+    passes: int
+    lanes: int
+
+
+COST: Final = Cost(64 * 1024, 3, 1)
+"""RFC 9106, its second choice, with one lane: the table's loop keeps a core to itself."""
+
+
+class Verifier(Struct, frozen=True):
+    """What tells a PIN from others, with what it costs to ask."""
+
+    cost: Cost
+    salt: bytes
+    digest: bytes
+
+    @classmethod
+    def parse(cls, text: str) -> Verifier:
+        """ValueError for what is none, or would cost more than any may."""
+        found = _ENCODED.fullmatch(text)
+        if found is None:
+            raise ValueError("is no argon2id verifier")
+        cost = Cost(int(found[1]), int(found[2]), int(found[3]))
+        if cost.kib > MOST_KIB or cost.passes > MOST_PASSES or cost.lanes > MOST_LANES:
+            raise ValueError("asks for more than any verifier may")
+        if cost.kib < _LEAST_KIB * cost.lanes:
+            raise ValueError("asks for less memory than argon2 works with")
+        made = cls(cost, _unpadded(found[4]), _unpadded(found[5]))
+        if str(made) != text:
+            raise ValueError("is not written as a verifier is")
+        return made
+
+    def __str__(self) -> str:
+        cost = self.cost
+        return (
+            f"$argon2id$v=19$m={cost.kib},t={cost.passes},p={cost.lanes}"
+            f"${_padless(self.salt)}${_padless(self.digest)}"
+        )
+
+    def __repr__(self) -> str:
+        return f"Verifier({self.cost})"
+
+
+def _unpadded(text: str) -> bytes:
+    return b64decode(text + "=" * (-len(text) % 4))
+
+
+def _padless(data: bytes) -> str:
+    return b64encode(data).decode().rstrip("=")
+
+
+class PeopleKey:
+    """What PINs go through before anything is kept of them. Shows nothing of itself."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != KEY_SIZE:
+            raise ValueError(f"a people key has {KEY_SIZE} bytes")
+        self._key = key
+
+    @classmethod
+    def generate(cls) -> PeopleKey:
+        return cls(os.urandom(KEY_SIZE))
+
+    def open(self) -> bytes:
+        return self._key
+
+    @property
+    def fingerprint(self) -> str:
+        """It tells nothing of the key."""
+        digest = sha256(b"holecard people key\0" + self._key).digest()
+        return fingerprint_text(digest[:FINGERPRINT_SIZE])
+
+    def __repr__(self) -> str:
+        return f"PeopleKey({self.fingerprint})"
+
+    # --- PINs -----------------------------------------------------------------------------
+
+    def verifier(self, badge: str, pin: str, cost: Cost = COST) -> Verifier:
+        """Of a PIN that will do, for this badge. CannotHash."""
+        salt = os.urandom(_SALT)
+        return Verifier(cost, salt, self._digest(badge, pin, salt, cost))
+
+    def fits(self, verifier: Verifier, badge: str, pin: str) -> bool:
+        """Whether it is this badge's PIN. Takes as long as its cost says, whatever is typed."""
+        digest = self._digest(badge, pin, verifier.salt, verifier.cost)
+        return hmac.compare_digest(digest, verifier.digest)
+
+    def decoy(self, badge: str, costs: tuple[Cost, ...]) -> Verifier:
+        """For a badge that nobody has: as costly to ask as one of those, always the same one."""
+        drawn = self._mac(b"decoy", badge)
+        cost = costs[int.from_bytes(drawn[:8]) % len(costs)] if costs else COST
+        return Verifier(cost, drawn[-_SALT:], bytes(_DIGEST))
+
+    def lock(self, badge: str, verifier: Verifier) -> str:
+        """What wrong guesses at this PIN of this badge are counted by; those at another PIN tell
+        nothing of it. It names nobody: people type PINs where the badge belongs."""
+        return self._mac(b"lock", badge, verifier.salt.hex())[:8].hex()
+
+    def _digest(self, badge: str, pin: str, salt: bytes, cost: Cost) -> bytes:
+        secret = self._mac(b"pin", badge, pin)
+        try:
+            return hash_secret_raw(
+                secret, salt, cost.passes, cost.kib, cost.lanes, _DIGEST, Type.ID, _VERSION
+            )
+        except HashingError as problem:
+            raise CannotHash(f"the PIN cannot be looked at: {problem}") from None
+
+    def _mac(self, use: bytes, *texts: str) -> bytes:
+        texts = (folded(texts[0]), *texts[1:])
+        parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+        framed = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+        return hmac.digest(self._key, b"holecard-people-v1\0" + use + b"\0" + framed, "sha256")

@@ -1,0 +1,99 @@
+"""Who was signed in when the controller ended, and whose PIN is not looked at for a while: from
+the record, as far back as that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from controller.audit.errors import Damaged
+from controller.audit.format.frames import Frame, unpack
+from controller.audit.format.records import Record
+from controller.audit.format.segments import HEADER_SIZE, numbers, segment_file
+from controller.audit.log.opening import Opening
+from controller.audit.read.reader import ASK, load, record_of
+from controller.people.rate_limit import DAY
+from controller.people.records import SignedIn, SignedOut, read_said
+from controller.people.sign_in import Standing, fold
+
+MOST_SEGMENTS: Final = 64
+"""So far back a dealer who is still signed in is looked for. Beyond that nobody is."""
+_DAY_US: Final = DAY // 1000
+_COUNTS: Final = (b'"kind":"person"', b'"kind":"opened"')
+"""What people did, and where another boot began, whose clocks are others."""
+
+
+def standing_before(opening: Opening) -> Standing:
+    """Damaged where a record of people cannot be read."""
+    if opening.last is None:
+        return Standing()
+    since = opening.last.utc - _DAY_US
+    found = _counting(opening.records)
+    begins = opening.records[0].utc
+    for number in _before(opening):
+        if begins <= since and _knows_dealer(found):
+            break
+        begins, records = _read(opening.record, number)
+        found = [*records, *found]
+    if opening.last not in found[-1:]:
+        found.append(opening.last)  # what time it was
+    try:
+        return fold(found)
+    except ValueError as problem:
+        raise Damaged(opening.record, str(problem), ASK) from None
+
+
+def _before(opening: Opening) -> Iterator[int]:
+    """The segments before the last one, newest first."""
+    last = 0 if opening.segment is None else opening.segment.number
+    left = [number for number in numbers(opening.record) if number < last]
+    yield from reversed(left[-MOST_SEGMENTS:])
+
+
+def _counting(records: list[Record]) -> list[Record]:
+    """Those of people, and on both sides of where a boot began."""
+    boots = {at for at, record in enumerate(records) if record.kind == "opened"}
+    return [
+        record
+        for at, record in enumerate(records)
+        if record.kind == "person" or at in boots or at + 1 in boots
+    ]
+
+
+def _knows_dealer(found: list[Record]) -> bool:
+    """Whether they say who deals, or that nobody does."""
+    said = (_said(record) for record in found)
+    return any(isinstance(one, SignedIn | SignedOut) and one.role == "dealer" for one in said)
+
+
+def _said(record: Record) -> object:
+    try:
+        return read_said(record)
+    except ValueError:  # whoever folds them says so
+        return None
+
+
+def _read(record: Path, number: int) -> tuple[int, list[Record]]:
+    """When a segment begins, and what of it counts. Only that is decoded: there may be many."""
+    file = segment_file(record, number)
+    buffer = load(file, number)
+    first = unpack(buffer, HEADER_SIZE)
+    if first is None:
+        raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
+    frames = _frames(buffer) if any(one in buffer for one in _COUNTS) else iter(())
+    wanted: dict[int, Frame] = {}
+    before: Frame | None = None
+    for frame in frames:
+        if any(one in frame.data for one in _COUNTS):
+            wanted |= {one.seq: one for one in (before, frame) if one is not None}
+        before = frame
+    records = [record_of(file, one) for one in wanted.values()]
+    return record_of(file, first).utc, _counting(records)
+
+
+def _frames(buffer: bytes) -> Iterator[Frame]:
+    at = HEADER_SIZE
+    while (frame := unpack(buffer, at)) is not None:
+        yield frame
+        at = frame.end

@@ -1,0 +1,380 @@
+"""Where people say who they are: one after the other, each recorded before it counts.
+
+    desk = PeopleDesk(PeopleFile(file, keys), record, boot, fold(records), shut=closed)
+    answer = await desk.sign_in("D-17", "402931", "dealer", moment)
+    void = act_of(RoundVoided)
+    answer = await desk.authorise(void, "F-2", "775010", "dealer", moment)
+    answer = await desk.authorise(void, "D-17", "402931", "dealer", moment, second=True)
+    taken = desk.take(void, "dealer", moment)        # both people, once
+    await desk.close()
+
+Whatever `record` raises goes on to whoever asked, and then nothing has happened. Who gives up
+waiting does not call off a guess: it is recorded and counted all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias, TypeVar
+
+import structlog
+
+from controller.audit.format.records import CONTROLLER, Entry, Moment
+from controller.people import sign_in as standing_of
+from controller.people.approvals import SECONDS, Act
+from controller.people.directory import PeopleFile, Print
+from controller.people.person import HouseRole, People
+from controller.people.pin_check import Proof, look, prove, renew
+from controller.people.pins import COST, CannotHash, Cost
+from controller.people.records import (
+    Authorised,
+    Left,
+    NotAllowed,
+    Said,
+    SignedIn,
+    SignedOut,
+    Turned,
+    TurnedAway,
+    Why,
+    entry_for,
+)
+from controller.people.service_people_answers import Denied, Signed, Taken
+from controller.people.sign_in import ACT_LIFE, LIVES, START, Session, Standing, one_person
+from controller.procedure.model.events import Actor
+from drivers.keys.private_files import KeyProblem
+
+MOST_WAITING: Final = 8
+"""Screens at which somebody waits for an answer; each may ask one thing at a time."""
+PATIENCE: Final = 10.0
+"""Seconds for a file that is read, or a PIN that is looked at. Both take a fraction of one."""
+
+_log: Final = structlog.get_logger()
+_T = TypeVar("_T")
+
+Record: TypeAlias = Callable[[Entry], Awaitable[object]]
+
+
+class _CannotLook(Exception):
+    """Neither badge nor PIN can be looked at now."""
+
+
+class PeopleDesk:
+    """One table's. `standing` is for anybody to read."""
+
+    def __init__(
+        self,
+        file: PeopleFile,
+        record: Record,
+        boot: str,
+        standing: Standing = START,
+        *,
+        shut: Callable[[], bool],
+        cost: Cost = COST,
+    ) -> None:
+        """`record` returns when the entry is on the disk. `shut`: whether the table is closed."""
+        self.standing = standing
+        self.shut = shut
+        self._file = file
+        self._record = record
+        self._boot = boot
+        self._cost = cost
+        self._turn = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(1, "people")
+        self._late: asyncio.Future[Any] | None = None
+        """What the thread has not come back from."""
+        self._asking: set[str] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._told = ""
+        """The trouble that stands in the record."""
+        self._people: People | None = None
+        """Who there is, as last read; and of which file that was."""
+        self._seen: Print = None
+        self._closed = False
+
+    # --- what people ask for --------------------------------------------------------------
+
+    async def sign_in(
+        self,
+        badge: str,
+        pin: str,
+        screen: str,
+        now: Moment,
+        *,
+        role: HouseRole = "dealer",
+        relieve: bool = False,
+    ) -> Signed | Denied:
+        """A dealer at the table, surveillance or a technician at a screen, the latter while the
+        table is closed. `relieve`: a dealer takes the place of another one, which the procedure
+        must allow now. ValueError for the floor, whose every act takes badge and PIN."""
+        if role not in LIVES:
+            raise ValueError(f"the {role} does not sign in: each act takes badge and PIN")
+        return await self._ask(
+            screen, lambda: self._sign_in(badge, pin, screen, now, role, relieve)
+        )
+
+    async def authorise(
+        self, act: Act, badge: str, pin: str, screen: str, now: Moment, *, second: bool = False
+    ) -> Signed | Denied:
+        """For one act, once, within ACT_LIFE; `second`: as its second person."""
+        if second and not act.two:
+            raise ValueError(f"{act.name} takes no second person")
+        return await self._ask(
+            screen, lambda: self._authorise(act, badge, pin, screen, now, second)
+        )
+
+    def take(self, act: Act, screen: str, now: Moment) -> Taken | Denied:
+        """Who does the act: nobody can do it again with the same badge and PIN. Whoever has signed
+        for it counts by the file as it was read last: ask news() first."""
+        self._at(now)
+        if self._people is not None:
+            self.standing = standing_of.lapsed(self.standing, self._people)
+        first = standing_of.authority(self.standing, act, screen, second=False)
+        if first is None:
+            return Denied("not authorised")
+        if first.role == "floor" and standing_of.deals(self.standing, first):
+            return Denied("deals here")
+        second = standing_of.authority(self.standing, act, screen, second=True)
+        if act.two:
+            if second is None:
+                return Denied("no second")
+            if one_person(first, second.name, second.badge):
+                return Denied("same person")
+        self.standing = standing_of.used(self.standing, act, screen)
+        return Taken(first.actor, second.actor if act.two and second is not None else None)
+
+    def give_back(self, act: Act, screen: str, former: Standing, now: Moment) -> None:
+        """What was taken is not used up: the act was never done, and whoever asked has been told
+        so. `former`: before it was taken."""
+        self.standing = standing_of.given_back(self.standing, former, act, screen)
+        self._at(now)
+
+    async def sign_out(
+        self, screen: str, now: Moment, *, role: HouseRole = "dealer", why: Left = "asked"
+    ) -> bool | Denied:
+        """Whether anybody was signed in. `why`: "closed" when the table closes."""
+        return await self._ask(screen, lambda: self._sign_out(screen, now, role, why))
+
+    async def look_again(self, now: Moment) -> int | Denied:
+        """Whoever was disabled, or lost the role, is signed out: how many. What they had signed for
+        lapses."""
+        return await self._ask("", lambda: self._look_again(now))
+
+    def time_goes_on(self, now: Moment) -> tuple[Session, ...]:
+        """Those whose time is up since somebody last asked: they are signed in no more."""
+        before = self.standing.sessions
+        self._at(now)
+        return tuple(one for one in before if one not in self.standing.sessions)
+
+    async def news(self, now: Moment) -> Denied | None:
+        """As look_again(), at once and for whoever is about to do something, where the file is
+        another one than when it was read last. Whose time is up is gone in any case."""
+        self._at(now)
+        if self._is_read():
+            return None
+
+        async def read() -> Denied | None:
+            try:
+                await self._look_again(now, anew=False)
+            except _CannotLook as problem:
+                await self._tell(str(problem))
+                return Denied("unreadable")
+            return None
+
+        return Denied("closing") if self._closed else await asyncio.shield(self._begin(read()))
+
+    async def close(self) -> None:
+        """What was begun is recorded; nobody is asked any more."""
+        self._closed = True
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        self._thread.shutdown(wait=self._late is None or self._late.done())
+
+    # --- one after the other --------------------------------------------------------------
+
+    async def _ask(self, screen: str, make: Callable[[], Coroutine[Any, Any, _T]]) -> _T | Denied:
+        """What is begun goes on to its end, whoever waits for it."""
+        if self._closed:
+            return Denied("closing")
+        if screen in self._asking or len(self._asking) >= MOST_WAITING:
+            return Denied("busy")
+        self._asking.add(screen)
+
+        async def asked() -> _T | Denied:
+            try:
+                return await make()
+            except _CannotLook as problem:
+                await self._tell(str(problem))
+                return Denied("unreadable")
+            finally:
+                self._asking.discard(screen)
+
+        return await asyncio.shield(self._begin(asked()))
+
+    def _begin(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _sign_in(
+        self, badge: str, pin: str, screen: str, now: Moment, role: HouseRole, relieve: bool
+    ) -> Signed | Denied:
+        async with self._turn:
+            proof = await self._look(badge, pin, screen, now, role)
+            if isinstance(proof, Denied):
+                return proof
+            person = proof.person
+            why = standing_of.bar(self.standing, person, role, relieve=relieve, shut=self.shut())
+            if why is not None:
+                return await self._refuse(proof, screen, role, why)
+            at_table = standing_of.dealer(self.standing) if role == "dealer" else None
+            if standing_of.deals(self.standing, person):
+                at_table = None  # back, or at another screen
+            life = LIVES[role]
+            relieved = at_table.name if at_table is not None else ""
+            await self._say(
+                SignedIn(role, person.name, person.badge, proof.lock, screen, life, relieved)
+            )
+        self._renew_if_stale(proof, pin, now)
+        gone = None if at_table is None else at_table.actor
+        return Signed(Actor(role, person.name), person.badge, screen, life, gone)
+
+    async def _authorise(
+        self, act: Act, badge: str, pin: str, screen: str, now: Moment, second: bool
+    ) -> Signed | Denied:
+        async with self._turn:
+            proof = await self._look(badge, pin, screen, now, act.name)
+            if isinstance(proof, Denied):
+                return proof
+            person = proof.person
+            roles = SECONDS if second else act.roles
+            role = next((one for one in roles if one in person.roles), None)
+            why = standing_of.bar_act(self.standing, act, person, role, screen, second=second)
+            if role is None or why is not None:
+                return await self._refuse(proof, screen, act.name, why or "not theirs")
+            who = (role, person.name, person.badge, proof.lock, screen)
+            await self._say(Authorised(*who, act.name, act.about, second, ACT_LIFE))
+        self._renew_if_stale(proof, pin, now)
+        return Signed(Actor(role, person.name), person.badge, screen, ACT_LIFE)
+
+    async def _sign_out(self, screen: str, now: Moment, role: HouseRole, why: Left) -> bool:
+        async with self._turn:
+            self._at(now)
+            found = standing_of.session(self.standing, role, screen)
+            if found is None:
+                return False
+            await self._say(SignedOut(role, found.name, found.badge, found.screen, why))
+            return True
+
+    async def _look_again(self, now: Moment, *, anew: bool = True) -> int:
+        async with self._turn:
+            if not anew and self._is_read():
+                return 0
+            found = self._file.print_of()
+            people = await self._in_thread(self._file.read)
+            self._at(now)
+            return await self._learn(people, found)
+
+    async def _learn(self, people: People, found: Print) -> int:
+        """The file as it was just read. Whoever may not be here is out: how many."""
+        self._people = people
+        self.standing = standing_of.lapsed(self.standing, people)
+        gone = [one for one in self.standing.sessions if not standing_of.counts(one, people)]
+        for one in gone:
+            await self._say(SignedOut(one.role, one.name, one.badge, one.screen, "disabled"))
+        self._seen = found
+        return len(gone)
+
+    def _is_read(self) -> bool:
+        return self._seen is not None and self._file.print_of() == self._seen
+
+    # --- badges and PINs ------------------------------------------------------------------
+
+    async def _look(
+        self, badge: str, pin: str, screen: str, now: Moment, wanted: str
+    ) -> Proof | Denied:
+        """The turn is ours. Too early, nothing is looked at; a wrong one counts."""
+        found = self._file.print_of()
+        people, lock = await self._in_thread(lambda: look(self._file, badge))
+        self._at(now)
+        await self._learn(people, found)
+        wait = standing_of.wait_for(self.standing, lock, screen)
+        if wait:
+            if not standing_of.told(self.standing, lock, screen):
+                await self._say(TurnedAway(lock, screen, wait))
+            return Denied("wait", wait)
+        proof = await self._in_thread(lambda: prove(people, badge, pin))
+        self._told = ""
+        if proof.why is None:
+            return proof
+        await self._say(_turned(proof, screen, wanted, proof.why))
+        return Denied("not right", standing_of.wait_for(self.standing, lock, screen))
+
+    async def _refuse(self, proof: Proof, screen: str, wanted: str, why: NotAllowed) -> Denied:
+        """The PIN was right, and it comes to nothing all the same."""
+        await self._say(_turned(proof, screen, wanted, why))
+        return Denied(why)
+
+    def _renew_if_stale(self, proof: Proof, pin: str, now: Moment) -> None:
+        """Once they have their answer: how long it takes tells nothing of a PIN then."""
+        if proof.cost == self._cost:
+            return
+        at = datetime.fromtimestamp(now.utc / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+        async def renewing() -> None:
+            try:
+                await self._in_thread(lambda: renew(self._file, proof.person, pin, self._cost, at))
+            except _CannotLook as problem:  # it fits as before; the next sign-in tries again
+                _log.warning(
+                    "a verifier is not renewed", badge=proof.person.badge, why=str(problem)
+                )
+
+        self._begin(renewing())
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        """_CannotLook."""
+        if self._late is not None and not self._late.done():
+            raise _CannotLook(f"the last one has not come back within {PATIENCE:g} s")
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._thread, work)
+        done, _ = await asyncio.wait({future}, timeout=PATIENCE)
+        if not done:
+            future.add_done_callback(_forget)
+            self._late = future
+            raise _CannotLook(f"has not come back within {PATIENCE:g} s")
+        try:
+            return future.result()
+        except (KeyProblem, CannotHash) as problem:
+            raise _CannotLook(str(problem)) from None
+
+    # --- the record -----------------------------------------------------------------------
+
+    async def _say(self, said: Said) -> None:
+        """On the disk before it is true."""
+        await self._record(entry_for(said))
+        self.standing = standing_of.after(self.standing, said)
+
+    async def _tell(self, trouble: str) -> None:
+        """Once, until it has been mended."""
+        _log.warning("badges and PINs cannot be looked at", why=trouble)
+        if trouble != self._told:
+            data = {"what": "people", "detail": trouble}
+            await self._record(Entry("fault", CONTROLLER, data))
+            self._told = trouble
+
+    def _at(self, now: Moment) -> None:
+        self.standing = standing_of.at(self.standing, self._boot, now)
+
+
+def _turned(proof: Proof, screen: str, wanted: str, why: Why) -> Turned:
+    person = proof.person
+    return Turned(why, person.name, person.badge, proof.lock, screen, wanted)
+
+
+def _forget(future: asyncio.Future[Any]) -> None:
+    """What came of it when nobody waited any more."""
+    if not future.cancelled():
+        future.exception()

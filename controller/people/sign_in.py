@@ -1,0 +1,379 @@
+"""Who is signed in where, who may do one act now, and whose PIN is not looked at for a while.
+
+    standing = fold(records)
+    standing = at(standing, boot, moment)           # nothing lapses without being told the time
+    standing = after(standing, said)                # once it is in the record
+
+No I/O. It is made anew from the record of people, so a restart forgets no wrong PIN. The records
+needed are those since the table was last without a dealer, and those of the last day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller.audit.format.records import Moment, Record
+from controller.people import rate_limit as lockouts
+from controller.people.approvals import Act
+from controller.people.person import HouseRole, People, Person
+from controller.people.rate_limit import BADGE, NONE, SCREEN, SECOND, Limits, Tries
+from controller.people.records import (
+    GUESSES,
+    Authorised,
+    NotAllowed,
+    Said,
+    SignedIn,
+    SignedOut,
+    Turned,
+    TurnedAway,
+    entry_for,
+    read_said,
+)
+from controller.procedure.model.events import Actor
+from drivers.keys.names import same_person
+
+__all__ = [
+    "ACT_LIFE",
+    "AT_CLOSED",
+    "LIVES",
+    "START",
+    "Authority",
+    "Clock",
+    "Session",
+    "Standing",
+    "after",
+    "at",
+    "authority",
+    "bar",
+    "bar_act",
+    "counts",
+    "dealer",
+    "deals",
+    "entry_for",
+    "fold",
+    "given_back",
+    "lapsed",
+    "one_person",
+    "session",
+    "told",
+    "used",
+    "wait_for",
+]
+
+ACT_LIFE: Final = 60
+"""Seconds for which a badge and PIN stand for the act that they were given for."""
+LIVES: Final[Mapping[HouseRole, int]] = MappingProxyType(
+    {"dealer": 0, "surveillance": 12 * 3600, "technician": 3600}
+)
+"""Seconds for which each role is signed in; 0: until the dealer is relieved, signs out, or the
+table closes. The floor is not in it: each of its acts takes badge and PIN."""
+AT_CLOSED: Final[frozenset[HouseRole]] = frozenset({"technician"})
+"""Roles that are signed in only while the table is closed."""
+
+
+class Clock(Struct, frozen=True):
+    """A time that never goes back and that nobody sets: within a boot the machine's own count of
+    nanoseconds, and between two boots what the clock of the day says, if that went forward."""
+
+    boot: str = ""
+    utc: int = 0
+    mono: int = 0
+    at: int = 0
+    """Nanoseconds."""
+
+
+class Session(Struct, frozen=True):
+    """Somebody is signed in. A dealer is at the table, all others at a screen of their own."""
+
+    role: HouseRole
+    name: str
+    badge: str
+    screen: str
+    until: int
+    """0: without an end."""
+
+    @property
+    def actor(self) -> Actor:
+        return Actor(self.role, self.name)
+
+
+class Authority(Struct, frozen=True):
+    """Somebody may do one act, once."""
+
+    act: str
+    about: str
+    second: bool
+    role: HouseRole
+    name: str
+    badge: str
+    screen: str
+    until: int
+
+    @property
+    def actor(self) -> Actor:
+        return Actor(self.role, self.name)
+
+
+class Standing(Struct, frozen=True):
+    """All that is known of people at this table."""
+
+    clock: Clock = Clock()
+    sessions: tuple[Session, ...] = ()
+    authorities: tuple[Authority, ...] = ()
+    badges: Mapping[str, Tries] = MappingProxyType({})
+    """Wrong PINs, by the badge's lock."""
+    screens: Mapping[str, Tries] = MappingProxyType({})
+
+
+START: Final = Standing()
+
+# --- time -------------------------------------------------------------------------------------
+
+
+def at(standing: Standing, boot: str, moment: Moment) -> Standing:
+    """At that time. What has lapsed is gone, and so is every authority of another boot."""
+    clock = standing.clock
+    if not clock.boot:
+        now = moment.utc * 1000
+    elif boot == clock.boot:
+        now = clock.at + max(0, moment.mono - clock.mono)
+    else:
+        now = clock.at + max(0, moment.utc - clock.utc) * 1000
+    mono = max(moment.mono, clock.mono) if boot == clock.boot else moment.mono
+    same = boot == clock.boot
+    return replace(
+        standing,
+        clock=Clock(boot, moment.utc, mono, now),
+        sessions=tuple(one for one in standing.sessions if not one.until or now < one.until),
+        authorities=tuple(one for one in standing.authorities if same and now < one.until),
+    )
+
+
+# --- questions --------------------------------------------------------------------------------
+
+
+def dealer(standing: Standing) -> Session | None:
+    """Who deals."""
+    return next((one for one in standing.sessions if one.role == "dealer"), None)
+
+
+def session(standing: Standing, role: HouseRole, screen: str) -> Session | None:
+    """Who is signed in there. For a dealer the screen does not matter: there is one table."""
+    wanted = ("dealer", "") if role == "dealer" else (role, screen)
+    return next((one for one in standing.sessions if _place(one) == wanted), None)
+
+
+def authority(standing: Standing, act: Act, screen: str, *, second: bool) -> Authority | None:
+    """Who may do this act now, or stands by as its second person."""
+    wanted = (act.name, act.about, screen, second)
+    return next((one for one in standing.authorities if _use(one) == wanted), None)
+
+
+def wait_for(standing: Standing, lock: str, screen: str) -> int:
+    """Seconds until a PIN is looked at for this badge at this screen; 0: now."""
+    now = standing.clock.at
+    both = (standing.badges.get(lock, NONE), standing.screens.get(screen, NONE))
+    return max(-(-lockouts.wait(tries, now) // SECOND) for tries in both)
+
+
+def told(standing: Standing, lock: str, screen: str) -> bool:
+    """Whether it stands in the record that somebody was turned away for this wait."""
+    now = standing.clock.at
+    both = (standing.badges.get(lock, NONE), standing.screens.get(screen, NONE))
+    return all(tries.told for tries in both if lockouts.wait(tries, now))
+
+
+def counts(one: Session | Authority, people: People) -> bool:
+    """Whether who is signed in, or has signed for an act, may still do so: there, not disabled, and
+    in the same role."""
+    person = people.find(one.badge)
+    return (
+        person is not None
+        and not person.disabled
+        and one.role in person.roles
+        and same_person(person.name, one.name)
+    )
+
+
+def deals(standing: Standing, who: Person | Authority) -> bool:
+    """Whether it is they who deal, by whichever badge."""
+    at_table = dealer(standing)
+    return at_table is not None and one_person(at_table, who.name, who.badge)
+
+
+def bar(
+    standing: Standing, person: Person, role: HouseRole, *, relieve: bool, shut: bool
+) -> NotAllowed | None:
+    """What keeps them from signing in. `shut`: the table is closed."""
+    if role not in person.roles:
+        return "not theirs"
+    if role in AT_CLOSED and not shut:
+        return "table open"
+    if role != "dealer" or relieve:
+        return None
+    return None if dealer(standing) is None or deals(standing, person) else "another dealer"
+
+
+def bar_act(
+    standing: Standing,
+    act: Act,
+    person: Person,
+    role: HouseRole | None,
+    screen: str,
+    *,
+    second: bool,
+) -> NotAllowed | None:
+    """What keeps them from signing for the act; `role`: as which they would."""
+    if role is None:
+        return "not theirs"
+    if second:
+        first = authority(standing, act, screen, second=False)
+        if first is None:
+            return "no first person"
+        return "same person" if one_person(first, person.name, person.badge) else None
+    return "deals here" if role == "floor" and deals(standing, person) else None
+
+
+def _place(one: Session) -> tuple[str, str]:
+    return (one.role, "" if one.role == "dealer" else one.screen)
+
+
+def _use(one: Authority) -> tuple[str, str, str, bool]:
+    return (one.act, one.about, one.screen, one.second)
+
+
+# --- what happens -----------------------------------------------------------------------------
+
+
+def after(standing: Standing, said: Said) -> Standing:
+    """What a record of people makes of it, at the time that it is."""
+    return _AFTER[type(said)](standing, said)
+
+
+def used(standing: Standing, act: Act, screen: str) -> Standing:
+    """The act was done: nobody's authority for it is left. That it was done, and by whom, is the
+    act's own record."""
+    gone = (act.name, act.about, screen)
+    left = tuple(one for one in standing.authorities if _use(one)[:3] != gone)
+    return replace(standing, authorities=left)
+
+
+def lapsed(standing: Standing, people: People) -> Standing:
+    """What was signed by who may not sign for it any more stands for nothing. Enabled again, they
+    sign again."""
+    left = tuple(one for one in standing.authorities if counts(one, people))
+    return replace(standing, authorities=left)
+
+
+def given_back(standing: Standing, former: Standing, act: Act, screen: str) -> Standing:
+    """The act was not done, and nothing of it ever will be: whoever had signed for it in the
+    former standing may do it, as long as they might have. Not where somebody signs for it anew."""
+    wanted = (act.name, act.about, screen)
+    if any(_use(one)[:3] == wanted for one in standing.authorities):
+        return standing
+    spent = tuple(one for one in former.authorities if _use(one)[:3] == wanted)
+    return replace(standing, authorities=(*standing.authorities, *spent))
+
+
+def fold(records: Iterable[Record], standing: Standing = START) -> Standing:
+    """What the record comes to, its last record being the time. ValueError where one of people
+    cannot be read."""
+    for record in records:
+        moment = Moment(record.utc, record.mono, record.clock)
+        standing = at(standing, record.boot, moment)
+        try:
+            said = read_said(record)
+        except ValueError as problem:
+            raise ValueError(f"seq {record.seq}: a {record.kind} that is none: {problem}") from None
+        if said is not None:
+            standing = after(standing, said)
+    return standing
+
+
+def _signed_in(standing: Standing, said: SignedIn) -> Standing:
+    now = standing.clock.at
+    until = now + said.life * SECOND if said.life else 0
+    made = Session(said.role, said.name, said.badge, said.screen, until)
+    others = tuple(one for one in standing.sessions if _place(one) != _place(made))
+    return _right(replace(standing, sessions=(*others, made)), said.lock)
+
+
+def _signed_out(standing: Standing, said: SignedOut) -> Standing:
+    gone = (said.role, "" if said.role == "dealer" else said.screen)
+    return replace(
+        standing, sessions=tuple(one for one in standing.sessions if _place(one) != gone)
+    )
+
+
+def _authorised(standing: Standing, said: Authorised) -> Standing:
+    made = Authority(
+        said.act,
+        said.about,
+        said.second,
+        said.role,
+        said.name,
+        said.badge,
+        said.screen,
+        standing.clock.at + said.life * SECOND,
+    )
+    # Whoever stands by does so for the one who asked; another one has to be asked again.
+    gone = {_use(made), (*_use(made)[:3], True)}
+    others = tuple(one for one in standing.authorities if _use(one) not in gone)
+    return _right(replace(standing, authorities=(*others, made)), said.lock)
+
+
+def _turned(standing: Standing, said: Turned) -> Standing:
+    if said.why not in GUESSES:
+        return _right(standing, said.lock)
+    now = standing.clock.at
+    return replace(
+        standing,
+        badges=_counted(standing.badges, said.lock, now, BADGE),
+        screens=_counted(standing.screens, said.screen, now, SCREEN),
+    )
+
+
+def _turned_away(standing: Standing, said: TurnedAway) -> Standing:
+    return replace(
+        standing,
+        badges=_changed(standing.badges, said.lock, lockouts.turned_away),
+        screens=_changed(standing.screens, said.screen, lockouts.turned_away),
+    )
+
+
+def _right(standing: Standing, lock: str) -> Standing:
+    return replace(standing, badges=_changed(standing.badges, lock, lockouts.right))
+
+
+_AFTER: Final[dict[type[Said], Callable[[Standing, Any], Standing]]] = {
+    SignedIn: _signed_in,
+    SignedOut: _signed_out,
+    Authorised: _authorised,
+    Turned: _turned,
+    TurnedAway: _turned_away,
+}
+
+
+def _counted(every: Mapping[str, Tries], key: str, now: int, limits: Limits) -> Mapping[str, Tries]:
+    """With a wrong PIN more; what a day of quiet has made stale is left behind."""
+    kept = {name: tries for name, tries in every.items() if not lockouts.stale(tries, now)}
+    kept[key] = lockouts.wrong(every.get(key, NONE), now, limits)
+    return MappingProxyType(kept)
+
+
+def _changed(
+    every: Mapping[str, Tries], key: str, change: Callable[[Tries], Tries]
+) -> Mapping[str, Tries]:
+    if key not in every:
+        return every
+    return MappingProxyType({**every, key: change(every[key])})
+
+
+def one_person(first: Session | Authority, name: str, badge: str) -> bool:
+    """Whether that is the same person, by whichever badge."""
+    return first.badge == badge or same_person(first.name, name)

@@ -1,0 +1,1 @@
+"""The row table and the two engines that step through it."""

@@ -1,0 +1,125 @@
+"""step(): an event meets a state. The rows sit in a dictionary; nothing else decides.
+
+`apply` makes the new state and the row's effects, here and at the live table (`live`) alike.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from msgspec.structs import force_setattr, replace
+
+from controller.procedure.engine.row_table import REFUSALS, ROWS, RowFault
+from controller.procedure.model.effects import Effect
+from controller.procedure.model.events import Actor, Event, Go
+from controller.procedure.model.game import Game
+from controller.procedure.model.permissions import NOBODY, theirs
+from controller.procedure.model.row import Decision, Do, Makes, Refusal, Refused, Row, When
+from controller.procedure.model.state import PASSING, State, Step
+from controller.procedure.prompts.prompt import SHOWS
+
+GO: Final = Go(Actor("device", "controller"))
+MOST_PASSED: Final = 64
+"""Rows that may fire after one event: four split hands on every seat stay far below."""
+
+
+def rows_of(game: Game) -> tuple[Row, ...]:
+    """The rows that a game has."""
+    return tuple(row for row in ROWS if row.needs is None or row.needs(game.options))
+
+
+def moved(s: State, new: State, to: Step) -> State:
+    """`new` at the step `to`. A state that an act has just made is nobody else's yet, so that its
+    step is set in place: a copy more for every row was a seventh of all the time."""
+    if new is s:
+        return replace(s, step=to)
+    force_setattr(new, "step", to)
+    return new
+
+
+def apply(
+    g: Game, do: Do | None, to: Step, makes: Makes | None, s: State, e: Event
+) -> tuple[State, tuple[Effect, ...]]:
+    """The new state and the row's own effects, from the row's act, step and effects."""
+    new = moved(s, s if do is None else do(g, s, e), to)
+    return new, () if makes is None else makes(g, s, e, new)
+
+
+# A row as the engine reads it: guard, act, step, effects, and its id in a tuple. Taking a plain
+# tuple apart is faster than asking a row for its fields, and this is done at every event.
+_Fast: TypeAlias = tuple[When | None, Do | None, Step, Makes | None, tuple[str, ...]]
+
+
+def _fast(row: Row) -> _Fast:
+    return (row.when, row.do, row.to, row.effects, (row.id,))
+
+
+class Procedure:
+    """A game's rows, ready to step through."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self.rows = rows_of(game)
+        self._at: dict[Step, dict[type[Event], tuple[_Fast, ...]]] = {step: {} for step in Step}
+        for row in self.rows:
+            for step in row.at:
+                here = self._at[step]
+                here[row.event] = (*here.get(row.event, ()), _fast(row))
+        self._go = {step: self._at[step].get(Go, ()) for step in PASSING}
+        self._refusals: dict[Step, dict[type[Event], tuple[Refusal, ...]]] = {
+            step: {} for step in Step
+        }
+        for ref in REFUSALS:
+            for step in ref.at:
+                said = self._refusals[step]
+                said[ref.event] = (*said.get(ref.event, ()), ref)
+
+    def step(self, s: State, e: Event) -> Decision | Refused:
+        """The rows that the event sets off, up to a step that waits; or why nothing happens."""
+        g = self.game
+        kind = type(e)
+        if not theirs(e, g.who.get(kind, NOBODY)):
+            return self.refuse(s, e)
+        for when, do, to, makes, fired in self._at[s.step].get(kind, ()):
+            if when is None or when(g, s, e):
+                break
+        else:
+            return self.refuse(s, e)
+        new, effects = apply(g, do, to, makes, s, e)
+        go = self._go
+        while (onward := go.get(to)) is not None:
+            for when, do, to, makes, row in onward:
+                if when is None or when(g, new, GO):
+                    break
+            else:
+                raise RowFault(f"nothing goes on from {to.value}")
+            new, more = apply(g, do, to, makes, new, GO)
+            effects += more
+            fired += row
+            if len(fired) > MOST_PASSED:
+                raise RowFault(f"no end from {s.step.value}: {fired}")
+        return Decision(fired, new, effects + SHOWS[to](g, new))
+
+    def takes(self, s: State, e: Event) -> bool:
+        """Whether step() would be a decision. Nothing is decided."""
+        g, kind = self.game, type(e)
+        rows = self._at[s.step].get(kind, ())
+        return theirs(e, g.who.get(kind, NOBODY)) and any(
+            when is None or when(g, s, e) for when, *_ in rows
+        )
+
+    def refuse(self, s: State, e: Event) -> Refused:
+        """Why nothing happens."""
+        g = self.game
+        for ref in self._refusals[s.step].get(type(e), ()):
+            if ref.when is None or ref.when(g, s, e):
+                detail = ref.detail(g, s, e) if ref.detail is not None else {}
+                return Refused(ref.id, ref.why.format(**detail), tuple(detail.items()))
+        for row in self.rows:
+            if row.event is type(e) and row.why and s.step in row.at:
+                return Refused(row.id, row.why)
+        return Refused("not_now", f"{type(e).__name__} has no place at {s.step.value}")
+
+    def shows(self, s: State) -> tuple[Effect, ...]:
+        """What a waiting state shows, the same as when it was reached."""
+        return SHOWS[s.step](self.game, s)

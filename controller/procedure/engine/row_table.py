@@ -1,0 +1,137 @@
+"""The table of rows, checked when it is imported."""
+
+from __future__ import annotations
+
+import typing
+from typing import Final
+
+from controller.procedure.irregularities import devices as rows_device
+from controller.procedure.irregularities import misread as rows_misread
+from controller.procedure.irregularities import release as rows_lifted
+from controller.procedure.irregularities import rulings as rows_ways
+from controller.procedure.irregularities import stops as rows_stop
+from controller.procedure.irregularities import wrong_card as rows_wrong_card
+from controller.procedure.model.events import Event, Go
+from controller.procedure.model.row import Refusal, Row
+from controller.procedure.model.state import PASSING, WAITING, Step
+from controller.procedure.prompts.prompt import SHOWS
+from controller.procedure.rows import actors as rows_who
+from controller.procedure.rows import check as rows_check
+from controller.procedure.rows import deal as rows_deal
+from controller.procedure.rows import dealer as rows_dealer
+from controller.procedure.rows import hand as rows_hand
+from controller.procedure.rows import insurance as rows_insurance
+from controller.procedure.rows import pay as rows_pay
+from controller.procedure.rows import shoe as rows_shoe
+from controller.procedure.rows import table as rows_table
+from controller.procedure.rows import turn as rows_turn
+from controller.procedure.rows import turn_order as rows_next
+from controller.procedure.rows import wagers as rows_wagers
+
+_PARTS: Final = (
+    rows_who,
+    rows_table,
+    rows_shoe,
+    rows_wagers,
+    rows_deal,
+    rows_insurance,
+    rows_check,
+    rows_next,
+    rows_turn,
+    rows_hand,
+    rows_dealer,
+    rows_pay,
+    rows_wrong_card,
+    rows_misread,
+    rows_stop,
+    rows_device,
+    rows_ways,
+    rows_lifted,
+)
+
+ROWS: Final[tuple[Row, ...]] = tuple(row for part in _PARTS for row in part.ROWS)
+REFUSALS: Final[tuple[Refusal, ...]] = tuple(ref for part in _PARTS for ref in part.REFUSALS)
+
+
+def _leaves(kind: type[Event]) -> list[type[Event]]:
+    below = kind.__subclasses__()
+    if not below:
+        return [kind]
+    return [leaf for each in below for leaf in _leaves(each)]
+
+
+EVENTS: Final[tuple[type[Event], ...]] = tuple(kind for kind in _leaves(Event) if kind is not Go)
+"""Every event that can come from outside."""
+
+
+class RowFault(Exception):
+    """The table of rows contradicts itself."""
+
+
+def _check_names(rows: tuple[Row, ...], refusals: tuple[Refusal, ...]) -> None:
+    seen: set[str] = set()
+    for row in rows:
+        if row.id in seen:
+            raise RowFault(f"row {row.id} stands twice")
+        seen.add(row.id)
+        if not row.text or not row.at:
+            raise RowFault(f"row {row.id} says nothing, or is nowhere")
+        if any((step in PASSING) != (row.event is Go) for step in row.at):
+            raise RowFault(f"row {row.id}: Go belongs to the steps that pass, and only to those")
+    for ref in refusals:
+        if ref.id in seen:
+            raise RowFault(f"refusal {ref.id} is named like a row")
+
+
+def _check_events(rows: tuple[Row, ...]) -> None:
+    """A guard or act takes the event that its row names, or one of the kinds above it."""
+    for row in rows:
+        for act in (row.when, row.do, row.effects):
+            if act is None or getattr(act, "__name__", "") == "<lambda>":
+                continue
+            kind = typing.get_type_hints(act).get("e")
+            kinds = typing.get_args(kind) or (kind,)
+            if not any(isinstance(k, type) and issubclass(row.event, k) for k in kinds):
+                raise RowFault(f"row {row.id}: {act} does not take {row.event.__name__}")
+
+
+def _check_reach(rows: tuple[Row, ...]) -> None:
+    reached = {Step.CLOSED}
+    more = True
+    while more:
+        found = {row.to for row in rows if any(step in reached for step in row.at)} - reached
+        reached |= found
+        more = bool(found)
+    lost = set(Step) - reached
+    if lost:
+        raise RowFault(f"no row leads to {sorted(step.value for step in lost)}")
+
+
+def _check_answers(rows: tuple[Row, ...], refusals: tuple[Refusal, ...]) -> None:
+    """Every waiting step knows what to say to every event."""
+    silent: list[str] = []
+    for step in WAITING:
+        if step not in SHOWS:
+            raise RowFault(f"{step.value} shows nothing")
+        for event in EVENTS:
+            here = [row for row in rows if step in row.at and row.event is event]
+            said = [ref for ref in refusals if step in ref.at and ref.event is event]
+            answered = (
+                any(row.when is None or row.why for row in here)
+                or any(ref.when is None for ref in said)
+                or len(here) > 1  # two guards that share all there is between them
+            )
+            if not answered:
+                silent.append(f"{event.__name__} at {step.value}")
+    if silent:
+        raise RowFault(f"no answer to {', '.join(silent)}")
+
+
+def check(rows: tuple[Row, ...] = ROWS, refusals: tuple[Refusal, ...] = REFUSALS) -> None:
+    _check_names(rows, refusals)
+    _check_events(rows)
+    _check_reach(rows)
+    _check_answers(rows, refusals)
+
+
+check()

@@ -1,0 +1,1 @@
+"""The rows of irregularities: what stops the table, rulings, how a hold is released."""

@@ -1,0 +1,387 @@
+"""The ways on: what the floor may rule, and what each ruling does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from controller.procedure.irregularities.redeal import (
+    laid_again,
+    lays_without,
+    missed_places,
+    second_last,
+)
+from controller.procedure.irregularities.voids import decks_out, void_round
+from controller.procedure.model.effects import (
+    Burned,
+    DecksOut,
+    Discarded,
+    Effect,
+    RoundVoid,
+    Ruled,
+    SeatDead,
+)
+from controller.procedure.model.events import FloorRuled, Go
+from controller.procedure.model.felt import seat_index, seat_of, second_person, top, with_seat
+from controller.procedure.model.game import Game
+from controller.procedure.model.holds import applicable, elsewhere, named, seen_once_more
+from controller.procedure.model.payments import given_back, refunds_of
+from controller.procedure.model.row import Refusal, Row, When
+from controller.procedure.model.state import Hold, Spare, State, Step
+from controller.procedure.rows.deal import mark_naturals
+from controller.rules.hands import is_blackjack
+from controller.rules.irregularities import Irregularity, Way
+
+
+def with_top(s: State, held: Hold) -> State:
+    return replace(s, holds=(*s.holds[:-1], held))
+
+
+# The floor rules
+
+
+def _may_rule(g: Game, s: State, e: FloorRuled) -> bool:
+    held = top(s)
+    if e.way not in held.options or not applicable(s, held, e.way):
+        return False
+    return not g.needs_two(held.what, e.way) or second_person(e, e.second)
+
+
+def _ruled(g: Game, s: State, e: FloorRuled) -> State:
+    second = e.second.name if e.second else ""
+    return with_top(s, replace(top(s), chosen=e.way, ruled_by=e.actor.name, ruled_with=second))
+
+
+def _ruled_fact(g: Game, s: State, e: FloorRuled, after: State) -> tuple[Effect, ...]:
+    second = e.second.name if e.second else ""
+    return (Ruled(top(s).what.value, e.way.value, e.actor.name, second),)
+
+
+def _undecided(g: Game, s: State, e: Go) -> bool:
+    return top(s).chosen is None
+
+
+# What a ruling does. Each way ends in RESUMING, which goes back to where the hold was put.
+
+
+def _chosen(way: Way, *but: Irregularity) -> When:
+    def guard(g: Game, s: State, e: Go) -> bool:
+        held = top(s)
+        return held.chosen is way and held.what not in but
+
+    return guard
+
+
+def _discard_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
+    return (Discarded(top(s).card),)
+
+
+def _burn_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
+    return (Burned(top(s).card),)
+
+
+def _relief_burn(g: Game, s: State, e: Go) -> bool:
+    held = top(s)
+    return held.chosen is Way.BURN and held.what is Irregularity.DEALER_RELIEVED
+
+
+def _count_burn(g: Game, s: State, e: Go) -> State:
+    return replace(s, burn=g.options.burn.on_dealer)
+
+
+def _use_next(g: Game, s: State, e: Go) -> State:
+    return replace(s, spare=Spare(commitment=top(s).commitment))
+
+
+def _deal_on(g: Game, s: State, e: Go) -> State:
+    return replace(s, spare=Spare(card=top(s).card, exposed=True))
+
+
+def _resume(g: Game, s: State, e: Go) -> State:
+    """Play goes on as it stands; a card that was in doubt is taken for what it shows."""
+    held = top(s)
+    settled = held.back is Step.PAYING and s.after is Step.CLEARING
+    if held.card < 0 or settled or held.back is Step.CLEARING:
+        return s
+    if held.what is Irregularity.HOLE_MISMATCH:
+        shown = replace(s, checked=is_blackjack(s.dealer[0], held.card))
+        # Said to be a blackjack, and none: nobody has played yet, so play begins.
+        return with_top(shown, replace(held, back=Step.AFTER_CHECK)) if s.checked else shown
+    if held.what is Irregularity.DECK_SUSPECT and s.spare is None:
+        return named(replace(s, seen=seen_once_more(s, held.card)), held)
+    return s
+
+
+def _dealer_last(g: Game, s: State, e: Go) -> State:
+    which = int(top(s).detail)
+    places = missed_places(s, which)
+    if places is None:
+        return s
+    again = replace(laid_again(s, places), late=3 - which)
+    if again.dealt < len(places):
+        return again
+    return with_top(mark_naturals(again), replace(top(s), back=Step.AFTER_DEAL))
+
+
+def _dead_hand(g: Game, s: State, e: Go) -> State:
+    """The deal without the seat; its wagers are given back before it goes on."""
+    number = top(s).seat
+    places = lays_without(s, number)
+    seat = seat_of(s, number)
+    if places is None or seat is None:
+        return s
+    again = laid_again(s, places)
+    hands = tuple(replace(hand, done=True) if hand.seat == number else hand for hand in again.hands)
+    dead = with_top(replace(again, hands=hands), replace(top(s), back=Step.PAYING))
+    dues = refunds_of(g, dead, seat, "dead_hand")
+    if dead.dealt < len(places):
+        return replace(dead, due=dues, after=Step.DEALING)
+    return replace(mark_naturals(dead), due=dues, after=Step.AFTER_DEAL)
+
+
+def _dead_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
+    return (SeatDead(top(s).seat),)
+
+
+def _second_last(g: Game, s: State, e: Go) -> State:
+    places = second_last(s, top(s).seat)
+    return s if places is None else laid_again(s, places)
+
+
+def _void_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
+    """A void says so, also where the jurisdiction has ruled it and nobody else."""
+    held = top(s)
+    by = held.ruled_by or g.jurisdiction.name
+    return (RoundVoid(s.round, held.what.value, by, held.ruled_with),) if s.hands else ()
+
+
+def _decks_out_fact(g: Game, s: State, e: Go, after: State) -> tuple[Effect, ...]:
+    return (DecksOut(), *_void_fact(g, s, e, after))
+
+
+def _reopen(g: Game, s: State, e: Go) -> State:
+    """The seat is asked again; an insurance that lay on the line is handed back before."""
+    seat = seat_of(s, top(s).seat)
+    if seat is None:
+        return s
+    asked = replace(s, seats=with_seat(s, replace(seat, answer="")), asking=0)
+    asked = replace(asked, asked=seat_index(s, seat.number))
+    if not seat.insurance:
+        return with_top(asked, replace(top(s), back=Step.INSURANCE))
+    dues = (given_back(seat, "insurance", "asked_again"),)
+    paying = replace(asked, due=dues, after=Step.INSURANCE)
+    return with_top(paying, replace(top(s), back=Step.PAYING))
+
+
+def _stand_hand(g: Game, s: State, e: Go) -> State:
+    """The seat decides no more: it is passed over now, and its hands stand in their turn."""
+    held = top(s)
+    quiet = replace(s, quiet=(*s.quiet, held.seat))
+    if _is_asked(s, held):
+        quiet = with_top(replace(quiet, asking=0), replace(held, back=_passed_over(s, held.back)))
+    return quiet
+
+
+def _is_asked(s: State, held: Hold) -> bool:
+    """The seat that left is the one that the table waits for."""
+    if held.back in (Step.INSURANCE, Step.INSURANCE_CONFIRM):
+        return s.seats[s.asked].number == held.seat
+    turns = (Step.TURN, Step.DOUBLE_CONFIRM, Step.SPLIT_CONFIRM, Step.NATURALS)
+    return held.back in turns and s.hands[s.turn].seat == held.seat
+
+
+def _passed_over(s: State, back: Step) -> Step:
+    if back is Step.NATURALS:
+        return Step.AFTER_DEAL if s.checked is None else Step.AFTER_CHECK
+    asked = (Step.INSURANCE, Step.INSURANCE_CONFIRM)
+    return Step.NEXT_ASKED if back in asked else Step.NEXT_HAND
+
+
+def _device_gone(g: Game, s: State, e: Go) -> bool:
+    held = top(s)
+    return held.chosen is Way.DEVICE_CHECK and held.device in s.lost
+
+
+def _device_there(g: Game, s: State, e: Go) -> bool:
+    held = top(s)
+    return held.chosen is Way.DEVICE_CHECK and held.device not in s.lost
+
+
+def _way(
+    name: str,
+    way: Way,
+    to: Step,
+    text: str,
+    do: Callable[[Game, State, Any], State] | None = None,
+    effects: Callable[[Game, State, Any, State], tuple[Effect, ...]] | None = None,
+    when: When | None = None,
+) -> Row:
+    return Row(f"way_{name}", (Step.RULING,), Go, to, text, when or _chosen(way), do, effects)
+
+
+ROWS = (
+    Row(
+        "floor_decides",
+        (Step.RULING,),
+        Go,
+        Step.HELD,
+        "No rule gives the way on: the table is held until the floor has ruled.",
+        _undecided,
+        rule=("classic.rule8",),
+    ),
+    Row(
+        "floor_rules",
+        (Step.HELD,),
+        FloorRuled,
+        Step.RULING,
+        "The floor rules, with a second person where the house asks for one; the ruling is final.",
+        _may_rule,
+        _ruled,
+        _ruled_fact,
+        why="the floor rules, one of the ways that are open, with a second person where asked",
+        rule=("classic.rule8",),
+    ),
+    _way(
+        "discard",
+        Way.DISCARD,
+        Step.RESUMING,
+        "The card is not used: it goes to the discard rack.",
+        None,
+        _discard_fact,
+    ),
+    _way(
+        "use_next",
+        Way.USE_NEXT,
+        Step.RESUMING,
+        "The card that nobody saw is the next card and must be used.",
+        _use_next,
+    ),
+    _way(
+        "deal_on",
+        Way.DEAL_ON,
+        Step.RESUMING,
+        "The exposed card is the next one; a player may refuse it and draws no more this round.",
+        _deal_on,
+    ),
+    _way(
+        "burn",
+        Way.BURN,
+        Step.RESUMING,
+        "The card is burned.",
+        None,
+        _burn_fact,
+        _chosen(Way.BURN, Irregularity.DEALER_RELIEVED),
+    ),
+    _way(
+        "relief_burn",
+        Way.BURN,
+        Step.RELIEF_BURN,
+        "The new dealer burns as the house says.",
+        _count_burn,
+        None,
+        _relief_burn,
+    ),
+    _way(
+        "dealer_last",
+        Way.DEALER_LAST,
+        Step.RESUMING,
+        "The players are finished first, then the dealer gets the cards that were missed.",
+        _dealer_last,
+    ),
+    _way(
+        "reshuffle",
+        Way.RESHUFFLE,
+        Step.REFILL,
+        "The discards are shuffled, cut and loaded, and the round is finished with them.",
+    ),
+    _way(
+        "dead_hand",
+        Way.DEAD_HAND,
+        Step.RESUMING,
+        "The seat's hand is dead; its wagers go back and it is in again next round.",
+        _dead_hand,
+        _dead_fact,
+    ),
+    _way(
+        "second_card_last",
+        Way.SECOND_CARD_LAST,
+        Step.RESUMING,
+        "The seat gets its second card after everyone else's.",
+        _second_last,
+    ),
+    _way(
+        "enter_card",
+        Way.ENTER_CARD,
+        Step.CARD_ENTRY,
+        "The dealer enters the card from the felt.",
+    ),
+    _way(
+        "decks_out",
+        Way.DECKS_OUT,
+        Step.RESUMING,
+        "The decks are out of play; every unresolved wager goes back.",
+        decks_out,
+        _decks_out_fact,
+    ),
+    _way(
+        "resume",
+        Way.RESUME,
+        Step.RESUMING,
+        "Play goes on as it stands; a card that was in doubt counts as what it shows.",
+        _resume,
+    ),
+    _way(
+        "void",
+        Way.VOID,
+        Step.RESUMING,
+        "The round is void: every unresolved wager goes back.",
+        void_round,
+        _void_fact,
+    ),
+    _way(
+        "stand_hand",
+        Way.STAND_HAND,
+        Step.RESUMING,
+        "The seat's hands stand and its wagers stay.",
+        _stand_hand,
+    ),
+    _way(
+        "reopen_insurance",
+        Way.REOPEN_INSURANCE,
+        Step.RESUMING,
+        "The seat is asked for insurance once more; what lay on the line goes back before.",
+        _reopen,
+    ),
+    _way(
+        "device_check",
+        Way.DEVICE_CHECK,
+        Step.DEVICE,
+        "Dealing stops until the device is back, is the same one, and its counters agree.",
+        when=_device_gone,
+    ),
+    _way(
+        "device_there",
+        Way.DEVICE_CHECK,
+        Step.FELT,
+        "The device came back while the floor was asked: now the felt.",
+        when=_device_there,
+    ),
+    _way(
+        "felt_check",
+        Way.FELT_CHECK,
+        Step.FELT,
+        "The dealer compares the felt with the screen.",
+    ),
+)
+
+
+REFUSALS = (
+    Refusal(
+        "nothing_to_rule",
+        elsewhere(Step.HELD),
+        FloorRuled,
+        "nothing waits for a ruling: call the floor first",
+    ),
+)

@@ -1,0 +1,267 @@
+"""What stops the table: disputes, restarts, voids; and who takes it over."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from controller.procedure.model.effects import Corrected, Effect, RoundVoid, Told
+from controller.procedure.model.events import (
+    ControllerRestarted,
+    DealerRelieved,
+    DeckSuspect,
+    Disputed,
+    Event,
+    FloorCalled,
+    HoleExposed,
+    HoleUnchecked,
+    InsuranceDisputed,
+    MisdealCalled,
+    PaymentCorrected,
+    PlayedOutOfTurn,
+    PlayerAbsent,
+    RoundVoided,
+)
+from controller.procedure.model.felt import second_person, top
+from controller.procedure.model.game import BETS, Game
+from controller.procedure.model.holds import HOLDING, IN_ROUND, beside, elsewhere, found, holds_for
+from controller.procedure.model.payments import refunds
+from controller.procedure.model.row import Refusal, Row, When
+from controller.procedure.model.state import WAITING, State, Step
+from controller.procedure.rows.table import OPEN
+from controller.rules.irregularities import Irregularity
+
+
+def may_void(g: Game, s: State, e: RoundVoided) -> bool:
+    return bool(e.reason) and second_person(e, e.second)
+
+
+def _void_due(g: Game, s: State, e: RoundVoided) -> bool:
+    return may_void(g, s, e) and bool(refunds(g, s, "void"))
+
+
+def _void_nothing_due(g: Game, s: State, e: RoundVoided) -> bool:
+    return may_void(g, s, e) and not refunds(g, s, "void")
+
+
+def _voided(g: Game, s: State, e: RoundVoided) -> State:
+    bare = replace(s, asking=0, approved=False, spare=beside(s), read=-1)
+    return replace(bare, due=refunds(g, s, "void"), after=Step.CLEARING)
+
+
+def void_fact(g: Game, s: State, e: RoundVoided, after: State) -> tuple[Effect, ...]:
+    second = e.second.name if e.second else ""
+    return (RoundVoid(s.round, e.reason, e.actor.name, second),)
+
+
+def _may_correct(g: Game, s: State, e: PaymentCorrected) -> bool:
+    return (
+        second_person(e, e.second)
+        and 0 < e.round <= s.round
+        and e.bet in (*BETS, "insurance")
+        and e.paid != e.due
+        and min(e.paid, e.due) >= 0
+    )
+
+
+def _corrected(g: Game, s: State, e: PaymentCorrected, after: State) -> tuple[Effect, ...]:
+    second = e.second.name if e.second else ""
+    who = e.actor.name
+    return (Corrected(e.round, e.seat, e.hand, e.bet, e.paid, e.due, who, second),)
+
+
+def _relief_burns(g: Game, s: State, e: DealerRelieved) -> bool:
+    return g.options.burn.on_dealer > 0 and s.spare is None
+
+
+def _relief(g: Game, s: State, e: DealerRelieved) -> bool:
+    return not (s.step is Step.WAGERING and _relief_burns(g, s, e))
+
+
+def _relieved(g: Game, s: State, e: Event, after: State) -> tuple[Effect, ...]:
+    return (Told("floor", Irregularity.DEALER_RELIEVED.value, 0, e.actor.name),)
+
+
+_DISPUTES: tuple[tuple[str, type[Disputed], Irregularity, tuple[Step, ...], str], ...] = (
+    (
+        "hole_exposed",
+        HoleExposed,
+        Irregularity.HOLE_EXPOSED,
+        IN_ROUND,
+        "The hole card was seen before its time.",
+    ),
+    (
+        "hole_unchecked",
+        HoleUnchecked,
+        Irregularity.HOLE_UNCHECKED,
+        IN_ROUND,
+        "Play went on before the hole card was checked.",
+    ),
+    (
+        "out_of_turn",
+        PlayedOutOfTurn,
+        Irregularity.OUT_OF_TURN,
+        IN_ROUND,
+        "A hand was played out of its turn.",
+    ),
+    (
+        "insurance_dispute",
+        InsuranceDisputed,
+        Irregularity.INSURANCE_DISPUTE,
+        IN_ROUND,
+        "A player disputes the insurance.",
+    ),
+    (
+        "misdeal",
+        MisdealCalled,
+        Irregularity.MISDEAL,
+        IN_ROUND,
+        "The dealer calls a misdeal.",
+    ),
+    (
+        "floor_called",
+        FloorCalled,
+        Irregularity.FLOOR_CALLED,
+        OPEN,
+        "The floor is called to the table.",
+    ),
+)
+
+
+_PLAYERS_WANTED = tuple(
+    step
+    for step in IN_ROUND
+    if step not in (Step.DEALER_LATE, Step.REVEAL, Step.DEALER_CARD, Step.CLEARING)
+)
+"""Steps of a round after which a player may still have something to decide."""
+
+
+def _plays(g: Game, s: State, e: PlayerAbsent) -> bool:
+    return any(hand.seat == e.seat for hand in s.hands) and e.seat not in s.quiet
+
+
+def _not_twice(what: Irregularity) -> When:
+    """Called a second time while it is held for the same, nothing more is to be done."""
+
+    def guard(g: Game, s: State, e: Event) -> bool:
+        return not s.holds or top(s).what is not what
+
+    return guard
+
+
+ROWS = (
+    found(
+        "deck_suspect",
+        OPEN,
+        DeckSuspect,
+        "The decks are not what they should be.",
+        holds_for(Irregularity.DECK_SUSPECT),
+    ),
+    *(
+        found(name, at, event, text, holds_for(what), _not_twice(what), "that is held already")
+        for name, event, what, at, text in _DISPUTES
+    ),
+    found(
+        "player_absent",
+        _PLAYERS_WANTED,
+        PlayerAbsent,
+        "A player left, or does not answer.",
+        holds_for(Irregularity.PLAYER_ABSENT),
+        _plays,
+        "that seat has no hand, or is known to be gone",
+    ),
+    found(
+        "controller_restarted",
+        OPEN,
+        ControllerRestarted,
+        "The controller was restarted: the step is the same, the felt is to be compared.",
+        holds_for(Irregularity.RESTARTED),
+    ),
+    found(
+        "dealer_relieved_and_burn",
+        (Step.WAGERING,),
+        DealerRelieved,
+        "Another dealer takes the table over before the next round.",
+        holds_for(Irregularity.DEALER_RELIEVED),
+        _relief_burns,
+        "a dealer relieves a dealer",
+    ),
+    *(
+        Row(
+            f"dealer_relieved_at_{step.value}",
+            (step,),
+            DealerRelieved,
+            step,
+            "Another dealer takes the table over; cards are burned for that between rounds only.",
+            _relief,
+            None,
+            _relieved,
+            why="a dealer relieves a dealer",
+        )
+        for step in OPEN
+    ),
+    Row(
+        "void_round",
+        IN_ROUND,
+        RoundVoided,
+        Step.PAYING,
+        "The floor voids the round with a second person: every unresolved wager goes back.",
+        _void_due,
+        _voided,
+        void_fact,
+        why="the floor voids a round with a reason and a second person",
+        rule=("classic.rule8",),
+    ),
+    Row(
+        "void_round_nothing_due",
+        IN_ROUND,
+        RoundVoided,
+        Step.CLEARING,
+        "The floor voids the round with a second person; no wager is unresolved.",
+        _void_nothing_due,
+        _voided,
+        void_fact,
+        why="the floor voids a round with a reason and a second person",
+    ),
+    *(
+        Row(
+            f"correct_payment_at_{step.value}",
+            (step,),
+            PaymentCorrected,
+            step,
+            "The floor corrects a payment with a second person; both amounts are recorded.",
+            _may_correct,
+            None,
+            _corrected,
+            why="a correction is the floor's, with a second person, for a round that was dealt, "
+            "and says two different amounts",
+            rule=("classic.rule8",),
+        )
+        for step in WAITING
+    ),
+)
+
+
+REFUSALS = (
+    Refusal(
+        "nobody_waits_for_player",
+        elsewhere(*_PLAYERS_WANTED),
+        PlayerAbsent,
+        "no hand waits for a player now",
+    ),
+    *(
+        refusal
+        for _, event, _, at, _ in _DISPUTES
+        if at is IN_ROUND
+        for refusal in (
+            Refusal("held_already", HOLDING, event, "the table is held: that is ended first"),
+            Refusal("no_round", elsewhere(*at, *HOLDING), event, "no round is under way"),
+        )
+    ),
+    Refusal(
+        "no_round_to_void", elsewhere(*IN_ROUND, Step.REFILL), RoundVoided, "no round to void now"
+    ),
+    *(
+        Refusal("table_is_closed", (Step.CLOSED,), event, "the table is closed")
+        for event in (DeckSuspect, FloorCalled, ControllerRestarted, DealerRelieved)
+    ),
+)

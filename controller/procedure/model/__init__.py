@@ -1,0 +1,1 @@
+"""Values of the procedure: state, events, effects, game, rows."""

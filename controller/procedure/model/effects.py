@@ -1,0 +1,200 @@
+"""What a decision wants of the world: prompts, lights, locks, and facts for the record.
+
+Prompts, lights and locks are absolute: showing them twice changes nothing. Facts tell what has
+happened and drive nothing.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from controller.procedure.model.state import Outcome
+from controller.rules.cards import Card
+from controller.rules.money import Amount, Odds
+
+
+class Effect(Struct, frozen=True, gc=False, tag=True):
+    pass
+
+
+class Tell(Enum):
+    """What a prompt asks of whom. The words are in `words`."""
+
+    OPEN_TABLE = "open_table"
+    SHUFFLE = "shuffle"
+    AWAIT_SHUFFLE = "await_shuffle"
+    CHANGE_DECKS = "change_decks"
+    LOAD_SHOE = "load_shoe"
+    BURN = "burn"
+    TAKE_WAGERS = "take_wagers"
+    DEAL = "deal"
+    LAY_SPARE = "lay_spare"
+    ASK_NATURAL = "ask_natural"
+    ASK_INSURANCE = "ask_insurance"
+    CONFIRM_INSURANCE = "confirm_insurance"
+    CLOSE_INSURANCE = "close_insurance"
+    CHECK_HOLE = "check_hole"
+    DECIDE = "decide"
+    CONFIRM_DOUBLE = "confirm_double"
+    CONFIRM_SPLIT = "confirm_split"
+    REVEAL = "reveal"
+    PAY = "pay"
+    COLLECT = "collect"
+    GIVE_BACK = "give_back"
+    FLOOR_FIRST = "floor_first"
+    CLEAR = "clear"
+    RULE = "rule"
+    ENTER_CARD = "enter_card"
+    CONFIRM_CARD = "confirm_card"
+    AWAIT_DEVICE = "await_device"
+    CONFIRM_FELT = "confirm_felt"
+    REFILL = "refill"
+
+    __hash__ = object.__hash__
+
+
+class Prompt(Effect, frozen=True, gc=False):
+    """One instruction. Which fields are filled depends on `tell`."""
+
+    tell: Tell
+    to: Literal["dealer", "floor"] = "dealer"
+    seat: int = 0
+    hand: int = -1
+    place: str = ""
+    """Where the next card goes."""
+    why: str = ""
+    stake: Amount = 0
+    amount: Amount = 0
+    odds: Odds | None = None
+    chips: tuple[tuple[int, str], ...] = ()
+    choices: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+    """What one more card can make of the hand."""
+    cards: tuple[Card, ...] = ()
+    total: int = 0
+    soft: bool = False
+    count: int = 0
+    warn: str = ""
+    rule: tuple[str, ...] = ()
+    """The clauses of the game's sheet that ask for it."""
+
+
+Lamp: TypeAlias = Literal["dark", "turn", "asked", "accepted", "won", "attention", "fault"]
+
+
+class Stations(Effect, frozen=True, gc=False):
+    """Every station's buttons and lamp: those not named are disarmed and dark."""
+
+    armed: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    lamps: tuple[tuple[int, Lamp], ...] = ()
+
+
+class ShoeLock(Effect, frozen=True, gc=False):
+    locked: bool
+
+
+class Shuffler(Effect, frozen=True, gc=False):
+    """The shuffler is to have `decks` in work; 0: nothing."""
+
+    decks: int
+
+
+class Fact(Effect, frozen=True, gc=False):
+    pass
+
+
+class BankCounted(Fact, frozen=True, gc=False):
+    """Counted and counted again, both counts the same."""
+
+    bank: Amount
+    by: str
+    second: str
+
+
+class WagersLocked(Fact, frozen=True, gc=False):
+    round: int
+    total: Amount
+    cap: Amount | None = None
+    """The house's cap on a round's winnings, told before the first card and never cutting one."""
+
+
+class Settled(Fact, frozen=True, gc=False):
+    round: int
+    seat: int
+    hand: int
+    bet: str
+    outcome: Outcome
+    odds: Odds | None
+    stake: Amount
+    returned: Amount
+    why: str
+    instant: bool
+    """Before the hole card was turned over."""
+    cards: tuple[Card, ...] = ()
+
+
+class Tucked(Fact, frozen=True, gc=False):
+    """The busted hand's cards lie face up under the seat's live Buster wager."""
+
+    seat: int
+    hand: int
+    cards: tuple[Card, ...]
+
+
+class Burned(Fact, frozen=True, gc=False):
+    card: Card = -1
+    """Its face where it was seen."""
+
+
+class Discarded(Fact, frozen=True, gc=False):
+    card: Card = -1
+
+
+class DecksOut(Fact, frozen=True, gc=False):
+    pass
+
+
+class SeatDead(Fact, frozen=True, gc=False):
+    seat: int
+
+
+class Told(Fact, frozen=True, gc=False):
+    """Somebody away from the table is told of an irregularity."""
+
+    who: Literal["floor", "surveillance"]
+    what: str
+    seat: int = 0
+    detail: str = ""
+
+
+class Ruled(Fact, frozen=True, gc=False):
+    what: str
+    way: str
+    by: str
+    second: str = ""
+
+
+class RoundVoid(Fact, frozen=True, gc=False):
+    round: int
+    reason: str
+    by: str
+    second: str
+
+
+class Corrected(Fact, frozen=True, gc=False):
+    round: int
+    seat: int
+    hand: int
+    bet: str
+    paid: Amount
+    due: Amount
+    by: str
+    second: str
+
+
+class RoundOver(Fact, frozen=True, gc=False):
+    round: int
+    won: Amount

@@ -1,0 +1,194 @@
+"""Holds: how an irregularity stops the procedure, and which ways on it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from controller.procedure.model.effects import Effect, Told
+from controller.procedure.model.events import Event
+from controller.procedure.model.felt import hole_is_next, tally, times_seen, top
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Row, When
+from controller.procedure.model.state import WAITING, Hold, Spare, State, Step
+from controller.procedure.rows.table import OPEN
+from controller.rules.cards import Card
+from controller.rules.irregularities import WAYS, Irregularity, Way
+
+HOLDING = (
+    Step.HELD,
+    Step.CARD_ENTRY,
+    Step.CARD_CONFIRM,
+    Step.DEVICE,
+    Step.FELT,
+    Step.REFILL,
+    Step.RELIEF_BURN,
+)
+"""Steps that an irregularity leads to."""
+
+
+CARD_STEPS = (Step.DEALING, Step.HAND_CARD, Step.DEALER_LATE, Step.DEALER_CARD)
+"""Steps of a round that take a card face up."""
+
+
+BEFORE = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING)
+
+
+IN_ROUND = tuple(
+    step for step in OPEN if step not in (*BEFORE, *HOLDING, Step.BURNING, Step.WAGERING)
+)
+
+
+STOPPED = (Step.HELD, Step.CARD_ENTRY, Step.CARD_CONFIRM, Step.DEVICE, Step.FELT)
+"""Steps at which the table stands still. A card that leaves the shoe all the same is out."""
+NO_CARD = tuple(step for step in IN_ROUND if step not in CARD_STEPS)
+"""Steps of a round in which no card may come."""
+
+
+SHOE_IN_PLAY = (*IN_ROUND, Step.WAGERING, Step.BURNING)
+
+
+_TOLD_TO_SURVEILLANCE = frozenset(
+    {Irregularity.DECK_SUSPECT, Irregularity.HOLE_MISMATCH, Irregularity.UNKNOWN_CARD}
+)
+
+
+def stopped_at(s: State) -> Step:
+    """The step that waits beneath what the table stands still for; its own where it does not."""
+    step = s.step
+    for held in reversed(s.holds):
+        if step not in STOPPED:
+            break
+        step = held.back
+    return step
+
+
+def applicable(s: State, hold: Hold, way: Way) -> bool:
+    """The way can be gone from where the hold was put."""
+    if way is Way.ENTER_CARD:
+        # The hole card lies face down: nobody can read it from the felt. Nor may a card be known
+        # before the wagers are placed.
+        hole_next = hold.back is Step.DEALING and s.places[s.dealt].kind == "hole"
+        return not hole_next and (bool(s.seats) or hold.back is not Step.WAGERING)
+    if way is Way.VOID:
+        return bool(s.hands)
+    if way in (Way.BURN, Way.DISCARD):
+        # At the reveal the card in doubt is the hole card, and that stays.
+        return hold.back is not Step.REVEAL or hold.what is not Irregularity.CARD_UNREADABLE
+    if way is Way.USE_NEXT:
+        return s.spare is None
+    if way is Way.DEAL_ON:
+        # Before the first two cards lie no published rule says how it is dealt on.
+        return s.spare is None and hold.back in (*NO_CARD, *CARD_STEPS[1:])
+    if way is Way.REOPEN_INSURANCE:
+        return may_reopen_insurance(s, hold)
+    if way in (Way.DEALER_LAST, Way.DEAD_HAND, Way.SECOND_CARD_LAST):
+        return hold.back is Step.DEALING
+    return True
+
+
+def may_reopen_insurance(s: State, hold: Hold) -> bool:
+    """Before the check a seat that has answered may be asked again, unless it was paid."""
+    if hold.back not in (Step.INSURANCE, Step.INSURANCE_CLOSE, Step.CHECK):
+        return False
+    answered = any(seat.number == hold.seat and seat.answer for seat in s.seats)
+    paid_even = any(
+        seat.number == hold.seat and seat.answer == "even_money" for seat in s.seats
+    ) and any(hand.seat == hold.seat and hand.out for hand in s.hands)
+    return answered and not paid_even
+
+
+def fires_at_once(g: Game, s: State, new: Hold, way: Way) -> bool:
+    """Nobody needs to rule: the way is open, and two people are not asked for, or are in it."""
+    alone = way is Way.ENTER_CARD or not g.needs_two(new.what, way)
+    return alone and applicable(s, new, way)
+
+
+def hold(g: Game, s: State, new: Hold) -> State:
+    """The state with `new` on it, its way on as the jurisdiction gives it."""
+    what = new.what
+    ruling = g.jurisdiction.ruling(what)
+    ways = ruling.options or WAYS[what]
+    options = tuple(way for way in ways if applicable(s, new, way))
+    chosen: Way | None = ruling.way
+    if ruling.way is Way.FLOOR_DECIDES or not fires_at_once(g, s, new, ruling.way):
+        chosen = None
+        options = options or tuple(way for way in WAYS[what] if applicable(s, new, way))
+    new = replace(new, chosen=chosen, options=options)
+    return replace(s, holds=(*s.holds, new))
+
+
+HOLE_DUPLICATE = "the hole card is a duplicate"
+
+
+def named(s: State, held: Hold) -> State:
+    """The state with the hold's card known for what it is, on its place or beside the shoe."""
+    unreadable = held.what is Irregularity.CARD_UNREADABLE
+    if held.back is Step.REVEAL and (unreadable or held.detail == HOLE_DUPLICATE):
+        return replace(s, read=held.card)
+    at = replace(s, step=held.back)
+    on_its_place = held.back in (*CARD_STEPS, Step.WAGERING) and not hole_is_next(at)
+    if not s.hands and not (on_its_place and s.seats):
+        return s  # nobody may wager on a card that is known: it goes to the discard rack
+    # Where none was due the card lies beside the shoe, its face known to everybody.
+    return replace(s, spare=Spare(card=held.card, exposed=not on_its_place, entered=on_its_place))
+
+
+def beside(s: State) -> Spare | None:
+    """What is left beside the shoe by a round that ends: a card whose face is known is burned."""
+    if s.spare is None or not s.spare.entered:
+        return s.spare
+    return replace(s.spare, exposed=True, entered=False)
+
+
+def told(g: Game, s: State, e: Event, after: State) -> tuple[Effect, ...]:
+    held = top(after)
+    floor = Told("floor", held.what.value, held.seat, held.detail)
+    if held.what not in _TOLD_TO_SURVEILLANCE:
+        return (floor,)
+    return (floor, Told("surveillance", held.what.value, held.seat, held.detail))
+
+
+def seen_once_more(s: State, card: Card) -> int:
+    return tally(s, card) if times_seen(s, card) < 15 else s.seen
+
+
+def holds_for(what: Irregularity) -> Callable[[Game, State, Any], State]:
+    """A hold that carries what the event says: its seat, its reason."""
+
+    def do(g: Game, s: State, e: Event) -> State:
+        detail = getattr(e, "why", "") or str(getattr(e, "which", ""))
+        return hold(g, s, Hold(what, s.step, seat=getattr(e, "seat", 0), detail=detail))
+
+    return do
+
+
+_FOUND_RULES = {
+    "shuffle_short_or_long": ("maxtime.intro1",),
+    "shoe_short_or_long": ("maxtime.intro1", "mega.intro4"),
+    "unknown_card": ("mega.intro4",),
+    "entered_card_unknown": ("mega.intro4",),
+    "another_card_unknown": ("mega.intro4",),
+}
+"""Sentences of the sheets that an irregularity's row carries out."""
+
+
+def found(
+    name: str,
+    at: tuple[Step, ...],
+    event: type[Event],
+    text: str,
+    do: Callable[[Game, State, Any], State],
+    when: When | None = None,
+    why: str = "",
+) -> Row:
+    """A row that finds an irregularity."""
+    return Row(
+        name, at, event, Step.RULING, text, when, do, told, None, why, _FOUND_RULES.get(name, ())
+    )
+
+
+def elsewhere(*taken: Step) -> tuple[Step, ...]:
+    return tuple(step for step in WAITING if step not in taken)

@@ -1,0 +1,1 @@
+"""The rows of an undisturbed round, in the order of play."""

@@ -1,0 +1,385 @@
+"""Insurance and even money, seat by seat."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from controller.procedure.model.events import (
+    Confirmed,
+    Decline,
+    EvenMoney,
+    Go,
+    InsuranceClosed,
+    Insure,
+    Withdrawn,
+)
+from controller.procedure.model.felt import with_seat
+from controller.procedure.model.game import Game
+from controller.procedure.model.payments import even_monies
+from controller.procedure.model.row import Refusal, Row
+from controller.procedure.model.state import WAITING, Seat, State, Step
+from controller.procedure.rows.deal import nothing_with_deal
+from controller.rules.cards import ACE
+from controller.rules.money import Amount
+from controller.rules.options import Options
+
+# Insurance
+
+
+def _ace_up_offer(g: Game, s: State) -> bool:
+    """Without a hole card nothing could be insured against."""
+    return s.up == ACE and g.insures and bool(s.hole)
+
+
+def may_be_asked(g: Game, s: State, seat: Seat) -> bool:
+    """A seat that plays is asked, also one whose blackjack was already paid."""
+    if (
+        seat.answer
+        or seat.number in s.quiet
+        or not any(hand.seat == seat.number and len(hand.cards) == 2 for hand in s.hands)
+    ):
+        return False
+    return most_insurance(g, seat) > 0 or may_take_even_money(g, s, seat.number)
+
+
+def _next_asked(g: Game, s: State) -> int:
+    for index, seat in enumerate(s.seats):
+        if may_be_asked(g, s, seat):
+            return index
+    return -1
+
+
+def _opens_insurance(g: Game, s: State, e: Go) -> bool:
+    return _ace_up_offer(g, s) and nothing_with_deal(g, s) and _next_asked(g, s) >= 0
+
+
+def _ask(g: Game, s: State, e: Go) -> State:
+    return replace(s, asked=_next_asked(g, s))
+
+
+def _calls_check(g: Game, s: State, e: Go) -> bool:
+    if s.up not in g.peeks or not s.hole or not nothing_with_deal(g, s):
+        return False
+    return not _ace_up_offer(g, s) or _next_asked(g, s) < 0
+
+
+def _no_check(g: Game, s: State, e: Go) -> bool:
+    if not nothing_with_deal(g, s) or (s.up in g.peeks and s.hole):
+        return False
+    return not _ace_up_offer(g, s) or _next_asked(g, s) < 0
+
+
+def seat_asked(s: State) -> Seat:
+    return s.seats[s.asked]
+
+
+def most_insurance(g: Game, seat: Seat) -> Amount:
+    """Half of the main wager, in whole units."""
+    return g.money.most_within(seat.main, 2)
+
+
+def blackjack_of(s: State, seat: int) -> int:
+    """The seat's unpaid blackjack, an index into the hands, or -1."""
+    for turn, hand in enumerate(s.hands):
+        if hand.seat == seat and hand.natural and not hand.out:
+            return turn
+    return -1
+
+
+def may_take_even_money(g: Game, s: State, seat: int) -> bool:
+    return g.options.even_money.offered and blackjack_of(s, seat) >= 0
+
+
+def _not_asked(g: Game, s: State, e: Insure | EvenMoney | Decline) -> bool:
+    return e.seat != seat_asked(s).number
+
+
+def _may_insure(g: Game, s: State, e: Insure) -> bool:
+    return (
+        not _not_asked(g, s, e)
+        and e.amount > 0
+        and e.amount <= most_insurance(g, seat_asked(s))
+        and e.amount % g.money.unit == 0
+    )
+
+
+def _insure(g: Game, s: State, e: Insure) -> State:
+    return replace(s, asking=e.amount)
+
+
+def _insured(g: Game, s: State, e: Confirmed) -> State:
+    seat = replace(seat_asked(s), insurance=s.asking, answer="insured")
+    return replace(s, seats=with_seat(s, seat), asking=0)
+
+
+def _own_line(g: Game, s: State, e: Withdrawn) -> bool:
+    return e.actor.role != "player" or e.actor.seat == seat_asked(s).number
+
+
+def _not_insured(g: Game, s: State, e: Withdrawn) -> State:
+    return replace(s, asking=0)
+
+
+def _may_even(g: Game, s: State, e: EvenMoney) -> bool:
+    return not _not_asked(g, s, e) and may_take_even_money(g, s, e.seat)
+
+
+def _insures(o: Options) -> bool:
+    return o.insurance.offered
+
+
+def _even_needed(o: Options) -> bool:
+    return o.even_money.offered
+
+
+def _even(g: Game, s: State, e: EvenMoney) -> State:
+    return replace(s, seats=with_seat(s, replace(seat_asked(s), answer="even_money")))
+
+
+def _may_decline_offer(g: Game, s: State, e: Decline) -> bool:
+    return not _not_asked(g, s, e)
+
+
+def _declined(g: Game, s: State, e: Decline) -> State:
+    return replace(s, seats=with_seat(s, replace(seat_asked(s), answer="declined")))
+
+
+def _another_asked(g: Game, s: State, e: Go) -> bool:
+    return _next_asked(g, s) >= 0
+
+
+def _all_asked(g: Game, s: State, e: Go) -> bool:
+    return _next_asked(g, s) < 0
+
+
+def _even_money_taken(g: Game, s: State, e: InsuranceClosed) -> bool:
+    return bool(even_monies(g, s))
+
+
+def _no_even_money(g: Game, s: State, e: InsuranceClosed) -> bool:
+    return not _even_money_taken(g, s, e)
+
+
+def _pay_even(g: Game, s: State, e: InsuranceClosed) -> State:
+    return replace(s, due=even_monies(g, s), after=Step.CHECK)
+
+
+def _insurance_detail(g: Game, s: State, e: Insure) -> dict[str, str]:
+    return {
+        "seat": str(e.seat),
+        "asked": str(seat_asked(s).number),
+        "most": g.say_amount(most_insurance(g, seat_asked(s))),
+        "unit": g.say_amount(g.money.unit),
+    }
+
+
+def _asked_detail(g: Game, s: State, e: EvenMoney | Decline) -> dict[str, str]:
+    return {"seat": str(e.seat), "asked": str(seat_asked(s).number)}
+
+
+_OFFERING = (Step.AFTER_DEAL, Step.OFFER)
+
+
+ROWS = (
+    Row(
+        "no_check",
+        _OFFERING,
+        Go,
+        Step.NEXT_HAND,
+        "No check of the hole card is called for: the players play.",
+        when=_no_check,
+    ),
+    Row(
+        "open_insurance",
+        _OFFERING,
+        Go,
+        Step.INSURANCE,
+        "With an ace up insurance is opened, and even money where the game has it; each seat is "
+        "asked in turn, also one whose blackjack is paid already.",
+        when=_opens_insurance,
+        do=_ask,
+        needs=_insures,
+        rule=(
+            "classic.insurance1",
+            "maxtime.1c",
+            "maxtime.7c",
+            "mega.deal3",
+            "mega.10",
+        ),
+    ),
+    Row(
+        "call_check",
+        _OFFERING,
+        Go,
+        Step.CHECK,
+        "The dealer checks the hole card under this up card before any hand is played.",
+        when=_calls_check,
+        rule=(
+            "sf21x.5",
+            "maxtime.4d",
+            "mega.8",
+        ),
+    ),
+    Row(
+        "insure",
+        (Step.INSURANCE,),
+        Insure,
+        Step.INSURANCE_CONFIRM,
+        "The seat wants insurance, at most half of its wager: the chips are to lie on the line.",
+        when=_may_insure,
+        do=_insure,
+        rule=(
+            "classic.insurance1",
+            "classic.insurance2",
+            "maxtime.1d",
+            "maxtime.1c",
+            "classic.rule7",
+        ),
+        needs=_insures,
+    ),
+    Row(
+        "insurance_confirmed",
+        (Step.INSURANCE_CONFIRM,),
+        Confirmed,
+        Step.NEXT_ASKED,
+        "The dealer sees the chips: the insurance stands and nobody may take it back.",
+        do=_insured,
+        rule=("classic.locked2", "maxtime.1d"),
+        needs=_insures,
+    ),
+    Row(
+        "insurance_withdrawn",
+        (Step.INSURANCE_CONFIRM,),
+        Withdrawn,
+        Step.INSURANCE,
+        "Before the dealer confirms it the player may take the insurance back.",
+        when=_own_line,
+        why="that is another seat's to take back",
+        do=_not_insured,
+        rule=("classic.locked2",),
+        needs=_insures,
+    ),
+    Row(
+        "even_money",
+        (Step.INSURANCE,),
+        EvenMoney,
+        Step.NEXT_ASKED,
+        "The seat takes even money for its blackjack, for good.",
+        when=_may_even,
+        do=_even,
+        needs=_even_needed,
+        why="even money is for the blackjack of the seat that is asked",
+        rule=("mega.10", "mega.deal3"),
+    ),
+    Row(
+        "decline",
+        (Step.INSURANCE,),
+        Decline,
+        Step.NEXT_ASKED,
+        "The seat takes neither insurance nor even money.",
+        when=_may_decline_offer,
+        do=_declined,
+        rule=(
+            "mega.deal4",
+            "mega.deal3",
+            "classic.rule7",
+        ),
+        needs=_insures,
+    ),
+    Row(
+        "ask_next",
+        (Step.NEXT_ASKED,),
+        Go,
+        Step.INSURANCE,
+        "The next seat is asked.",
+        when=_another_asked,
+        do=_ask,
+        needs=_insures,
+    ),
+    Row(
+        "all_asked",
+        (Step.NEXT_ASKED,),
+        Go,
+        Step.INSURANCE_CLOSE,
+        "Every seat was asked: insurance is to be closed aloud.",
+        when=_all_asked,
+        needs=_insures,
+    ),
+    Row(
+        "close_insurance_and_pay",
+        (Step.INSURANCE_CLOSE,),
+        InsuranceClosed,
+        Step.PAYING,
+        "Insurance is closed; even money is paid.",
+        when=_even_money_taken,
+        do=_pay_even,
+        needs=_even_needed,
+        rule=("mega.10",),
+    ),
+    Row(
+        "close_insurance",
+        (Step.INSURANCE_CLOSE,),
+        InsuranceClosed,
+        Step.CHECK,
+        "Insurance is closed; the hole card is checked.",
+        when=_no_even_money,
+        needs=_insures,
+    ),
+)
+
+_NOT_INSURING = tuple(step for step in WAITING if step is not Step.INSURANCE)
+
+REFUSALS = (
+    Refusal(
+        "insurance_not_asked",
+        (Step.INSURANCE,),
+        Insure,
+        "seat {seat} is not asked now: seat {asked} is",
+        _not_asked,
+        _insurance_detail,
+    ),
+    Refusal(
+        "insurance_amount",
+        (Step.INSURANCE,),
+        Insure,
+        "seat {seat}: insurance is {unit} to {most} in whole chips, at most half of the wager",
+        None,
+        _insurance_detail,
+        rule=("classic.insurance2",),
+    ),
+    Refusal(
+        "even_money_not_asked",
+        (Step.INSURANCE,),
+        EvenMoney,
+        "seat {seat} is not asked now: seat {asked} is",
+        _not_asked,
+        _asked_detail,
+    ),
+    Refusal(
+        "no_even_money",
+        (Step.INSURANCE,),
+        EvenMoney,
+        "seat {seat}: even money is for a blackjack that waits, in a game that offers it",
+        None,
+        _asked_detail,
+        rule=("maxtime.1e",),
+    ),
+    Refusal(
+        "decline_not_asked",
+        (Step.INSURANCE,),
+        Decline,
+        "seat {seat} is not asked now: seat {asked} is",
+        None,
+        _asked_detail,
+    ),
+    *(
+        Refusal("insurance_not_open", _NOT_INSURING, event, "insurance is not open now")
+        for event in (Insure, EvenMoney, Decline)
+    ),
+    Refusal(
+        "insurance_not_to_close",
+        tuple(step for step in WAITING if step is not Step.INSURANCE_CLOSE),
+        InsuranceClosed,
+        "insurance is not to be closed now: ask every seat first, then close it once",
+    ),
+)

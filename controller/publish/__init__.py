@@ -1,0 +1,1 @@
+"""The published procedure: rows as text, Markdown and a diagram."""

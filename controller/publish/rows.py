@@ -1,0 +1,379 @@
+"""A game's procedure in words, read off the rows that run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from controller.config import files
+from controller.config import option_texts as explain
+from controller.config.cli import written
+from controller.config.jurisdictions import DEFAULT
+from controller.config.loader import GameSheet, Origin, load_jurisdiction
+from controller.config.sheets import NOTHING, parse_game
+from controller.config.tables import parse_table
+from controller.errors import UsageProblem
+from controller.games import game_of, game_of_table
+from controller.procedure.engine.dispatch import rows_of
+from controller.procedure.engine.row_table import REFUSALS
+from controller.procedure.model.events import Event
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Refusal, Row
+from controller.procedure.model.state import Step
+from controller.publish.guards import condition_of
+from controller.publish.terms import STEPS, Part, event_words, in_order, part_of, steps_words
+from controller.rules.irregularities import Irregularity, Jurisdiction, Way
+
+ANY: Final = "*"
+"""Stands for the step in the id of a family of rows."""
+
+
+class Clause(Struct, frozen=True):
+    id: str
+    sentence: str
+
+
+class Entry(Struct, frozen=True):
+    """A row, or a family of rows that say the same at many steps."""
+
+    id: str
+    at: str
+    on: str
+    by: tuple[str, ...]
+    """Who may bring it; nobody where it follows by itself."""
+    to: str
+    text: str
+    condition: str
+    why: str
+    clauses: tuple[Clause, ...]
+
+
+class Chapter(Struct, frozen=True):
+    title: str
+    entries: tuple[Entry, ...]
+
+
+class Answer(Struct, frozen=True):
+    """A refusal: when it is said, and why."""
+
+    id: str
+    at: str
+    on: str
+    why: str
+    clauses: tuple[Clause, ...]
+
+
+class Setting(Struct, frozen=True):
+    """An option's value, what it is, the file it comes from, the clauses that give it."""
+
+    path: str
+    value: str
+    text: str
+    source: str
+    clauses: tuple[Clause, ...]
+
+
+class WayOn(Struct, frozen=True):
+    """What the jurisdiction says of an irregularity."""
+
+    what: str
+    way: str
+    choices: tuple[str, ...]
+    two_people: tuple[str, ...]
+    """The ways that take a second person when the floor rules them."""
+    text: str
+
+
+class ClauseUse(Struct, frozen=True):
+    clause: Clause
+    options: tuple[str, ...]
+    rows: tuple[str, ...]
+    refusals: tuple[str, ...]
+
+
+class Page(Struct, frozen=True):
+    """Everything that is published of a game."""
+
+    name: str
+    title: str
+    source: str
+    file: str
+    command: str
+    """What prints this page."""
+    jurisdiction: str
+    jurisdiction_source: str
+    settings: tuple[Setting, ...]
+    absent: tuple[str, ...]
+    """Options that the game does not have."""
+    unset: tuple[str, ...]
+    """Options that are a table's to set, and were not."""
+    chapters: tuple[Chapter, ...]
+    refusals: tuple[Answer, ...]
+    ways: tuple[WayOn, ...]
+    clauses: tuple[ClauseUse, ...]
+
+
+class Published(Struct, frozen=True):
+    """A game made ready to be published."""
+
+    sheet: GameSheet
+    game: Game
+    jurisdiction: Jurisdiction
+    command: str
+
+
+def load(name: str, overrides: Mapping[str, object] = NOTHING, source: str = "--set") -> Published:
+    """The game of this name or file under the default jurisdiction, or the one a table deals."""
+    document = files.read_named("game", name, "game")
+    command = f"holecard procedure {name}"
+    match files.kind_of(document):
+        case "game":
+            sheet = parse_game(document, overrides, DEFAULT, source)
+            house = load_jurisdiction(DEFAULT)
+            return Published(sheet, game_of(sheet, house), house, command)
+        case "table":
+            table = parse_table(document, overrides, source)
+            return Published(table.sheet, game_of_table(table), table.jurisdiction, command)
+        case "jurisdiction":
+            what = "is the file of a jurisdiction"
+            raise UsageProblem(document.source, what, "the file of a game or table")
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+class Family(Struct, frozen=True):
+    """Rows that are one to the reader."""
+
+    id: str
+    rows: tuple[Row, ...]
+    steps: tuple[Step, ...]
+    """Where they fire."""
+
+    @property
+    def one(self) -> Row:
+        return self.rows[0]
+
+
+def reached(rows: Iterable[Row]) -> frozenset[Step]:
+    """The steps that a round of this game can come to. A stop only goes back to such a step."""
+    forward = [row for row in rows if Step.RESUMING not in row.at]
+    found = {Step.CLOSED}
+    while more := {row.to for row in forward if not found.isdisjoint(row.at)} - found:
+        found |= more
+    return frozenset(found)
+
+
+def families(rows: Iterable[Row]) -> Iterator[Family]:
+    """The rows that can fire, in the table's order, those that differ only by their step as one."""
+    every = tuple(rows)
+    known = reached(every)
+    same: dict[object, list[Row]] = {}
+    for row in every:
+        if not known.isdisjoint(row.at) and row.to in known:
+            same.setdefault(_likeness(row), []).append(row)
+    for alike in same.values():
+        if len(alike) == 1:
+            yield Family(alike[0].id, tuple(alike), in_order(alike[0].at))
+        else:
+            places = in_order(step for row in alike for step in (*row.at, row.to))
+            alike.sort(key=lambda row: (places.index(row.at[0]), places.index(row.to)))
+            steps = in_order(step for row in alike for step in row.at)
+            yield Family(_stem(alike[0]) + ANY, tuple(alike), steps)
+
+
+def _likeness(row: Row) -> object:
+    stem = _stem(row)
+    return row.id if stem == row.id else (stem, row.event, row.text, row.why, row.rule)
+
+
+def _stem(row: Row) -> str:
+    """The id without the one step that a generated row is for."""
+    for step in (*row.at, row.to) if len(row.at) == 1 else ():
+        if row.id.endswith(f"_{step.value}"):
+            return row.id.removesuffix(step.value)
+    return row.id
+
+
+def _to(family: Family) -> str:
+    targets = tuple(dict.fromkeys(row.to for row in family.rows))
+    if len(family.rows) > 1 and all(row.at == (row.to,) for row in family.rows):
+        return "the same step"
+    return STEPS[targets[0]].words if len(targets) == 1 else "the step where it was stopped"
+
+
+def _entry(family: Family, game: Game, known: frozenset[Step], clauses: Mapping[str, str]) -> Entry:
+    row = family.one
+    condition = condition_of(row.id, family.id)
+    if condition is None and row.when is not None:
+        condition = row.when.__name__.strip("_").replace("_", " ")
+    return Entry(
+        family.id,
+        steps_words(family.steps, known),
+        event_words(row.event),
+        tuple(sorted(game.who.get(row.event, ()))),
+        _to(family),
+        row.text,
+        condition or "",
+        row.why,
+        _quoted(row.rule, clauses),
+    )
+
+
+def _quoted(rule: Iterable[str], clauses: Mapping[str, str]) -> tuple[Clause, ...]:
+    """Those of the clauses that are this sheet's, with their sentences."""
+    return tuple(Clause(name, clauses[name]) for name in rule if name in clauses)
+
+
+def _chapters(game: Game, clauses: Mapping[str, str]) -> tuple[Chapter, ...]:
+    rows = rows_of(game)
+    known = reached(rows)
+    parts: dict[Part, list[Family]] = {part: [] for part in Part}
+    for family in families(rows):
+        parts[part_of(family.one)].append(family)
+    for part, found in parts.items():
+        if part is not Part.IRREGULAR:  # those are grouped by what went wrong, not by where
+            found.sort(key=lambda family: in_order(STEPS).index(family.steps[0]))
+    return tuple(
+        Chapter(part.value, tuple(_entry(family, game, known, clauses) for family in found))
+        for part, found in parts.items()
+        if found
+    )
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+
+def _answers(known: frozenset[Step], clauses: Mapping[str, str]) -> tuple[Answer, ...]:
+    same: dict[tuple[str, str], list[Refusal]] = {}
+    for ref in REFUSALS:
+        if not known.isdisjoint(ref.at):
+            same.setdefault((ref.id, ref.why), []).append(ref)
+    return tuple(_answer(alike, known, clauses) for alike in same.values())
+
+
+def _answer(alike: list[Refusal], known: frozenset[Step], clauses: Mapping[str, str]) -> Answer:
+    one = alike[0]
+    events: list[type[Event]] = list(dict.fromkeys(ref.event for ref in alike))
+    return Answer(
+        one.id,
+        steps_words((step for ref in alike for step in ref.at), known),
+        ", ".join(event_words(event) for event in events),
+        one.why,
+        _quoted(dict.fromkeys(name for ref in alike for name in ref.rule), clauses),
+    )
+
+
+# --- options, ways, clauses -------------------------------------------------------------------
+
+
+def _because(sheet: GameSheet, path: str) -> tuple[str, ...]:
+    """The sentences that give the option its value; none where another layer outranks the sheet."""
+    return sheet.because.get(path, ()) if sheet.origin[path].layer == "sheet" else ()
+
+
+def _settings(sheet: GameSheet) -> tuple[Setting, ...]:
+    return tuple(
+        Setting(
+            path,
+            written(origin.value),
+            explain.OPTION_TEXT[path],
+            origin.source,
+            _quoted(_because(sheet, path), sheet.clauses),
+        )
+        for path, origin in sheet.origin.items()
+        if not _is_none(origin) or path.startswith(_NONE_SAYS_SOMETHING)
+    )
+
+
+_NONE_SAYS_SOMETHING: Final = ("shuffle.", "payout.")
+_OF_TABLES: Final = ("limits.", "chips")
+
+
+def _is_none(origin: Origin) -> bool:
+    return origin.value is None or origin.value == ()
+
+
+def _without(sheet: GameSheet, *, of_tables: bool) -> tuple[str, ...]:
+    """Options without a value; a whole group of them as one."""
+    none = frozenset(path for path, origin in sheet.origin.items() if _is_none(origin))
+    return tuple(
+        dict.fromkeys(
+            _widest(path, none, sheet.origin)
+            for path in sheet.origin
+            if path in none
+            and path.startswith(_OF_TABLES) == of_tables
+            and not path.startswith(_NONE_SAYS_SOMETHING)
+        )
+    )
+
+
+def _widest(path: str, none: frozenset[str], every: Iterable[str]) -> str:
+    """The uppermost group of the option in which nothing has a value, or the option."""
+    names = path.split(".")
+    for depth in range(1, len(names)):
+        group = ".".join(names[:depth]) + "."
+        if all(other in none for other in every if other.startswith(group)):
+            return group + ANY
+    return path
+
+
+def _ways(jurisdiction: Jurisdiction) -> tuple[WayOn, ...]:
+    return tuple(_way_on(jurisdiction, what) for what in Irregularity)
+
+
+def _way_on(jurisdiction: Jurisdiction, what: Irregularity) -> WayOn:
+    ruling = jurisdiction.ruling(what)
+    asked = ruling.options if ruling.way is Way.FLOOR_DECIDES else (ruling.way,)
+    two = (w for w in asked if ruling.two_people or w.value in jurisdiction.two_people)
+    return WayOn(
+        _spaced(what.value),
+        _spaced(ruling.way.value),
+        tuple(_spaced(way.value) for way in ruling.options),
+        tuple(_spaced(way.value) for way in two),
+        ruling.text,
+    )
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _uses(
+    sheet: GameSheet, chapters: tuple[Chapter, ...], answers: tuple[Answer, ...]
+) -> tuple[ClauseUse, ...]:
+    entries = [entry for chapter in chapters for entry in chapter.entries]
+    return tuple(
+        ClauseUse(
+            clause,
+            tuple(path for path in sheet.origin if name in _because(sheet, path)),
+            tuple(dict.fromkeys(entry.id for entry in entries if clause in entry.clauses)),
+            tuple(dict.fromkeys(answer.id for answer in answers if clause in answer.clauses)),
+        )
+        for name, sentence in sheet.clauses.items()
+        for clause in (Clause(name, sentence),)
+    )
+
+
+def page(published: Published) -> Page:
+    sheet, jurisdiction = published.sheet, published.jurisdiction
+    chapters = _chapters(published.game, sheet.clauses)
+    answers = _answers(reached(rows_of(published.game)), sheet.clauses)
+    return Page(
+        sheet.name,
+        sheet.title,
+        sheet.source,
+        sheet.file,
+        published.command,
+        jurisdiction.title,
+        jurisdiction.source,
+        _settings(sheet),
+        _without(sheet, of_tables=False),
+        _without(sheet, of_tables=True),
+        chapters,
+        answers,
+        _ways(jurisdiction),
+        _uses(sheet, chapters, answers),
+    )

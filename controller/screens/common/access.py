@@ -1,0 +1,282 @@
+"""The way to a page: who comes, whether they may, what they bring; then the page, in a thread.
+
+A page is a plain function from a visit to an answer. What it raises as a user's mistake, or as a
+problem of the record, becomes a page that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from controller.audit.errors import (
+    CannotWrite,
+    IndexBusy,
+    IndexPlace,
+    InUse,
+    NoRecord,
+    RecordProblem,
+)
+from controller.audit.proofs.prover import CannotProve
+from controller.audit.read.selection import NothingThere
+from controller.errors import UsageProblem
+from controller.screens.common.forms import TooLarge, fields_of, form_of, only
+from controller.screens.common.sessions import Known, Role, Session, is_secret_of
+from controller.screens.common.static_files import StaticFiles
+from controller.screens.common.templates import Pages
+
+Method: TypeAlias = Literal["GET", "POST"]
+H = TypeVar("H")
+SECRET: Final = "secret"
+"""The field of each form that brings back the session's secret."""
+MESSAGE: Final = "common/message.html"
+
+
+class NotHere(UsageProblem):
+    """There is no such page, or no longer."""
+
+
+@dataclass(frozen=True)
+class Visit(Generic[H]):
+    """Somebody asks for a page."""
+
+    house: H
+    session: Session
+    path: Mapping[str, Any]
+    query: Mapping[str, str]
+    form: Mapping[str, str] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
+    """What whoever looks has to know of what they are shown."""
+
+    @property
+    def who(self) -> str:
+        return self.session.person.name
+
+
+View: TypeAlias = Callable[[Visit[H]], Response]
+Stream: TypeAlias = Callable[[Visit[H], Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Page(Generic[H]):
+    path: str
+    view: View[H]
+    roles: Collection[Role]
+    fields: Collection[str] = ()
+    """Those that its address, or its form, may have."""
+    method: Method = "GET"
+
+
+@dataclass(frozen=True)
+class Flow(Generic[H]):
+    """A page that goes on while somebody looks."""
+
+    path: str
+    stream: Stream[H]
+    roles: Collection[Role]
+    fields: Collection[str] = ()
+
+
+class Doors(Generic[H]):
+    """Makes routes of pages. `cookie`: the session's. `way_in`: the page at which somebody says who
+    they are, where there is one."""
+
+    def __init__(
+        self, house: H, sessions: Known, pages: Pages, cookie: Cookie, way_in: str | None = None
+    ) -> None:
+        self._house = house
+        self._sessions = sessions
+        self._pages = pages
+        self._cookie = cookie
+        self._way_in = way_in
+
+    def route(self, page: Page[H]) -> Route:
+        async def endpoint(request: Request) -> Response:
+            session = self.session(request)
+            notices: Sequence[str] = ()
+            try:
+                visit = await self._visit(request, session, page)
+                notices = visit.notices
+                return await run_in_threadpool(page.view, visit)
+            except TOLD as problem:
+                return self._told(problem, session, notices)
+
+        return Route(page.path, endpoint, methods=[page.method])
+
+    def flow(self, flow: Flow[H]) -> Route:
+        async def endpoint(request: Request) -> Response:
+            session = self.session(request)
+            try:
+                visit = await self._visit(request, session, flow)
+                return await flow.stream(visit, request)
+            except TOLD as problem:
+                return self._told(problem, session)
+
+        return Route(flow.path, endpoint, methods=["GET"])
+
+    def _told(
+        self, problem: Exception, session: Session | None, notices: Sequence[str] = ()
+    ) -> Response:
+        if isinstance(problem, NobodyKnown) and self._way_in is not None:
+            return see_other(self._way_in)
+        return told(self._pages, problem, session, notices)
+
+    def session(self, request: Request) -> Session | None:
+        return self._sessions.find(request.cookies.get(self._cookie.name))
+
+    async def _visit(
+        self, request: Request, session: Session | None, page: Page[H] | Flow[H]
+    ) -> Visit[H]:
+        if session is None:
+            raise NobodyKnown
+        if session.person.role not in page.roles:
+            raise NotTheirs
+        query = fields_of(request.url.query)
+        if request.method != "POST":
+            only(query, page.fields)
+            return Visit(self._house, session, request.path_params, query)
+        only(query, ())
+        check_origin(request)
+        form = await form_of(request)
+        if not is_secret_of(session, form.pop(SECRET, "")):
+            raise FromElsewhere
+        only(form, page.fields)
+        return Visit(self._house, session, request.path_params, {}, form)
+
+
+class Turned(Exception):
+    """Nobody comes in here."""
+
+    status = 403
+    text = "turned.from_elsewhere"
+
+
+class NobodyKnown(Turned):
+    status = 401
+    text = "turned.nobody"
+
+
+class NotTheirs(Turned):
+    text = "turned.not_theirs"
+
+
+class FromElsewhere(Turned):
+    """A form that was not made here."""
+
+
+class TooOften(Turned):
+    status = 429
+    text = "turned.too_often"
+
+
+TOLD: Final = (UsageProblem, RecordProblem, Turned, OSError)
+"""What becomes a page of its own."""
+_STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
+    (TooLarge, 413),
+    (NotHere, 404),
+    (UsageProblem, 400),
+    (NothingThere, 404),
+    (CannotProve, 404),
+    (NoRecord, 404),
+    (CannotWrite, 503),
+    (InUse, 503),
+    (IndexBusy, 503),
+    (IndexPlace, 503),
+    (RecordProblem, 409),
+    (OSError, 503),
+)
+
+
+def told(
+    pages: Pages, problem: Exception, session: Session | None, notices: Sequence[str] = ()
+) -> Response:
+    """A page that says what is wrong, and what to do."""
+    if isinstance(problem, Turned):
+        words = pages.texts(problem.text)
+        return message(pages, problem.status, words, "", session)
+    status = next(status for kind, status in _STATUS if isinstance(problem, kind))
+    match problem:
+        case UsageProblem():
+            what, todo = f"{problem.where}: {problem.what}", f"allowed: {problem.allowed}"
+        case RecordProblem():
+            what, todo = f"{problem.where}: {problem.what}", problem.todo
+        case _:
+            what, todo = pages.texts("problem.disk", why=str(problem)), ""
+    return message(pages, status, what, todo, session, notices)
+
+
+def message(
+    pages: Pages,
+    status: int,
+    what: str,
+    todo: str,
+    session: Session | None = None,
+    notices: Sequence[str] = (),
+) -> Response:
+    return pages.page(
+        MESSAGE, session, status=status, code=status, what=what, todo=todo, notices=notices
+    )
+
+
+def check_origin(request: Request) -> None:
+    """Browsers say where a form comes from. FromElsewhere."""
+    said = request.headers.get("origin")
+    here = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    if said is not None and said != here:
+        raise FromElsewhere
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise FromElsewhere
+
+
+class Remembered(Protocol):
+    """Whatever goes by a cookie."""
+
+    id: str
+
+
+@dataclass(frozen=True)
+class Cookie:
+    """The one that a session goes by: no script reads it, no other site brings it."""
+
+    name: str
+    secure: bool = False
+    path: str = "/"
+
+    def put(self, response: Response, session: Remembered, seconds: float) -> None:
+        response.set_cookie(
+            self.name,
+            session.id,
+            max_age=int(seconds),
+            httponly=True,
+            samesite="strict",
+            secure=self.secure,
+            path=self.path,
+        )
+
+    def drop(self, response: Response) -> None:
+        response.delete_cookie(
+            self.name, path=self.path, httponly=True, samesite="strict", secure=self.secure
+        )
+
+
+def see_other(path: str) -> Response:
+    """After a form: the page to look at."""
+    return RedirectResponse(path, status_code=303)
+
+
+def static_route(static: StaticFiles, pages: Pages) -> Route:
+    """For anybody: there is nothing of a record in it."""
+
+    async def endpoint(request: Request) -> Response:
+        found = static.answer(request.path_params["hashed"], request.path_params["name"])
+        if found is None:
+            return message(pages, 404, pages.texts("problem.no_page"), "")
+        return found
+
+    return Route("/static/{hashed}/{name}", endpoint, methods=["GET"])

@@ -1,0 +1,151 @@
+"""An application served to browsers: on this machine alone, or elsewhere behind a certificate."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from msgspec import Struct
+from starlette.types import ASGIApp
+
+from controller.errors import UsageProblem
+from controller.errors_problems import printable
+
+LOOPBACK: Final = "127.0.0.1"
+_LEAVE: Final = 3
+"""Seconds that open answers have at the end."""
+_IDLE: Final = 30
+_MOST_AT_ONCE: Final = 64
+_MOST_HEAD: Final = 32 * 1024
+_LAST_PORT: Final = 65_535
+
+
+class Place(Struct, frozen=True):
+    """Where an application is served."""
+
+    host: str
+    port: int
+    certificate: Path | None = None
+    key: Path | None = None
+
+    @property
+    def secure(self) -> bool:
+        return self.certificate is not None
+
+    def address(self, port: int) -> str:
+        """As a browser has it, without a path. All of this machine's addresses are none that opens:
+        then it is the machine's name."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        if ipaddress.ip_address(self.host).is_unspecified:
+            host = socket.gethostname()
+        return f"{'https' if self.secure else 'http'}://{host}:{port}"
+
+
+def option(name: str) -> str:
+    """As a command line has it."""
+    return f"--{name}"
+
+
+def place_of(
+    listen: str | None,
+    port: int,
+    certificate: str | None,
+    key: str | None,
+    named: Callable[[str], str] = option,
+) -> Place:
+    """`named`: what whoever has said these calls them. UsageProblem: nobody listens elsewhere than
+    on this machine without a certificate."""
+    if not 0 <= port <= _LAST_PORT:
+        what, allowed = f"{port} is no port", f"0 to {_LAST_PORT}; 0: any free one"
+        raise UsageProblem(named("port"), what, allowed)
+    if (certificate is None) != (key is None):
+        there = named("key" if certificate is None else "certificate")
+        what = f"{named('certificate')} and {named('key')} go together"
+        raise UsageProblem(there, what, "both, or neither")
+    host = LOOPBACK if listen is None else listen
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        what = f"'{printable(host)}' is no address"
+        raise UsageProblem(named("listen"), what, "an IP address of this machine") from None
+    if not address.is_loopback and certificate is None:
+        what = f"{host} can be reached from elsewhere"
+        both = f"{named('certificate')} and {named('key')}"
+        raise UsageProblem(named("listen"), what, f"{LOOPBACK}, or {both} beside it")
+    if certificate is None or key is None:
+        return Place(str(address), port)
+    _check_certificate(Path(certificate), Path(key), named("certificate"))
+    return Place(str(address), port, Path(certificate), Path(key))
+
+
+def _check_certificate(certificate: Path, key: Path, where: str) -> None:
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+    except ssl.SSLError as problem:
+        why = problem.reason or "not readable"
+        what = f"{printable(certificate)} and {printable(key)}: {why.lower().replace('_', ' ')}"
+        raise UsageProblem(where, what, "PEM files that go together") from None
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        what = f"{printable(certificate)} or {printable(key)}: {reason}"
+        raise UsageProblem(where, what, "PEM files that can be read") from None
+
+
+def bound(place: Place) -> socket.socket:
+    """A socket that listens there. UsageProblem."""
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    try:
+        return socket.create_server((place.host, place.port), family=family)
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        what = f"{place.host} port {place.port}: {reason}"
+        raise UsageProblem("--port", what, "another one; 0: any free one") from None
+
+
+def names_of(place: Place, port: int) -> tuple[str, ...]:
+    """What a browser may call this host; elsewhere than on this machine it may have any name."""
+    if not ipaddress.ip_address(place.host).is_loopback:
+        return ()
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    return (f"{host}:{port}", f"localhost:{port}")
+
+
+def serve(app: ASGIApp, place: Place, listening: socket.socket, ready: Callable[[], None]) -> None:
+    """Until somebody interrupts it. `ready` is called once it answers."""
+    server = _Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            http="h11",
+            loop="asyncio",
+            proxy_headers=False,
+            server_header=False,
+            limit_concurrency=_MOST_AT_ONCE,
+            timeout_keep_alive=_IDLE,
+            timeout_graceful_shutdown=_LEAVE,
+            h11_max_incomplete_event_size=_MOST_HEAD,
+            ssl_certfile=place.certificate,
+            ssl_keyfile=place.key,
+        ),
+        ready,
+    )
+    server.run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()

@@ -1,0 +1,1 @@
+"""Prompts, terms and refusals in the house's language."""

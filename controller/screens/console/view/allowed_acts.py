@@ -1,0 +1,190 @@
+"""What may be done now: an act is offered when the procedure would take it, and only then.
+
+The procedure itself is asked, with the state that everybody is shown. What it is not shown, how
+often each card of the shoe was seen, is put together from what lies face up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack
+
+import msgspec
+from msgspec import Struct
+
+from controller.api.contract.view import StateShown, View
+from controller.api.service.approvals import takes_two
+from controller.people.approvals import act_of
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.events import Actor, Event
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import State
+from controller.table.loop.acts import BY_PEOPLE
+
+Who: TypeAlias = Literal["dealer", "floor"]
+Look: TypeAlias = Literal["main", "choice", "quiet", "care"]
+AskKind: TypeAlias = Literal["money", "card", "one", "text", "count"]
+
+_BY_NAME: Final = {kind.__name__: kind for kind in BY_PEOPLE}
+_DEALER: Final = Actor("dealer", "who deals")
+_FLOOR: Final = Actor("floor", "the floor")
+_SECOND: Final = Actor("floor", "a second person")
+_MOST_SEEN: Final = 15
+
+
+class Option(Struct, frozen=True):
+    """One of the values that a field may have."""
+
+    value: str | int
+    label: str
+    hint: str = ""
+
+
+class Ask(Struct, frozen=True):
+    """What is asked before an act is sent: one of its fields."""
+
+    name: str
+    kind: AskKind
+    label: str
+    options: tuple[Option, ...] = ()
+    value: str = ""
+    """What stands there at first."""
+
+
+class Action(Struct, frozen=True):
+    """A button: the act that it sends, who signs for it, and what is asked before."""
+
+    id: str
+    label: str
+    act: str
+    """As it is sent, without what is asked."""
+    look: Look = "main"
+    hint: str = ""
+    people: int = 0
+    """0: the dealer's; 1: the floor's; 2: the floor's with a second person."""
+    asks: tuple[Ask, ...] = ()
+    key: str = ""
+    """The letter or digit that does the same."""
+    wish: str = ""
+    """The key that it would like."""
+    sure: str = ""
+    """What comes of it, for which it is confirmed before it is sent; empty: it is sent at once."""
+
+    @property
+    def asked(self) -> str:
+        """For the script."""
+        return msgspec.json.encode(self.asks).decode()
+
+
+class Trim(TypedDict, total=False):
+    """How a button looks, and what goes with it."""
+
+    tail: str
+    """Of its id, where several buttons send the same act."""
+    look: Look
+    hint: str
+    asks: tuple[Ask, ...]
+    wish: str
+    sure: str
+
+
+class Offers:
+    """What the procedure would take, as the view stands."""
+
+    def __init__(self, view: View, game: Game) -> None:
+        self.view = view
+        self.game = game
+        self.state = state_of(view.state)
+        self._procedure = _procedure(game)
+
+    def dealers(self, name: str) -> bool:
+        """The dealer may bring it, at some time."""
+        return "dealer" in self.game.who[_BY_NAME[name]]
+
+    def takes(self, name: str, fields: Mapping[str, Any], who: Who) -> bool:
+        kind = _BY_NAME[name]
+        event = _event(kind, name, fields, who)
+        return isinstance(self._procedure.step(self.state, event), Decision)
+
+    def seats(self, name: str, among: Iterable[int], who: Who = "dealer") -> tuple[int, ...]:
+        """The seats for which it would be taken."""
+        return tuple(seat for seat in among if self.takes(name, {"seat": seat}, who))
+
+    def people(self, name: str, fields: Mapping[str, Any]) -> int:
+        """How many sign for what the floor does."""
+        kind = _BY_NAME[name]
+        two = takes_two(kind, {"type": name, **fields}, self.state, self.game)
+        return 2 if act_of(kind, two=two).two else 1
+
+    def offer(
+        self,
+        name: str,
+        label: str,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        who: Who = "dealer",
+        sample: Mapping[str, Any] | None = None,
+        **trim: Unpack[Trim],
+    ) -> tuple[Action, ...]:
+        """The button, if it would be taken. `sample`: what is asked, as somebody might say it."""
+        fields = fields or {}
+        if not self.takes(name, {**fields, **(sample or {})}, who):
+            return ()
+        people = self.people(name, fields) if who == "floor" else 0
+        return (self.button(name, label, fields, people=people, **trim),)
+
+    @staticmethod
+    def button(
+        name: str,
+        label: str,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        people: int = 0,
+        **trim: Unpack[Trim],
+    ) -> Action:
+        """The button of an act that is due, without asking whether it would be taken."""
+        act = msgspec.json.encode({"type": name, **(fields or {})}).decode()
+        return Action(
+            "-".join(filter(None, ("act", name.lower(), trim.get("tail", "")))),
+            label,
+            act,
+            trim.get("look", "main"),
+            trim.get("hint", ""),
+            people,
+            trim.get("asks", ()),
+            wish=trim.get("wish", ""),
+            sure=trim.get("sure", ""),
+        )
+
+
+def _event(kind: type[Event], name: str, fields: Mapping[str, Any], who: Who) -> Event:
+    actor = _DEALER if who == "dealer" else _FLOOR
+    said = {"type": name, **fields, "actor": msgspec.to_builtins(actor)}
+    if who == "floor" and "second" in kind.__struct_fields__:
+        said["second"] = msgspec.to_builtins(_SECOND)
+    return msgspec.convert(said, kind)
+
+
+@lru_cache(maxsize=8)
+def _procedure(game: Game) -> Procedure:
+    return Procedure(game)
+
+
+def state_of(shown: StateShown) -> State:
+    """The state, as far as everybody is shown it."""
+    known = {name: getattr(shown, name) for name in shown.__struct_fields__}
+    return State(**known, seen=_seen(shown))
+
+
+def _seen(shown: StateShown) -> int:
+    """Of each card no more often than it lies face up."""
+    cards = [*shown.dealer, *(card for hand in shown.hands for card in hand.cards)]
+    if shown.spare is not None and shown.spare.card >= 0:
+        cards.append(shown.spare.card)
+    seen = 0
+    for card in cards:
+        if (seen >> 4 * card) & _MOST_SEEN < _MOST_SEEN:
+            seen += 1 << 4 * card
+    return seen

@@ -1,0 +1,293 @@
+"""What answers the prompt: for each one its acts, with what is asked before they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from controller.api.contract.view import PromptShown
+from controller.api.service.approvals import AGAIN
+from controller.procedure.model.effects import Tell
+from controller.rules.cards import DECK
+from controller.screens.console.text.terms import Tongue
+from controller.screens.console.view.allowed_acts import Action, Ask, Look, Offers
+
+Makes: TypeAlias = Callable[[Offers, PromptShown, Tongue], tuple[Action, ...]]
+
+_ACTS: Final = {
+    "hit": "Hit",
+    "stand": "Stand",
+    "double": "Double",
+    "split": "Split",
+    "surrender": "Surrender",
+    "refuse_card": "SpareRefused",
+    "insure": "Insure",
+    "even_money": "EvenMoney",
+    "decline": "Decline",
+    "take_pay": "PayTaken",
+    "decline_pay": "PayDeclined",
+    "confirm": "Confirmed",
+    "withdraw": "Withdrawn",
+}
+_OF_HANDS: Final = ("hit", "stand", "double", "split", "surrender", "refuse_card")
+_KEYS: Final = {
+    "hit": "h",
+    "stand": "s",
+    "double": "d",
+    "split": "p",
+    "surrender": "u",
+    "refuse_card": "r",
+    "insure": "y",
+    "even_money": "e",
+    "decline": "n",
+    "take_pay": "y",
+    "decline_pay": "n",
+    "confirm": "c",
+    "withdraw": "w",
+}
+
+
+def answers(offers: Offers, tongue: Tongue) -> tuple[Action, ...]:
+    """What answers the prompt that is shown."""
+    prompt = offers.view.prompt
+    return () if prompt is None else _ANSWERS[prompt.tell](offers, prompt, tongue)
+
+
+def _one(name: str, key: str) -> Makes:
+    """One act of the dealer without anything to be asked."""
+
+    def makes(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+        return o.offer(name, _does(t, name), wish=key)
+
+    return makes
+
+
+def _vault(name: str, key: str) -> Makes:
+    """One act behind which the vault stands: the prompt alone says that it is due."""
+
+    def makes(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+        return (o.button(name, _does(t, name), wish=key),)
+
+    return makes
+
+
+def _does(t: Tongue, name: str) -> str:
+    return t.texts(f"console.do.{name}")
+
+
+def capital(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def money(t: Tongue, name: str, label: str) -> Ask:
+    return Ask(name, "money", t.texts(f"console.ask.{label}"))
+
+
+# --- decisions --------------------------------------------------------------------------------
+
+
+def _chosen(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    """Everything that is open to the seat and that the dealer may enter."""
+    return tuple(action for word in p.choices for action in _choice(o, p, t, word))
+
+
+def _choice(o: Offers, p: PromptShown, t: Tongue, word: str) -> tuple[Action, ...]:
+    name = _ACTS[word]
+    if not o.dealers(name):
+        return ()
+    fields: dict[str, Any] = {"seat": p.seat}
+    if word in _OF_HANDS:
+        fields["hand"] = p.hand
+    if word in ("confirm", "withdraw"):
+        fields = {}
+    hint = ""
+    if word == "insure":
+        fields["amount"] = p.amount
+        hint = t.amount(p.amount)
+    if word in ("double", "split"):
+        hint = t.texts("console.hint.beside", amount=t.amount(p.stake))
+    look: Look = "quiet" if word in ("withdraw", "surrender", "refuse_card") else "choice"
+    look = "main" if word == "confirm" else look
+    label = capital(t.choice(word))
+    first = o.offer(name, label, fields, hint=hint, look=look, wish=_KEYS[word])
+    return (*first, *_other_amount(o, p, t, word, fields))
+
+
+def _other_amount(
+    o: Offers, p: PromptShown, t: Tongue, word: str, fields: dict[str, Any]
+) -> tuple[Action, ...]:
+    """A double for less, or an insurance of less than the half, where that is open."""
+    unit = o.game.money.unit
+    bare = {name: value for name, value in fields.items() if name != "amount"}
+    label = t.texts("console.do.less", what=capital(t.choice(word)))
+    whole = p.amount if word == "insure" else p.stake
+    less = word == "insure" or (word == "double" and o.game.options.double.for_less)
+    if not less or whole <= unit:
+        return ()
+    hint = t.texts("console.hint.below", amount=t.amount(whole))
+    asks = (money(t, "amount", "amount"),)
+    return o.offer(
+        _ACTS[word],
+        label,
+        bare,
+        sample={"amount": unit},
+        tail="less",
+        look="quiet",
+        hint=hint,
+        asks=asks,
+        wish="l",
+    )
+
+
+# --- payments ---------------------------------------------------------------------------------
+
+
+def _pay(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    due = o.state.due[0]
+    if o.game.jurisdiction.declare_payments:
+        asks = (money(t, "amount", "declared"),)
+        return o.offer(
+            "Paid", _does(t, "Declared"), sample={"amount": due.moves}, asks=asks, wish="p"
+        )
+    label = t.texts(f"console.do.{p.tell.value}")
+    alone = o.offer("Paid", label, wish="p")
+    if len(o.state.due) < 2:
+        return alone
+    every = t.counted(len(o.state.due), "payment")
+    return (*alone, *o.offer("AllPaid", _does(t, "AllPaid"), look="choice", hint=every, wish="a"))
+
+
+def _approve(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    return o.offer("PaymentApproved", _does(t, "PaymentApproved"), who="floor", wish="a")
+
+
+# --- the table and its shoe -------------------------------------------------------------------
+
+
+def bank_asks(t: Tongue) -> tuple[Ask, ...]:
+    return money(t, "bank", "bank"), money(t, "counted_again", "counted_again")
+
+
+def _open(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    label = _does(t, "TableOpened")
+    return o.offer("TableOpened", label, who="floor", asks=bank_asks(t), wish="o")
+
+
+def _decks(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    return o.offer("DecksChanged", _does(t, "DecksChanged"), who="floor", wish="d")
+
+
+def _shuffled(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    """The shuffler says when it is done; where there is none, or two people have taken it as it
+    is, the dealer does."""
+    if not _has(o, "shuffler"):
+        return _by_hand(o, t)
+    label, hint = _does(t, AGAIN), t.texts("console.hint.look_first")
+    again = o.button(AGAIN, label, look="quiet", hint=hint, people=1, wish="s")
+    return (*_by_hand(o, t), again)
+
+
+def _by_hand(o: Offers, t: Tongue) -> tuple[Action, ...]:
+    if not o.view.by_hand:
+        return ()
+    return o.offer("ShuffleDone", _does(t, "ShuffleDone"), wish="s")
+
+
+def _load(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    """The shoe says what lies in it; where there is none the dealer does."""
+    fields = {"count": p.count}
+    if _has(o, "shoe"):
+        return ()
+    hint = t.counted(p.count, "card")
+    return o.offer("ShoeLoaded", _does(t, "ShoeLoaded"), fields, hint=hint, wish="l")
+
+
+def _refill(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    """In a round they are too few for a shuffler, which nobody starts then: the dealer shuffles."""
+    started = o.offer("ShuffleStarted", _does(t, "ShuffleStarted"), look="choice", wish="s")
+    return (*started, *_by_hand(o, t), *_load(o, p, t))
+
+
+def _has(o: Offers, device: str) -> bool:
+    return any(one.device == device for one in o.view.devices)
+
+
+def _wagers(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    lay = (o.button("LaySpare", _does(t, "LaySpare"), wish="l"),) if p.place == "spare" else ()
+    called = _does(t, "ShuffleCalled")
+    shuffle = o.offer("ShuffleCalled", called, look="quiet", wish="b")
+    return (*(lay if o.state.seats else ()), *shuffle)
+
+
+def _by_shoe(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    """A card comes out of the shoe, which says so: no button answers it, and none is hit by a stray
+    finger. That none comes is said in the sheet."""
+    return ()
+
+
+# --- when things go wrong ---------------------------------------------------------------------
+
+
+def _rule(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    made: tuple[Action, ...] = ()
+    for way in p.choices:
+        label, tail = capital(t.way(way)), way.replace("_", "-")
+        look: Look = "care" if way in ("void", "decks_out") else "choice"
+        made += o.offer("FloorRuled", label, {"way": way}, who="floor", tail=tail, look=look)
+    return made
+
+
+def card_ask(t: Tongue) -> Ask:
+    return Ask("card", "card", t.texts("console.ask.card"))
+
+
+def _enter(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    card = next((one for one in DECK if o.takes("CardEntered", {"card": one}, "dealer")), 0)
+    asks, sample = (card_ask(t),), {"card": card}
+    entered = o.offer("CardEntered", _does(t, "CardEntered"), sample=sample, asks=asks, wish="e")
+    unknown = _does(t, "UnknownCardDrawn")
+    return (*entered, *o.offer("UnknownCardDrawn", unknown, look="quiet", wish="j"))
+
+
+def _confirm_card(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    yes = o.offer("CardConfirmed", _does(t, "CardConfirmed"), who="floor", wish="c")
+    rejected = _does(t, "CardRejected")
+    return (*yes, *o.offer("CardRejected", rejected, who="floor", look="quiet", wish="r"))
+
+
+def _device(o: Offers, p: PromptShown, t: Tongue) -> tuple[Action, ...]:
+    label, hint = _does(t, "CountersAccepted"), t.texts("console.hint.accept")
+    return o.offer("CountersAccepted", label, who="floor", look="quiet", hint=hint, wish="a")
+
+
+_ANSWERS: Final[dict[Tell, Makes]] = {
+    Tell.OPEN_TABLE: _open,
+    Tell.SHUFFLE: _one("ShuffleStarted", "s"),
+    Tell.AWAIT_SHUFFLE: _shuffled,
+    Tell.CHANGE_DECKS: _decks,
+    Tell.LOAD_SHOE: _load,
+    Tell.BURN: _by_shoe,
+    Tell.TAKE_WAGERS: _wagers,
+    Tell.DEAL: _by_shoe,
+    Tell.LAY_SPARE: _vault("LaySpare", "l"),
+    Tell.ASK_NATURAL: _chosen,
+    Tell.ASK_INSURANCE: _chosen,
+    Tell.CONFIRM_INSURANCE: _chosen,
+    Tell.CLOSE_INSURANCE: _one("InsuranceClosed", "c"),
+    Tell.CHECK_HOLE: _vault("CheckHole", "c"),
+    Tell.DECIDE: _chosen,
+    Tell.CONFIRM_DOUBLE: _chosen,
+    Tell.CONFIRM_SPLIT: _chosen,
+    Tell.REVEAL: _vault("RevealHole", "t"),
+    Tell.PAY: _pay,
+    Tell.COLLECT: _pay,
+    Tell.GIVE_BACK: _pay,
+    Tell.FLOOR_FIRST: _approve,
+    Tell.CLEAR: _one("Cleared", "c"),
+    Tell.RULE: _rule,
+    Tell.ENTER_CARD: _enter,
+    Tell.CONFIRM_CARD: _confirm_card,
+    Tell.AWAIT_DEVICE: _device,
+    Tell.CONFIRM_FELT: _one("FeltConfirmed", "c"),
+    Tell.REFILL: _refill,
+}

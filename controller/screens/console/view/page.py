@@ -1,0 +1,213 @@
+"""The console as a value: all that a dealer's screen shows, ready to be printed.
+
+It is a function of what everybody is shown, the game, and whether this screen controls. Nothing in
+it knows a card that lies face down.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller.api.contract.view import View
+from controller.procedure.model.effects import Tell
+from controller.procedure.model.game import Game
+from controller.procedure.prompts.terms import Currency
+from controller.rules.cards import RANKS, SUITS
+from controller.screens.common.texts import Texts
+from controller.screens.console.text.prompts import PAYMENTS, parts_of, sentence
+from controller.screens.console.text.terms import Tongue
+from controller.screens.console.view.alerts import Trouble, troubles_of
+from controller.screens.console.view.allowed_acts import Action, Offers
+from controller.screens.console.view.buttons import answers
+from controller.screens.console.view.felt import felt_of
+from controller.screens.console.view.felt_svg import picture
+from controller.screens.console.view.menu import Group, adoptions, call_floor, groups, tests
+from controller.screens.console.view.payments import Payments, payments_of
+from controller.screens.console.view.shortcuts import RESERVED, with_keys
+from controller.screens.console.view.status import Status, status_of
+from controller.screens.console.view.viewer import Here
+from controller.screens.console.view.wagers import Wagers, wagers_of
+
+Tone: TypeAlias = Literal["usual", "floor", "held", "stopped", "closed"]
+_STOPPED: Final = (
+    Tell.RULE,
+    Tell.ENTER_CARD,
+    Tell.CONFIRM_CARD,
+    Tell.AWAIT_DEVICE,
+    Tell.CONFIRM_FELT,
+    Tell.REFILL,
+)
+_SHOE_ACTS: Final = (Tell.BURN, Tell.DEAL, Tell.LOAD_SHOE, Tell.TAKE_WAGERS)
+
+
+class Instruction(Struct, frozen=True):
+    """One instruction: what a glance takes in, and what belongs to it."""
+
+    to: str
+    """Whom it asks, where that is not the dealer."""
+    large: str
+    small: tuple[str, ...]
+    near: tuple[str, ...]
+    """What is to be pointed out: bonuses that are one card away."""
+    tone: Tone
+    note: str
+    """Who or what else answers it: the player's station, the shoe."""
+    code: str
+
+
+class Console(Struct, frozen=True):
+    seq: int
+    say: str
+    controls: bool
+    instruction: Instruction
+    actions: tuple[Action, ...]
+    aside: tuple[Action, ...]
+    """Beside what is asked: the floor is called."""
+    groups: tuple[Group, ...]
+    wagers: Wagers | None
+    payments: Payments | None
+    felt: str
+    """The drawing."""
+    felt_words: tuple[str, ...]
+    troubles: tuple[Trouble, ...]
+    status: Status
+    chips: tuple[tuple[str, int], ...]
+    """The house's chips, the smallest first."""
+    unit: int
+    """Every amount is made of these."""
+    symbol: str
+    digits: int
+    ranks: tuple[tuple[str, str], ...]
+    suits: tuple[tuple[str, str], ...]
+    sheet_key: str = RESERVED["sheet"]
+    sign_key: str = RESERVED["sign"]
+
+
+def console_of(view: View, game: Game, here: Here, texts: Texts) -> Console:
+    money = Currency(view.currency.symbol, view.currency.minor_digits)
+    tongue = Tongue(texts, money)
+    offers = Offers(view, game)
+    instruction, say = _instruction(offers, tongue)
+    nobody = view.dealer is None
+    may = not view.stopped
+    main = tuple(one for one in answers(offers, tongue) if may and _here(one, here, nobody))
+    aside = call_floor(offers, tongue) if may and here.controls else ()
+    wagers = wagers_of(offers, tongue) if may and here.controls else None
+    main, aside, wagers = with_keys(main, aside, wagers)
+    return Console(
+        view.seq,
+        say,
+        here.controls and may,
+        instruction,
+        main,
+        aside,
+        _sheet(offers, tongue, here, nobody) if may else (),
+        wagers,
+        payments_of(offers, tongue),
+        picture(felt := felt_of(offers.state, game, tongue)),
+        felt.words,
+        troubles_of(view, tongue),
+        status_of(view, game, here, tongue),
+        tuple(
+            (chip.name, chip.value) for chip in sorted(game.options.chips, key=lambda c: c.value)
+        ),
+        game.money.unit,
+        money.symbol,
+        money.minor_digits,
+        tuple((rank.replace("T", "10"), texts(f"console.rank.{rank}")) for rank in RANKS),
+        tuple((suit, texts(f"console.suit.{suit}")) for suit in SUITS),
+    )
+
+
+def _here(action: Action, here: Here, nobody: bool) -> bool:
+    """The dealer's acts are done where the dealer is signed in; the floor's there, or anywhere
+    while nobody deals."""
+    return here.controls or (action.people > 0 and nobody)
+
+
+def _sheet(o: Offers, t: Tongue, here: Here, nobody: bool) -> tuple[Group, ...]:
+    if here.controls:
+        found = groups(o, t)
+    else:
+        held = adoptions(o, t) if nobody else ()
+        found = (Group("floor", t.texts("console.group.floor"), held),) if held else ()
+    if here.tests and (tested := tests(o, t)):
+        found += (Group("devices", t.texts("console.group.devices"), tested),)
+    return tuple(
+        replace(group, actions=tuple(_in_sheet(one) for one in group.actions)) for group in found
+    )
+
+
+def _in_sheet(action: Action) -> Action:
+    """Among many none stands out, but for what is to be done with care."""
+    look = "care" if action.look == "care" else "quiet"
+    return replace(action, id=f"sheet-{action.id}", look=look)
+
+
+# --- the instruction --------------------------------------------------------------------------
+
+
+def _instruction(o: Offers, t: Tongue) -> tuple[Instruction, str]:
+    view, texts = o.view, t.texts
+    if view.stopped and view.soon:
+        moment, code = texts("console.fault.moment"), texts("console.fault.code_moment")
+        return _fault(moment, view.stopped, texts("console.fault.by_itself"), code=code)
+    if view.stopped:
+        return _fault(
+            texts("console.fault.stopped"),
+            view.stopped,
+            texts("console.fault.call"),
+            code=texts("console.fault.code_record"),
+        )
+    prompt = view.prompt
+    if prompt is None:
+        code = texts("console.fault.code", code=view.step.value)
+        return _fault(texts("console.fault.no_prompt"), texts("console.fault.wait"), code=code)
+    several = sum(hand.seat == prompt.seat for hand in o.state.hands) > 1
+    head, tail = parts_of(prompt, t, several=several)
+    say = sentence(prompt, t, several=several)
+    declared = prompt.tell in PAYMENTS and prompt.tell is not Tell.FLOOR_FIRST
+    if declared and o.game.jurisdiction.declare_payments:
+        say = " - ".join((*head, texts("console.say.declare")))
+        tail = (texts("console.say.declare"),)
+    if prompt.tell is Tell.TAKE_WAGERS:
+        bets = ", ".join(t.bet(bet) for bet in prompt.choices)
+        head, tail = (texts("console.say.wagers"),), (bets, *tail)
+    near = tuple(t.near(one, prompt.count + 1) for one in prompt.near)
+    small = tuple(part for part in tail if part not in near)
+    to = texts("console.say.to_floor") if prompt.to == "floor" else ""
+    if view.again:
+        say = f"{texts('console.pay.again')} {say}"
+    made = Instruction(to, " - ".join(head), small, near, _tone(o), _note(o, t), "")
+    return made, say
+
+
+def _fault(large: str, *small: str, code: str) -> tuple[Instruction, str]:
+    made = Instruction("", large, small, (), "stopped", "", code)
+    return made, " - ".join((large, *small))
+
+
+def _tone(o: Offers) -> Tone:
+    prompt = o.view.prompt
+    if prompt is None or prompt.tell in _STOPPED:
+        return "held"
+    if prompt.tell is Tell.OPEN_TABLE:
+        return "closed"
+    return "floor" if prompt.to == "floor" else "usual"
+
+
+def _note(o: Offers, t: Tongue) -> str:
+    """Who answers it, where that is not, or not only, a button here."""
+    prompt = o.view.prompt
+    if prompt is None:
+        return ""
+    if prompt.tell in _SHOE_ACTS and o.state.spare is None:
+        ready = prompt.tell is not Tell.TAKE_WAGERS or bool(o.state.seats)
+        return t.texts(f"console.note.{prompt.tell.value}") if ready else ""
+    asked = prompt.tell in (Tell.DECIDE, Tell.ASK_INSURANCE, Tell.ASK_NATURAL)
+    if asked and o.game.buttons:
+        return t.texts("console.note.station" if o.dealers("Hit") else "console.note.station_only")
+    return ""

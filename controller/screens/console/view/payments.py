@@ -1,0 +1,88 @@
+"""What is to be paid, taken and given back, in the order in which it is done."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from controller.api.contract.view import PromptShown
+from controller.procedure.model.effects import Tell
+from controller.procedure.model.payments import tucks
+from controller.procedure.model.state import Due, State, Step
+from controller.procedure.prompts.prompt import payment_prompt
+from controller.screens.console.text.terms import Tongue
+from controller.screens.console.view.allowed_acts import Offers
+
+_SIGN: Final = {Tell.PAY: "pay", Tell.COLLECT: "take", Tell.GIVE_BACK: "back"}
+
+
+class Payment(Struct, frozen=True):
+    who: str
+    """Seat, hand and bet."""
+    why: str
+    verb: str
+    """What the dealer does: pay, take, give back."""
+    sign: str
+    """pay, take or back, for a mark that is no colour alone."""
+    amount: str
+    """Nothing where the dealer declares it first."""
+    odds: str
+    stake: str
+    chips: tuple[tuple[int, str], ...]
+    notes: tuple[str, ...]
+
+
+class Payments(Struct, frozen=True):
+    first: Payment
+    more: tuple[Payment, ...]
+    interrupt: str
+    """Why it is paid at once, before the round goes on; empty where it is not."""
+    again: bool
+    """It was shown before the controller was started: it may be made already."""
+    declare: bool
+    total: int
+
+
+def payments_of(offers: Offers, tongue: Tongue) -> Payments | None:
+    s = offers.state
+    if s.step is not Step.PAYING or not s.due:
+        return None
+    every = tuple(_payment(offers, tongue, s, at) for at in range(len(s.due)))
+    winner = s.due[0].returned > s.due[0].stake
+    name = "instant" if s.due[0].outcome in ("instant21", "instant6") else "now"
+    return Payments(
+        every[0],
+        every[1:],
+        tongue.texts(f"console.pay.{name}") if winner and s.after is not Step.CLEARING else "",
+        offers.view.again,
+        offers.game.jurisdiction.declare_payments,
+        len(every),
+    )
+
+
+def _payment(o: Offers, t: Tongue, s: State, at: int) -> Payment:
+    due: Due = s.due[at]
+    floor = due.floor and not (at == 0 and s.approved)
+    made = payment_prompt(o.game, due, floor=floor, tuck=tucks(s, due))
+    prompt = PromptShown(**asdict(made), words="")
+    tell = Tell.PAY if prompt.tell is Tell.FLOOR_FIRST else prompt.tell
+    several = sum(hand.seat == due.seat for hand in s.hands) > 1
+    bet = t.bet(due.bet) if due.bet != "main" else ""
+    seat = t.seat(prompt.seat, prompt.hand, several=several)
+    # Whoever declares is not told; the floor signs for what it sees.
+    declare = o.game.jurisdiction.declare_payments and not (floor and at == 0)
+    notes = [t.warn(prompt.warn)]
+    notes += [t.texts("console.say.floor_first")] if floor else []
+    return Payment(
+        " - ".join(filter(None, (seat, bet))),
+        t.why(due.why, due.cards, tell),
+        t.texts(f"console.do.{tell.value}"),
+        _SIGN[tell],
+        "" if declare else t.amount(prompt.amount),
+        t.odds(prompt.odds) if prompt.odds and tell is Tell.PAY else "",
+        t.amount(prompt.stake),
+        () if declare else prompt.chips,
+        tuple(filter(None, notes)),
+    )

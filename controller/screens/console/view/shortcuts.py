@@ -1,0 +1,54 @@
+"""A letter or digit for each button of a state: the one it would like, or another that is free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from string import ascii_lowercase, digits
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller.screens.console.view.allowed_acts import Action
+from controller.screens.console.view.wagers import Wagers
+
+RESERVED: Final = {"sheet": "x", "sign": "i", "keys": "?"}
+"""Of what the page itself has."""
+_ALL: Final = ascii_lowercase + digits
+
+
+def with_keys(
+    main: tuple[Action, ...], aside: tuple[Action, ...], wagers: Wagers | None
+) -> tuple[tuple[Action, ...], tuple[Action, ...], Wagers | None]:
+    """Each with its own, the first ones first."""
+    seats = () if wagers is None else wagers.seats
+    enter = [action for seat in seats for action in seat.enter]
+    named = dict(_named((*aside, *main, *enter)))
+
+    def keyed(actions: tuple[Action, ...]) -> tuple[Action, ...]:
+        return tuple(replace(one, key=named[one.id]) for one in actions)
+
+    if wagers is not None:
+        # What is taken back seat by seat has none: no letter would say which seat.
+        changed = (replace(seat, enter=keyed(seat.enter)) for seat in wagers.seats)
+        wagers = replace(wagers, seats=tuple(changed))
+    return keyed(main), keyed(aside), wagers
+
+
+def _named(actions: Iterable[Action]) -> Iterator[tuple[str, str]]:
+    every = tuple(actions)
+    taken = set(RESERVED.values())
+    wished: dict[str, str] = {}
+    for one in every:
+        if one.wish and one.wish not in taken:
+            wished[one.id] = one.wish
+            taken.add(one.wish)
+    for one in every:
+        key = wished.get(one.id) or _free(one.label, taken)
+        taken.add(key)
+        yield one.id, key
+
+
+def _free(label: str, taken: set[str]) -> str:
+    """The first letter of its label that nobody has, or any other; none where all are taken."""
+    free = (one for one in f"{label.lower()}{_ALL}" if one in _ALL and one not in taken)
+    return next(free, "")

@@ -1,0 +1,156 @@
+"""How the table stands beside the round: links, record, clock, shoe, and who deals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from controller.api.contract.view import DeviceShown, View
+from controller.procedure.model.game import Game
+from controller.procedure.model.state import Step
+from controller.procedure.prompts.prompt import is_last_round
+from controller.screens.console.text.terms import READY, Tongue
+from controller.screens.console.view.allowed_acts import state_of
+from controller.screens.console.view.viewer import Here
+
+Mark: TypeAlias = Literal["good", "care", "alarm"]
+
+
+class Line(Struct, frozen=True):
+    id: str
+    name: str
+    said: str
+    mark: Mark
+    more: str = ""
+
+
+class Status(Struct, frozen=True):
+    table: str
+    game: str
+    round: str
+    lines: tuple[Line, ...]
+    dealer: str
+    watching: str
+    """Why nothing can be done at this screen; empty at the one that controls."""
+
+
+def status_of(view: View, game: Game, here: Here, tongue: Tongue) -> Status:
+    texts = tongue.texts
+    number = view.state.round
+    return Status(
+        view.table,
+        view.title,
+        texts("console.status.round", round=number) if number else "",
+        (
+            _shoe(view, game, tongue),
+            *map_links(view, tongue),
+            _record(view, tongue),
+            _clock(view, tongue),
+        ),
+        _dealer(view, here, tongue),
+        _watching(view, here, tongue),
+    )
+
+
+def _dealer(view: View, here: Here, t: Tongue) -> str:
+    dealer = view.dealer
+    if dealer is None:
+        return t.texts("console.status.nobody")
+    if here.controls:
+        return t.texts("console.status.deals_here", name=dealer.name)
+    return t.texts("console.status.deals", name=dealer.name, screen=dealer.screen)
+
+
+def _watching(view: View, here: Here, t: Tongue) -> str:
+    if here.controls:
+        return ""
+    if view.dealer is None:
+        return t.texts("console.status.sign_in_first")
+    return t.texts("console.status.watching", name=view.dealer.name, screen=view.dealer.screen)
+
+
+def map_links(view: View, t: Tongue) -> tuple[Line, ...]:
+    """Each device by what it is; several of a kind counted, and the bad ones named."""
+    kinds = dict.fromkeys(one.device for one in view.devices)
+    by_kind = ([one for one in view.devices if one.device == kind] for kind in kinds)
+    return tuple(line for these in by_kind for line in _links(these, t))
+
+
+def _links(these: Sequence[DeviceShown], t: Tongue) -> tuple[Line, ...]:
+    kind = these[0].device
+    name = t.texts(f"console.device.{kind}")
+    if len(these) == 1:
+        return (_link(these[0], name, t),)
+    wrong = tuple(_link(one, one.serial, t) for one in these if _state(one) != READY)
+    ready = len(these) - len(wrong)
+    said = t.texts("console.status.of", ready=ready, count=len(these))
+    mark: Mark = "alarm" if any(one.mark == "alarm" for one in wrong) else "care"
+    # Where none is there, each by its name would say no more.
+    return (Line(f"links-{kind}", name, said, mark if wrong else "good"), *(wrong if ready else ()))
+
+
+def _state(one: DeviceShown) -> str:
+    return "held" if one.held else one.state
+
+
+def _link(one: DeviceShown, name: str, t: Tongue) -> Line:
+    state = _state(one)
+    mark: Mark = "good" if state == READY else "alarm"
+    if state in ("opening", "identifying", "handshaking", "resuming", "held"):
+        mark = "care"
+    said, more = t.linked(state, state), one.why
+    if one.held:
+        more = t.linked(f"held_{one.held}", one.held)
+    return Line(f"link-{one.serial.lower()}", name, said, mark, more)
+
+
+def _record(view: View, t: Tongue) -> Line:
+    name = t.texts("console.status.record")
+    if view.stopped:
+        return Line("record", name, t.texts("console.status.stopped"), "alarm", view.stopped)
+    return Line("record", name, *_seen(view, t))
+
+
+def _seen(view: View, t: Tongue) -> tuple[str, Mark]:
+    """How far the record goes, and since when nobody else has seen it."""
+    record = view.record
+    if not record.unwitnessed:
+        return str(record.seq), "good"
+    if not record.witnessed:
+        return t.texts("console.status.never_witnessed", seq=record.seq), "care"
+    since = _when(record.unwitnessed, view.clock.utc)
+    return t.texts("console.status.unwitnessed", seq=record.seq, since=since), "care"
+
+
+def _when(utc: int, now: int) -> str:
+    """The time, by UTC; the day where it is not today: there is room for one of them."""
+    then, today = (datetime.fromtimestamp(one // 1_000_000, UTC) for one in (utc, now))
+    return f"{then:%H:%M} UTC" if then.date() == today.date() else f"{then:%Y-%m-%d}"
+
+
+def _clock(view: View, t: Tongue) -> Line:
+    quality = view.clock.quality
+    said = t.texts(f"console.clock.{quality}")
+    return Line(
+        "clock", t.texts("console.status.clock"), said, "good" if quality == "synced" else "care"
+    )
+
+
+def _shoe(view: View, game: Game, t: Tongue) -> Line:
+    shoe, name = view.state.shoe, t.texts("console.status.shoe")
+    state = state_of(view.state)
+    if shoe.decks_out:
+        return Line("shoe", name, t.texts("console.shoe.decks_out"), "alarm")
+    if not shoe.loaded:
+        return Line("shoe", name, t.texts("console.shoe.empty"), "care")
+    if view.state.closing:
+        return Line("shoe", name, t.texts("console.shoe.closing"), "care")
+    last = is_last_round(game, state) if view.state.step is Step.WAGERING else shoe.rounds_left == 0
+    if last:
+        return Line("shoe", name, t.texts("console.shoe.last_round"), "care")
+    if shoe.rounds_left > 0:
+        return Line("shoe", name, t.texts("console.shoe.cut_card"), "care")
+    return Line("shoe", name, t.texts("console.shoe.loaded", rounds=shoe.rounds), "good")

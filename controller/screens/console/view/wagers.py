@@ -1,0 +1,111 @@
+"""The wagers, seat by seat: what lies there, what may, and how it is entered."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller.procedure.model.game import BETS
+from controller.procedure.model.state import Seat, Step
+from controller.procedure.prompts.prompt import bets_open
+from controller.rules.options import Limit
+from controller.screens.console.text.terms import Tongue
+from controller.screens.console.view.allowed_acts import Action, Ask, Offers, Option
+from controller.screens.console.view.buttons import money
+
+_BEFORE = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.BURNING)
+"""Steps at which a wager may lie there that waits for a shuffle."""
+
+
+class WagerSeat(Struct, frozen=True):
+    number: int
+    name: str
+    bets: tuple[tuple[str, str], ...]
+    """What lies there: bet and amount."""
+    enter: tuple[Action, ...]
+    back: tuple[Action, ...]
+
+
+class Wagers(Struct, frozen=True):
+    seats: tuple[WagerSeat, ...]
+    limits: tuple[tuple[str, str], ...]
+    """Of each bet that is open."""
+
+
+def wagers_of(offers: Offers, tongue: Tongue) -> Wagers | None:
+    """None where no wager may be placed or taken back."""
+    s = offers.state
+    if s.step is not Step.WAGERING and not (s.step in _BEFORE and s.seats):
+        return None
+    by_number = {seat.number: seat for seat in s.seats}
+    every = range(1, offers.game.seats + 1)
+    # Before a shuffle is over nothing is placed: what lies there may be taken back.
+    seats = every if s.step is Step.WAGERING else tuple(by_number)
+    return Wagers(
+        tuple(_seat(offers, tongue, number, by_number.get(number)) for number in seats),
+        tuple((tongue.bet(bet), _limits(offers, tongue, bet)) for bet in _open(offers)),
+    )
+
+
+def _open(o: Offers) -> tuple[str, ...]:
+    return bets_open(o.game, o.state) if o.state.step is Step.WAGERING else ()
+
+
+def _seat(o: Offers, t: Tongue, number: int, seat: Seat | None) -> WagerSeat:
+    lies = tuple(bet for bet in BETS if seat is not None and getattr(seat, bet))
+    bets = tuple((t.bet(bet), t.amount(getattr(seat, bet))) for bet in lies)
+    return WagerSeat(
+        number, t.seat(number), bets, _enter(o, t, number, seat), _back(o, t, number, lies)
+    )
+
+
+def _enter(o: Offers, t: Tongue, number: int, seat: Seat | None) -> tuple[Action, ...]:
+    options = tuple(
+        Option(bet, t.bet(bet), _limits(o, t, bet))
+        for bet in _open(o)
+        if o.takes("WagerPlaced", {"seat": number, "bet": bet, "amount": _least(o, bet)}, "dealer")
+    )
+    if not options:
+        return ()
+    ask = Ask("bet", "one", t.texts("console.ask.bet"), options)
+    action = o.button("WagerPlaced", t.seat(number), {"seat": number}, tail=str(number))
+    asks = (ask, money(t, "amount", "amount"))
+    return (replace(action, asks=asks, look="choice", wish=str(number)),)
+
+
+def _least(o: Offers, bet: str) -> int:
+    """An amount that the limits take."""
+    limit: Limit = o.game.limits[bet]
+    unit, least = o.game.money.unit, limit.min or 1
+    least = -(-least // unit) * unit
+    step = limit.step or unit
+    return -(-least // step) * step
+
+
+def _back(o: Offers, t: Tongue, number: int, lies: tuple[str, ...]) -> tuple[Action, ...]:
+    options = tuple(
+        Option(bet, t.bet(bet))
+        for bet in lies
+        if o.takes("WagerRemoved", {"seat": number, "bet": bet}, "dealer")
+    )
+    if not options:
+        return ()
+    ask = Ask("bet", "one", t.texts("console.ask.bet"), options)
+    label = t.texts("console.do.WagerRemoved")
+    action = o.button("WagerRemoved", label, {"seat": number}, tail=str(number), look="quiet")
+    return (replace(action, asks=(ask,)),)
+
+
+def _limits(o: Offers, t: Tongue, bet: str) -> str:
+    limit: Limit = o.game.limits[bet]
+    least, most = limit.min, limit.max
+    parts = []
+    if least is not None and most is not None:
+        parts.append(t.texts("console.limit.both", least=t.amount(least), most=t.amount(most)))
+    elif least is not None:
+        parts.append(t.texts("console.limit.from", least=t.amount(least)))
+    elif most is not None:
+        parts.append(t.texts("console.limit.to", most=t.amount(most)))
+    if limit.step is not None:
+        parts.append(t.texts("console.limit.step", step=t.amount(limit.step)))
+    return ", ".join(parts)

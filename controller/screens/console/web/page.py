@@ -1,0 +1,48 @@
+"""The table put on a page: the picture that a change brings, and the whole page around it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from controller.api.contract.view import View
+from controller.procedure.model.game import Game
+from controller.screens.common.templates import Pages
+from controller.screens.console.view.page import console_of
+from controller.screens.console.view.viewer import Here
+from controller.screens.console.web.render_cache import Drawn
+from controller.screens.console.web.sessions import Browser
+
+
+class Draws(Protocol):
+    """Who makes pages of views."""
+
+    def picture(self, view: View, here: Here) -> Drawn: ...
+
+    def page(
+        self, view: View, here: Here, browser: Browser, signed: tuple[tuple[str, str], ...]
+    ) -> str: ...
+
+
+class Face:
+    """The dealer's console."""
+
+    def __init__(self, pages: Pages, game: Game) -> None:
+        self._pages = pages
+        self._game = game
+
+    def picture(self, view: View, here: Here) -> Drawn:
+        c = console_of(view, self._game, here, self._pages.texts)
+        return Drawn(self._pages.text("console/table.html", c=c), c.say)
+
+    def page(
+        self, view: View, here: Here, browser: Browser, signed: tuple[tuple[str, str], ...]
+    ) -> str:
+        """`signed`: who is signed in at this screen, with the role they have there."""
+        return self._pages.text(
+            "console/page.html",
+            c=console_of(view, self._game, here, self._pages.texts),
+            secret=browser.secret,
+            looks=browser.looks,
+            screen=browser.screen.name,
+            signed=signed,
+        )

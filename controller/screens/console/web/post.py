@@ -1,0 +1,229 @@
+"""What a page sends: badges and PINs, acts, how it wants to look. Each by the same functions as a
+program's requests, at the screen of the browser's session; no answer is more than done or not, and
+why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller.api.contract.errors import Problem
+from controller.api.contract.messages import Acted, AdoptDevice, Authorise, SignIn, Tested
+from controller.api.http.body import read_as, read_object
+from controller.api.http.routes import Api
+from controller.api.service import acts as acting
+from controller.api.service import self_test as testing
+from controller.api.service import sign_in as signing
+from controller.api.service.approvals import ADOPT, AGAIN, BESIDE, floor_act, kind_of_sent, only
+from controller.api.service.self_test import NOTHING_FOUND, TEST
+from controller.people.approvals import Act
+from controller.screens.common.sessions import Looks
+from controller.screens.common.texts import Texts
+from controller.screens.console.text.refusals import refused
+from controller.screens.console.web.render_cache import (
+    Lately,
+    Was,
+    same_asked,
+    same_case,
+    still_asked,
+)
+from controller.screens.console.web.sessions import TRY_EVERY, Browser, Browsers
+from controller.table.loop.acts import MovedOn
+
+_LONGEST_SEQ: Final = 18
+_SIGNED_IN: Final = {
+    "dealer": "doors.signed_in_dealer",
+    "technician": "doors.signed_in_technician",
+}
+"""Who signs in at a console, and what they are told."""
+
+
+class Answered(Struct, frozen=True):
+    """What a page is told."""
+
+    done: bool
+    said: str
+    stays: bool = False
+    """The same is asked as before: without a word it would look as if nothing had been pressed."""
+
+
+class Sent:
+    """A form of a page. It shows itself to nobody: there may be a PIN in it."""
+
+    def __init__(self, browser: Browser, form: Mapping[str, str]) -> None:
+        self.browser = browser
+        self.form = form
+
+
+class Posting:
+    """One table's."""
+
+    def __init__(self, api: Api, browsers: Browsers, lately: Lately, texts: Texts) -> None:
+        self._api = api
+        self._browsers = browsers
+        self._lately = lately
+        self._texts = texts
+
+    # --- people ---------------------------------------------------------------------------
+
+    async def sign_in(self, sent: Sent) -> Answered:
+        browser, form = sent.browser, sent.form
+        self._try(browser)
+        relieve = form.get("relieve", "no")
+        if relieve not in ("yes", "no"):
+            raise Problem(400, "bad_field", "relieve cannot be this", "yes or no")
+        role = form.get("role", "dealer")
+        if role not in _SIGNED_IN:
+            raise Problem(400, "bad_field", "role cannot be this", " or ".join(_SIGNED_IN))
+        said = {"role": role, **{name: form.get(name, "") for name in ("badge", "pin")}}
+        wanted = read_as({**said, "relieve": relieve == "yes"}, SignIn)
+        try:
+            done = await signing.sign_in(self._api.served, browser.screen, wanted)
+        finally:
+            self._api.looking.news()
+        self._browsers.renew(browser)
+        return Answered(True, self._texts(_SIGNED_IN[role], name=done.name))
+
+    async def sign_out(self, sent: Sent) -> Answered:
+        try:
+            done = await signing.sign_out(self._api.served, sent.browser.screen)
+        finally:
+            self._api.looking.news()
+        return Answered(True, self._texts("doors.signed_out" if done.roles else "doors.nobody"))
+
+    # --- acts -----------------------------------------------------------------------------
+
+    async def act(self, sent: Sent) -> Answered:
+        browser, form = sent.browser, sent.form
+        act = read_object(form.get("act", "").encode())
+        kind = None if act.get("type") in (*BESIDE, TEST) else kind_of_sent(act)
+        then, now = self._pressed_on(form.get("seq", "")), self._lately.now()
+        if "badge" not in form:
+            if then is None or not still_asked(kind, then, now):
+                raise self._moved_on()
+            pressed_on = then
+
+            def asked() -> None:
+                """At its turn: what was pressed before may have answered it by then."""
+                if not still_asked(kind, pressed_on, self._lately.now()):
+                    raise MovedOn
+
+            return self._seen(await self._do(browser, act, asked), then)
+        game = self._api.served.table.parts.game
+        if then is None or not same_case(kind, act, then, now, game):
+            raise self._moved_on()
+        return self._seen(await self._signed(browser, act, form), then)
+
+    def _seen(self, answered: Answered, then: Was) -> Answered:
+        """With a word for who pressed it, where the page will not show that it was done."""
+        if not answered.done or not same_asked(then, self._lately.now()):
+            return answered
+        plain = answered.said == self._texts("doors.done")
+        said = self._texts("doors.recorded") if plain else answered.said
+        return replace(answered, said=said, stays=True)
+
+    async def _signed(
+        self, browser: Browser, act: dict[str, Any], form: Mapping[str, str]
+    ) -> Answered:
+        """The floor's: signed for, by two people where it takes two, and done."""
+        self._try(browser)
+        served, screen = self._api.served, browser.screen
+        wanted = floor_act(served.table, act)
+        try:
+            for second, (badge, pin) in enumerate((("badge", "pin"), ("badge2", "pin2"))):
+                if badge not in form:
+                    continue
+                self._same(act, wanted)
+                people = {"badge": form[badge], "pin": form.get(pin, ""), "second": bool(second)}
+                await signing.authorise(served, screen, read_as({"act": act, **people}, Authorise))
+            self._same(act, wanted)
+            return await self._do(browser, act, floor=True)
+        finally:
+            # What comes to nothing is asked for again with badge and PIN: nothing lies about here.
+            screen.spend(wanted)
+            self._api.looking.news()
+
+    def _same(self, act: dict[str, Any], wanted: Act) -> None:
+        """Nobody signs for another case than the one that was pressed on: while a PIN is looked at
+        the table goes on."""
+        if floor_act(self._api.served.table, act) != wanted:
+            raise self._moved_on()
+
+    async def _do(
+        self,
+        browser: Browser,
+        act: dict[str, Any],
+        asked: Callable[[], None] = acting.at_any_time,
+        *,
+        floor: bool = False,
+    ) -> Answered:
+        try:
+            return await self._done(browser, act, asked, floor=floor)
+        except Problem as problem:
+            if problem.body.code == "moved_on":
+                raise self._moved_on() from None
+            raise
+
+    async def _done(
+        self, browser: Browser, act: dict[str, Any], asked: Callable[[], None], *, floor: bool
+    ) -> Answered:
+        api = self._api
+        if act.get("type") == ADOPT:
+            serial, skip = str(act.get("serial", "")), {"skip": act.get("skip", False)}
+            await acting.adopt(api.served, browser.screen, serial, read_as(skip, AdoptDevice))
+            return Answered(True, self._texts("doors.adopted", serial=serial))
+        if act.get("type") == TEST:
+            only(act, ("serial",))
+            serial = str(act.get("serial", ""))
+            return self._tested(await testing.self_test(api.served, browser.screen, serial))
+        if act.get("type") == AGAIN:
+            again = acting.shuffle_again(api.served, api.looking, browser.screen, floor=floor)
+            return self._of(await again)
+        done = acting.act(api.served, api.looking, browser.screen, act, asked=asked, floor=floor)
+        return self._of(await done)
+
+    def _tested(self, tested: Tested) -> Answered:
+        """A technician knows the device's numbers."""
+        texts, serial = self._texts, tested.serial
+        if tested.found == NOTHING_FOUND:
+            return Answered(True, texts("doors.tested_right", serial=serial), stays=True)
+        found = texts(f"console.found.{tested.found}")
+        if tested.arg:
+            found = f"{found} {tested.arg}"
+        return Answered(True, texts("doors.tested_wrong", serial=serial, found=found), stays=True)
+
+    def _of(self, done: Acted) -> Answered:
+        """What the procedure refuses is recorded, and no mistake of the page's."""
+        for one in done.answers:
+            if not one.taken:
+                return Answered(False, refused(one, self._texts))
+        return Answered(True, self._texts("doors.done"))
+
+    # --- how it looks ---------------------------------------------------------------------
+
+    async def looks(self, sent: Sent) -> Answered:
+        try:
+            sent.browser.looks = msgspec.convert(dict(sent.form), Looks)
+        except msgspec.ValidationError as problem:
+            allowed = "theme: auto, light or dark; suits: two or four"
+            raise Problem(400, "bad_field", str(problem), allowed) from None
+        return Answered(True, self._texts("doors.looks"))
+
+    # --- what stands in the way -----------------------------------------------------------
+
+    def _pressed_on(self, seq: str) -> Was | None:
+        if not seq.isascii() or not seq.isdigit() or len(seq) > _LONGEST_SEQ:
+            raise Problem(400, "bad_field", "seq cannot be this", "the seq of what was pressed on")
+        return self._lately.at(int(seq))
+
+    def _moved_on(self) -> Problem:
+        return Problem(409, "moved_on", self._texts("doors.moved_on"))
+
+    def _try(self, browser: Browser) -> None:
+        """Problem: too many badges and PINs were shown here, or at all pages together."""
+        if not self._browsers.may_try(browser):
+            raise Problem(429, "too_often", self._texts("doors.too_often"), wait=round(TRY_EVERY))

@@ -1,0 +1,1 @@
+"""Where a review's rounds come from, and its background work."""

@@ -1,0 +1,91 @@
+"""Cases that were made and wait to be fetched: a few, until the review ends."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Lock
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from controller.audit.errors import CannotWrite
+from controller.audit.export.case import Case
+from controller.audit.export.manifest import Manifest
+
+MOST: Final = 4
+_BYTES: Final = 12
+
+Making: TypeAlias = Callable[[Path, Callable[[int], None]], Case]
+"""Makes a case at that place, and tells of each segment that it comes to."""
+
+
+class Kept(Struct, frozen=True):
+    id: str
+    who: str
+    file: Path
+    of: str
+    seal: str
+    manifest: Manifest
+
+    @property
+    def size(self) -> int:
+        return self.file.stat().st_size
+
+
+class Cases:
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._kept: dict[str, Kept] = {}
+        self._lock = Lock()
+        self._turn = Lock()
+        """One is made at a time, which may take minutes: nobody else waits for that."""
+        self._ends = Event()
+
+    def make(self, name: str, who: str, of: str, export: Making) -> Kept:
+        """The oldest makes room. Raises what `export` does; CannotWrite where the review ends."""
+        with self._turn:
+            self._go_on()
+            key = secrets.token_urlsafe(_BYTES)
+            place = self._scratch / f"export-{key}"
+            place.mkdir(mode=0o700)
+            try:
+                case = export(place / name, self._go_on)
+                kept = Kept(key, who, case.out, of, case.seal, case.manifest)
+                self._keep(kept)
+            except BaseException:
+                shutil.rmtree(place, ignore_errors=True)
+                raise
+            return kept
+
+    def _go_on(self, number: int = 0) -> None:
+        if self._ends.is_set():
+            todo = "ask for it again when the review is there again"
+            raise CannotWrite("export", "is not made: the review has ended", todo)
+
+    def _keep(self, kept: Kept) -> None:
+        with self._lock:
+            self._go_on()
+            while len(self._kept) >= MOST:
+                self._drop(next(iter(self._kept)))
+            self._kept[kept.id] = kept
+
+    def find(self, key: str, who: str) -> Kept | None:
+        """What this person made."""
+        found = self._kept.get(key)
+        return found if found is not None and found.who == who else None
+
+    def end(self) -> None:
+        """The one that is being made ends at its next segment, and no other one is begun."""
+        self._ends.set()
+
+    def close(self) -> None:
+        self.end()
+        with self._lock:
+            for key in list(self._kept):
+                self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        shutil.rmtree(self._kept.pop(key).file.parent, ignore_errors=True)

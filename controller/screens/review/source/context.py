@@ -1,0 +1,158 @@
+"""What all pages of a review share: the record, how its table writes amounts, work that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+import msgspec
+from msgspec import Struct
+from starlette.responses import Response
+
+from controller.audit.format.notes import VerifierKey
+from controller.audit.format.records import Opened, Place
+from controller.audit.read.retirements import gone
+from controller.audit.replay.identity import procedure_of
+from controller.audit.text.records import money_of
+from controller.procedure.prompts.terms import Speaks
+from controller.screens.common.access import NotHere, Visit, see_other
+from controller.screens.common.sessions import Known
+from controller.screens.common.templates import Pages
+from controller.screens.common.texts import Texts
+from controller.screens.review.source.cases import Cases
+from controller.screens.review.source.source import Short, Source
+from controller.screens.review.source.verification import Checking
+from controller.screens.review.view import queries as facts
+from controller.screens.review.view.record_reader import opened_of
+from controller.screens.review.view.replay_state import Standings
+from controller.screens.review.view.report import Dealt
+
+_SEATS: Final = 7
+
+
+class _Terms(Struct, frozen=True):
+    """What is shown of a game, be it of whatever code."""
+
+    name: str = ""
+    title: str = ""
+    seats: int = _SEATS
+
+
+class Table(Struct, frozen=True):
+    """A boot, as far as pages need it."""
+
+    opened: Opened | None
+    game: str
+    seats: int
+
+    @property
+    def money(self) -> Speaks:
+        return money_of(self.opened)
+
+
+class House:
+    def __init__(
+        self,
+        source: Source,
+        pages: Pages,
+        sessions: Known,
+        scratch: Path,
+        table_key: VerifierKey | None = None,
+    ) -> None:
+        """`scratch`: where cases wait to be fetched."""
+        self.source = source
+        self.pages = pages
+        self.sessions = sessions
+        self.table_key = table_key
+        self.cases = Cases(scratch)
+        self.checking = Checking(source.record, table_key, apart=source.served)
+        self.standings = Standings(source.record)
+        self.streams = 0
+        """Live tails that are open; for the loop's thread."""
+        self._tables: dict[Place, Table] = {}
+
+    def prepare(self) -> None:
+        """What the first who looks would wait for: templates, and the rules of the last boot.
+        RecordProblem."""
+        self.pages.prepare()
+        with self.source.index() as (db, _):
+            table = self.table_at(db, facts.last_seq(db))
+        if table.opened is not None:
+            procedure_of(table.opened)
+
+    def end(self) -> None:
+        """What takes long ends soon. Nobody waits for it here."""
+        self.checking.end()
+        self.cases.end()
+
+    def close(self) -> None:
+        self.end()
+        self.checking.close()
+        self.cases.close()
+
+    def page(
+        self, visit: Visit[House], template: str, *, status: int = 200, **values: Any
+    ) -> Response:
+        """With what whoever looks has to know of it."""
+        return self.pages.page(
+            template, visit.session, status=status, notices=visit.notices, **values
+        )
+
+    def to(self, path: str) -> Response:
+        """After a form, or for a short address: the page to look at."""
+        return see_other(self.pages.base + path)
+
+    def table_at(self, db: apsw.Connection, seq: int) -> Table:
+        """The boot that a record is of. RecordProblem."""
+        lying = facts.last_of_kind(db, "opened", seq)
+        return Table(None, "", _SEATS) if lying is None else self._table(lying)
+
+    def games(self, db: apsw.Connection) -> list[Dealt]:
+        """Which game was dealt from when on. RecordProblem."""
+        boots = facts.all_of_kind(db, "opened")
+        return [Dealt(one.place.seq, self._table(one).game) for one in boots]
+
+    def _table(self, lying: facts.Lying) -> Table:
+        found = self._tables.get(lying.place)
+        if found is None:
+            opened = opened_of(self.source.record, lying)
+            try:
+                terms = msgspec.json.decode(opened.game, type=_Terms)
+            except msgspec.DecodeError:
+                terms = _Terms()
+            found = Table(opened, terms.title or terms.name, max(1, min(terms.seats, 20)))
+            self._tables[lying.place] = found
+        return found
+
+
+@contextmanager
+def looking(visit: Visit[House], what: str, of: str) -> Iterator[apsw.Connection]:
+    """Who looks is recorded first; then the index is there to be asked. RecordProblem."""
+    visit.house.source.look(visit.who, f"review {what}", of)
+    with asked(visit) as db:
+        yield db
+
+
+@contextmanager
+def asked(visit: Visit[House]) -> Iterator[apsw.Connection]:
+    """The index, for what is no look at the record yet. Where it is short, whatever becomes of the
+    visit says so. RecordProblem."""
+    with visit.house.source.index() as (db, short):
+        if short is not None:
+            visit.notices[:] = [_words(short, visit.house.pages.texts)]
+        yield db
+
+
+def _words(short: Short, texts: Texts) -> str:
+    seq = f"{short.seq:,}"
+    if not short.why:
+        return texts("common.short", seq=seq)
+    return texts("common.short_why", seq=seq, why=short.why)
+
+
+def no_round(house: House, number: int) -> NotHere:
+    retired = gone(house.source.record, rounds=(number, number))
+    return NotHere("round", retired or f"there is no round {number}", "a round of this record")

@@ -1,0 +1,208 @@
+"""The record of a running table as it is reviewed: each look stands in the record itself, and the
+index follows in the background.
+
+Whoever looks before the index has anything waits a little. What is spoilt while the table runs is
+made anew, and until that is done nobody is shown it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+import apsw
+import structlog
+
+from controller.audit.errors import IndexBusy, IndexPlace, IndexProblem, RecordProblem
+from controller.audit.export.case import Case, export_case
+from controller.audit.index.file import NAME
+from controller.audit.index.index import Index, to_read
+from controller.audit.proofs.prover import untold
+from controller.audit.read.selection import Pick
+from controller.people.records import Looked, entry_for
+from controller.screens.review.source.loop_bridge import Loop
+from controller.screens.review.source.source import Asked, Beside, Short
+from controller.screens.review.view.queries import last_seq
+from controller.table.running.table import RunningTable
+
+ROOM: Final = 64 * 1024
+"""Bytes of records that are taken at once."""
+BREATH: Final = 0.01
+"""Seconds between two of those, in which the table has the machine."""
+FOLLOWS: Final = 2.0
+"""Seconds between two looks for more records."""
+PATIENCE: Final = 10.0
+"""Seconds until an index that is being made has something to be asked for."""
+_MEND: Final = "mend that: the table deals on, and the index follows by itself"
+
+_log: Final = structlog.get_logger("screens")
+
+
+class Running(Beside):
+    """See the module. To be made in the table's loop; pages ask it from threads."""
+
+    def __init__(self, table: RunningTable) -> None:
+        super().__init__(table.parts.record)
+        self._table = table
+        self._loop = Loop(table.parts.record)
+        self._made_to = table.table.seq
+        """An index that goes less far is still being made."""
+        self._begun = Event()
+        """It has something of the record, or cannot be made."""
+        self._followed = False
+        """It has had all that there was."""
+        self._spoilt = False
+        """It is to be made anew."""
+        self._why = ""
+        """What stood in the way of making it."""
+        self._ends = Event()
+
+    @property
+    def name(self) -> str:
+        return self._table.parts.name
+
+    @property
+    def served(self) -> bool:
+        return True
+
+    def look(self, who: str, what: str, of: str, *, reason: str = "", out: str = "") -> None:
+        self._noted(self.record, what, of, who=who, reason=reason, out=out, seal="")
+
+    def durable(self) -> int | None:
+        return self._table.table.seq
+
+    def export(
+        self, out: Path, pick: Pick, who: str, reason: str, tell: Callable[[int], None] = untold
+    ) -> Case:
+        return export_case(
+            self.record, out, pick, who=who, reason=reason, tell=tell, noted=self._noted
+        )
+
+    def _noted(
+        self, record: Path, what: str, of: str, *, who: str, reason: str, out: str, seal: str
+    ) -> None:
+        said = Looked("surveillance", who, what, of, reason, out, seal)
+        self._loop.through(self._table.record(entry_for(said)))
+
+    # --- the index, as it is asked --------------------------------------------------------
+
+    @contextmanager
+    def index(self) -> Iterator[Asked]:
+        try:
+            with super().index() as asked:
+                yield asked
+        except IndexPlace as problem:  # nobody gives a running table another place
+            raise type(problem)(problem.where, problem.what, _MEND) from None
+
+    def _fresh(self) -> Short | None:
+        if self._followed:
+            short = super()._fresh()
+            if self._followed:  # still
+                return short
+        self._begun.wait(PATIENCE)
+        why, last = self._why, self._last()
+        if last:
+            return Short(last, why) if last < self._made_to else None
+        if why:
+            raise IndexPlace(self.record / NAME, f"the index cannot be made: {why}", _MEND)
+        what = "the index is being made: nothing can be looked up yet"
+        raise IndexBusy(self.record / NAME, what, "look again in a moment")
+
+    def _last(self) -> int:
+        """The last record that can be looked up; 0 where there is none."""
+        if self._spoilt:
+            return 0
+        try:
+            with closing(to_read(self.record)) as db:
+                return last_seq(db)
+        except IndexProblem:  # not even begun; why not is known, or will be
+            return 0
+
+    # --- as it follows --------------------------------------------------------------------
+
+    def _catch_up(self) -> None:
+        try:
+            super()._catch_up()
+        except IndexProblem as problem:
+            if not problem.remake:
+                raise
+            self._fell_back(spoilt=True)
+
+    def _go_on(self, index: Index) -> None:
+        if index.goes.seq < self._made_to:  # somebody has put it away, or makes another one
+            self._fell_back(spoilt=False)
+            return
+        self._take(index, 0.0)
+        self._made_to = index.goes.seq
+
+    def _fell_back(self, *, spoilt: bool) -> None:
+        """It is no longer what was followed: it is made in the background, not while one waits."""
+        self._made_to = self._table.table.seq
+        self._spoilt, self._why = spoilt, ""
+        self._followed = False
+        self._begun.clear()
+
+    def _has_more(self, db: apsw.Connection) -> bool:
+        return last_seq(db) < self._table.table.seq
+
+    async def follow(self) -> None:
+        """Beside the table, until it is cancelled."""
+        told = ""
+        while True:
+            why = ""
+            try:
+                await asyncio.to_thread(self._more)
+                why = "" if self._short is None else self._short.why
+            except RecordProblem as problem:  # the table deals on; whoever looks is told
+                why = str(problem)
+            if why and why != told:
+                _log.warning("the index does not follow", why=why)
+            told = why
+            await asyncio.sleep(FOLLOWS)
+
+    def _more(self) -> None:
+        if self._followed:
+            super()._fresh()
+            return
+        try:
+            with self._opened() as index:
+                self._take(index, BREATH)
+        except RecordProblem as problem:
+            self._spoilt |= isinstance(problem, IndexProblem) and problem.remake
+            self._why = problem.what
+            self._made_to = self._table.table.seq
+            raise
+        finally:
+            self._begun.set()
+        if not self._ends.is_set():
+            self._followed = True
+
+    def _opened(self) -> Index:
+        if not self._spoilt:
+            return Index.ready(self.record, say=_made_anew)
+        _made_anew("it is damaged, or of another version")
+        index = Index.anew(self.record)
+        self._spoilt = False
+        return index
+
+    def _take(self, index: Index, breath: float) -> None:
+        """A little at a time: what is on the disk is known, so that nothing has to be synced."""
+        more = True
+        while more and not self._ends.is_set():
+            more = index.step(self._table.table.seq, ROOM).more
+            self._why = ""
+            self._begun.set()
+            self._ends.wait(breath)
+
+    def close(self) -> None:
+        """What follows ends after its next step."""
+        self._ends.set()
+        self._begun.set()
+
+
+def _made_anew(words: str) -> None:
+    _log.info("the index is made anew", why=words)

@@ -1,0 +1,48 @@
+"""What a page's thread asks of the loop in which the table runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import CancelledError
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from controller.api.contract.errors import Problem
+from controller.audit.errors import CannotWrite
+from controller.table.loop.requests import CannotTake, Full, Stopped
+
+PATIENCE: Final = 10.0
+"""Seconds for something to be recorded."""
+_TODO: Final = "nobody looks without it: try again when the table's record goes on"
+_T = TypeVar("_T")
+
+
+class Loop:
+    """The running one. To be made in it, and asked from other threads."""
+
+    def __init__(self, record: Path) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._record = record
+
+    def through(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """What comes of it. CannotWrite where nothing can be recorded, or not in time."""
+        try:
+            done = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:  # the loop has ended
+            work.close()
+            raise self._cannot("the table has ended") from None
+        try:
+            return done.result(PATIENCE)
+        except TimeoutError:
+            done.cancel()
+            raise self._cannot(f"nothing was recorded within {PATIENCE:g} s") from None
+        except CancelledError:
+            raise self._cannot("the table is closing") from None
+        except (Stopped, Full, CannotTake) as problem:
+            raise self._cannot(str(problem)) from None
+        except Problem as problem:
+            raise self._cannot(problem.body.what) from None
+
+    def _cannot(self, why: str) -> CannotWrite:
+        return CannotWrite(self._record, f"takes nothing now: {why}", _TODO)

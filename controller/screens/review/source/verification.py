@@ -1,0 +1,109 @@
+"""The whole record verified, beside the pages: one run at a time, which anybody may look at."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from threading import Event, Lock
+from typing import Final
+
+from msgspec import Struct
+
+from controller.audit.errors import RecordProblem
+from controller.audit.format.notes import VerifierKey
+from controller.audit.format.segments import DIRECTORY
+from controller.audit.verify.verifier import Progress, Report, Verification
+
+_FEW: Final = 4
+"""Segments that are sooner read by one process than others are started."""
+
+
+class Run(Struct, frozen=True):
+    """How a run stands."""
+
+    who: str
+    running: bool
+    progress: Progress | None
+    report: Report | None
+    problem: str = ""
+
+
+class _Stopped(Exception):
+    """Nobody waits for it any more."""
+
+
+class Checking:
+    def __init__(self, record: Path, table_key: VerifierKey | None, *, apart: bool = False) -> None:
+        """`apart`: other processes do it, whatever that costs them: a table runs in this one."""
+        self._apart = apart
+        self._record, self._table_key = record, table_key
+        self._lock = Lock()
+        self._ends = Event()
+        self._thread: ThreadPoolExecutor | None = None
+        self._work: Future[Report] | None = None
+        self._who = ""
+        self._progress: Progress | None = None
+
+    def start(self, who: str) -> bool:
+        """False where one runs already."""
+        with self._lock:
+            if self._ends.is_set() or (self._work is not None and not self._work.done()):
+                return False
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, thread_name_prefix="verify")
+            self._who, self._progress = who, None
+            self._work = self._thread.submit(self._verify)
+            return True
+
+    @property
+    def run(self) -> Run | None:
+        """The last one. None: there was none."""
+        with self._lock:
+            work, who, progress = self._work, self._who, self._progress
+        if work is None:
+            return None
+        if not work.done():
+            return Run(who, True, progress, None)
+        problem = work.exception()
+        if problem is None:
+            return Run(who, False, progress, work.result())
+        if isinstance(problem, RecordProblem | BrokenExecutor | OSError | _Stopped):
+            return Run(who, False, progress, None, str(problem))
+        raise problem
+
+    def wait(self, seconds: float) -> None:
+        """Until the run is over, or for so long."""
+        if self._work is not None:
+            self._work.exception(seconds)
+
+    def end(self) -> None:
+        """A run that is not over ends at its next segment."""
+        self._ends.set()
+
+    def close(self) -> None:
+        """The same; nothing of it is left."""
+        self.end()
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.shutdown(wait=True)
+
+    def _verify(self) -> Report:
+        jobs = _jobs(self._record, self._apart)
+        run = Verification(self._record, table_key=self._table_key, jobs=jobs)
+        with closing(run.steps()) as steps:
+            for step in steps:
+                self._progress = step
+                if self._ends.is_set():
+                    raise _Stopped("the review has ended")
+        return run.report
+
+
+def _jobs(record: Path, apart: bool) -> int:
+    few = len(list((record / DIRECTORY).glob("0*.seg"))) <= _FEW
+    cores = len(os.sched_getaffinity(0))
+    if apart:
+        return max(2, cores)
+    return 1 if few else cores

@@ -1,0 +1,1 @@
+"""A record's rounds as values, without HTTP."""

@@ -1,0 +1,137 @@
+"""What rounds are looked for, as an address has it: each field checked, and written back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from controller.audit.format.records import KINDS
+from controller.audit.index.search_terms import Wanted, check
+from controller.audit.index.search_terms_asked_for import amount_of, time_of
+from controller.errors import UsageProblem
+from controller.procedure.engine.row_table import EVENTS
+from controller.procedure.prompts.terms import Speaks
+from controller.rules.cards import parse_card
+from controller.rules.irregularities import Irregularity
+from controller.screens.common.forms import shown
+
+FIELDS: Final = (
+    "from",
+    "to",
+    "round",
+    "seat",
+    "card",
+    "dealer",
+    "person",
+    "irregularity",
+    "event",
+    "kind",
+    "least",
+    "most",
+    "problems",
+)
+BEFORE: Final = "before"
+"""Where to go on: rounds before this one."""
+HAPPENINGS: Final = tuple(event.__name__ for event in EVENTS if event.__name__ != "Go")
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}")
+_ROUNDS: Final = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?")
+_MOST_SEAT: Final = 1_000
+_YES: Final = "yes"
+
+
+class Filters(Struct, frozen=True):
+    """What was asked for."""
+
+    wanted: Wanted
+    fields: dict[str, str]
+    """As they were typed."""
+
+    def address(self, path: str, **more: object) -> str:
+        """The page with these filters."""
+        pairs = {**self.fields, **{name: str(value) for name, value in more.items() if value}}
+        return f"{path}?{urlencode(pairs)}" if pairs else path
+
+    def __str__(self) -> str:
+        """For who reads what was looked at."""
+        return ", ".join(f"{name} {value}" for name, value in self.fields.items()) or "all rounds"
+
+
+def filters_of(fields: Mapping[str, str], money: Speaks) -> Filters:
+    """UsageProblem that names the field."""
+    given = {name: fields[name] for name in FIELDS if name in fields}
+    found: dict[str, Any] = {}
+    for name, text in given.items():
+        if name in _READS:
+            found[_NAMES.get(name, name)] = _READS[name](name, text)
+        elif name in ("least", "most"):
+            found[name] = amount_of(name, text, money)
+        else:
+            found[name] = text
+    for low, high, words in _ENDS:
+        first, last = (found.get(_NAMES.get(name, name)) for name in (low, high))
+        if first is not None and last is not None and last < first:
+            what = f"{shown(given[high])} is {words} {shown(given[low])}"
+            raise UsageProblem(high, what, f"{given[low]} or more")
+    wanted = Wanted(**found)
+    check(wanted)
+    return Filters(wanted, given)
+
+
+def typed(fields: Mapping[str, str]) -> Filters:
+    """Nothing that is looked for: what was typed, to be put right."""
+    return Filters(Wanted(), {name: fields[name] for name in FIELDS if name in fields})
+
+
+def number_of(name: str, text: str, most: int = 10**18 - 1) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) > most:
+        raise UsageProblem(name, f"{shown(text)} is no number", f"1 to {most}")
+    return int(text)
+
+
+def rounds_of(name: str, text: str) -> tuple[int, int]:
+    found = _ROUNDS.fullmatch(text)
+    first = int(found[1]) if found else 0
+    last = int(found[2] or found[1]) if found else 0
+    if not 1 <= first <= last:
+        allowed = "N, or N-M with M not less than N"
+        raise UsageProblem(name, f"{shown(text)} is no round", allowed)
+    return first, last
+
+
+def _yes(name: str, text: str) -> bool:
+    return one_of(name, text, (_YES,)) == _YES
+
+
+def one_of(name: str, text: str, allowed: tuple[str, ...]) -> str:
+    if text not in allowed:
+        raise UsageProblem(name, f"{shown(text)} is not known", ", ".join(allowed))
+    return text
+
+
+def _upper_card(name: str, text: str) -> int:
+    """10H and th are TH."""
+    tidy = text.upper().replace("10", "T", 1)
+    if len(text) > 3:
+        raise UsageProblem(name, f"{shown(text)} is no card", "AD, TH and the like")
+    return parse_card(tidy, name)
+
+
+_READS: Final[dict[str, Callable[[str, str], Any]]] = {
+    "from": time_of,
+    "to": lambda name, text: time_of(name, text, end=True),
+    "round": rounds_of,
+    "seat": lambda name, text: number_of(name, text, _MOST_SEAT),
+    "card": _upper_card,
+    "irregularity": lambda name, text: one_of(name, text, tuple(i.value for i in Irregularity)),
+    "event": lambda name, text: one_of(name, text, HAPPENINGS),
+    "kind": lambda name, text: one_of(name, text, KINDS),
+    "problems": _yes,
+}
+_ENDS: Final = (("from", "to", "before"), ("least", "most", "less than"))
+"""Two ends of what is looked for, and what the second must not be."""
+_NAMES: Final = {"from": "since", "to": "until", "round": "rounds", "problems": "problem"}
+"""Fields whose name here is another one there."""

@@ -1,0 +1,204 @@
+"""What the index says of a stretch of a record: by plain SQL over its views, always along a key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+from msgspec import Struct
+
+from controller.audit.format.records import Place
+from controller.audit.index.file import told
+from controller.audit.index.query import Round
+from controller.rules.cards import DECK, Card
+from controller.rules.money import Amount
+
+_ROUND: Final = ", ".join(Round.__struct_fields__)
+_PLACES: Final = (
+    "SELECT segment, offset, seq, length FROM raw_records WHERE seq BETWEEN ? AND ? ORDER BY seq"
+)
+_KIND: Final = "SELECT id FROM words WHERE word = ?"
+
+
+class Lying(Struct, frozen=True):
+    """A record, and where it lies."""
+
+    place: Place
+    length: int
+
+
+class Bet(Struct, frozen=True):
+    """One bet that was settled."""
+
+    seq: int
+    seat: int
+    hand: int
+    bet: str
+    outcome: str
+    stake: Amount
+    returned: Amount
+    why: str
+
+
+class Face(Struct, frozen=True):
+    """A card that lay face up: where, and how it came to be seen."""
+
+    card: Card
+    seat: int
+    how: str
+
+
+class Problem(Struct, frozen=True):
+    """A record that tells of something that went wrong, was refused or irregular."""
+
+    seq: int
+    what: str
+    utc: int
+    round: int
+    kind: str
+    name: str
+    seat: int
+    event: str
+    dealer: str
+
+
+def round_of(db: apsw.Connection, number: int) -> Round | None:
+    rows = ask(db, f"SELECT {_ROUND} FROM rounds WHERE round = ?", number)
+    return Round(*rows[0]) if rows else None
+
+
+def round_at(db: apsw.Connection, seq: int) -> int:
+    """The round in which this record stands; 0 before the first."""
+    asked = "SELECT round FROM raw_rounds WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1"
+    return _number(db, asked, seq)
+
+
+def beside(db: apsw.Connection, number: int) -> tuple[int, int]:
+    """The rounds before and after this one; 0 where there is none."""
+    before = "SELECT round FROM raw_rounds WHERE round < ? ORDER BY round DESC LIMIT 1"
+    after = "SELECT round FROM raw_rounds WHERE round > ? ORDER BY round LIMIT 1"
+    return _number(db, before, number), _number(db, after, number)
+
+
+def last_seq(db: apsw.Connection) -> int:
+    return _number(db, "SELECT seq FROM goes")
+
+
+def first_seq(db: apsw.Connection) -> int:
+    return _number(db, "SELECT min(seq) FROM raw_records")
+
+
+def times(db: apsw.Connection) -> tuple[int, int]:
+    """The earliest and the latest record, whatever was done to the clock."""
+    first, last = ask(db, "SELECT min(first_utc), max(last_utc) FROM raw_segments")[0]
+    return int(first or 0), int(last or 0)
+
+
+def lying(db: apsw.Connection, first: int, last: int, most: int) -> list[Lying]:
+    """The records from one seq to another, so many at most."""
+    rows = ask(db, f"{_PLACES} LIMIT ?", first, last, most)
+    return [Lying(Place(*row[:3]), row[3]) for row in rows]
+
+
+def last_of_kind(db: apsw.Connection, kind: str, seq: int) -> Lying | None:
+    """The last record of a kind up to this one."""
+    asked = (
+        "SELECT segment, offset, seq, length FROM raw_records WHERE seq = (SELECT max(seq) "
+        f"FROM raw_records INDEXED BY raw_records_kind WHERE kind = ({_KIND}) AND seq <= ?)"
+    )
+    rows = ask(db, asked, kind, seq)
+    return Lying(Place(*rows[0][:3]), rows[0][3]) if rows else None
+
+
+def all_of_kind(db: apsw.Connection, kind: str) -> list[Lying]:
+    asked = (
+        "SELECT segment, offset, seq, length FROM raw_records INDEXED BY raw_records_kind "
+        f"WHERE kind = ({_KIND}) ORDER BY seq"
+    )
+    return [Lying(Place(*row[:3]), row[3]) for row in ask(db, asked, kind)]
+
+
+def bets(db: apsw.Connection, first: int, last: int) -> list[Bet]:
+    names = ", ".join(Bet.__struct_fields__)
+    asked = f"SELECT {names} FROM bets WHERE seq BETWEEN ? AND ? ORDER BY seq, nth"
+    return [Bet(*row) for row in ask(db, asked, first, last)]
+
+
+def faces(db: apsw.Connection, first: int, last: int) -> dict[int, list[Face]]:
+    """Cards that lay face up, by record. Their list is in the order of cards: each is asked for."""
+    found: dict[int, list[Face]] = {}
+    for seq, *face in ask(db, _FACES, first, last):
+        found.setdefault(seq, []).append(Face(*face))
+    return found
+
+
+_FACES: Final = (
+    "SELECT seq, card, seat, (SELECT word FROM words WHERE id = how) FROM raw_cards "
+    f"WHERE card IN ({', '.join(map(str, DECK))}) AND seq BETWEEN ? AND ?"
+)
+
+
+def problems_in(db: apsw.Connection, first: int, last: int) -> dict[int, str]:
+    """What is listed as a problem, by record."""
+    asked = "SELECT seq, what FROM problems WHERE seq BETWEEN ? AND ?"
+    return dict(ask(db, asked, first, last))
+
+
+def problems_of(db: apsw.Connection, found: Sequence[Round]) -> dict[int, int]:
+    """How many problems there are in each of these rounds."""
+    asked = "SELECT count(*) FROM raw_problems WHERE seq BETWEEN ? AND ?"
+    return {one.round: _number(db, asked, one.first_seq, one.last_seq) for one in found}
+
+
+def problem_beside(db: apsw.Connection, first: int, last: int) -> tuple[int, int]:
+    """The last problem before a stretch of the record, and the first after it; 0: there is none."""
+    before = "SELECT max(seq) FROM raw_problems WHERE seq < ?"
+    after = "SELECT min(seq) FROM raw_problems WHERE seq > ?"
+    return _number(db, before, first), _number(db, after, last)
+
+
+def problems(
+    db: apsw.Connection, *, before: int | None, what: str | None, limit: int
+) -> list[Problem]:
+    """The newest first, up to `before`."""
+    asked = (
+        "SELECT p.seq, p.what, r.utc, r.round, r.kind, r.name, r.seat, r.event, r.dealer "
+        "FROM problems p CROSS JOIN records r ON r.seq = p.seq "
+        "WHERE p.seq < ? AND (? IS NULL OR p.what = ?) ORDER BY p.seq DESC LIMIT ?"
+    )
+    top = (1 << 62) if before is None else before
+    return [Problem(*row) for row in ask(db, asked, top, what, what, limit)]
+
+
+def problem_names(db: apsw.Connection) -> list[tuple[str, int]]:
+    """Every kind of problem that there is, and how often."""
+    asked = (
+        "SELECT word, count FROM (SELECT what, count(*) AS count FROM raw_problems GROUP BY what) "
+        "JOIN words ON id = what ORDER BY word"
+    )
+    return [(str(word), int(count)) for word, count in ask(db, asked)]
+
+
+def names(db: apsw.Connection) -> tuple[list[str], list[str]]:
+    """Who has dealt, and everybody that the record knows."""
+    dealers = "SELECT word FROM words WHERE id IN (SELECT dealer FROM raw_shifts) ORDER BY word"
+    # Each name once, along the key: as many steps as there are names.
+    people = (
+        "WITH RECURSIVE p(id) AS (SELECT min(name) FROM raw_people UNION ALL "
+        "SELECT (SELECT min(name) FROM raw_people WHERE name > p.id) FROM p WHERE p.id NOT NULL) "
+        "SELECT word FROM words JOIN p USING (id) ORDER BY word"
+    )
+    return [row[0] for row in ask(db, dealers)], [row[0] for row in ask(db, people)]
+
+
+def _number(db: apsw.Connection, asked: str, *values: Any) -> int:
+    row = next(iter(ask(db, asked, *values)), (None,))
+    return 0 if row[0] is None else int(row[0])
+
+
+def ask(db: apsw.Connection, asked: str, *values: Any) -> list[tuple[Any, ...]]:
+    """All rows. IndexProblem."""
+    with told(Path(db.filename)):
+        return db.execute(asked, values).fetchall()

@@ -1,0 +1,71 @@
+"""Records read from where the index says that they lie, without all that stands beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from controller.audit.errors import CannotWrite, Damaged
+from controller.audit.format.frames import HEAD_SIZE, unpack
+from controller.audit.format.records import Opened, Record
+from controller.audit.format.segments import segment_file
+from controller.audit.read.reader import ASK, record_of
+from controller.screens.review.view.queries import Lying
+
+APART: Final = 256 * 1024
+"""Bytes between two records that are sooner read than passed over."""
+
+
+def read_back(record: Path, wanted: Sequence[Lying]) -> list[Record]:
+    """Each of them, in order. Damaged where another one lies there, CannotWrite."""
+    found: list[Record] = []
+    for number, group in groupby(wanted, key=lambda one: one.place.segment):
+        file = segment_file(record, number)
+        for stretch in _stretches(list(group)):
+            found += _read(file, stretch)
+    return found
+
+
+def opened_of(record: Path, lying: Lying) -> Opened:
+    """A start of the controller. Damaged."""
+    (found,) = read_back(record, [lying])
+    try:
+        return msgspec.json.decode(found.data, type=Opened)
+    except msgspec.DecodeError as problem:
+        raise Damaged(record, f"{lying.place}: cannot be read: {problem}", ASK) from None
+
+
+def _stretches(lying: list[Lying]) -> list[list[Lying]]:
+    """Those that lie close to each other are read together."""
+    found = [[lying[0]]]
+    for one in lying[1:]:
+        last = found[-1][-1]
+        near = one.place.offset - last.place.offset - last.length < APART
+        if near:
+            found[-1].append(one)
+        else:
+            found.append([one])
+    return found
+
+
+def _read(file: Path, lying: list[Lying]) -> list[Record]:
+    start = lying[0].place.offset
+    end = lying[-1].place.offset + HEAD_SIZE + lying[-1].length
+    try:
+        with file.open("rb", buffering=0) as opened:
+            opened.seek(start)
+            data = opened.read(end - start)
+    except OSError as problem:
+        raise CannotWrite(file, f"cannot be read: {problem.strerror}", "mend that") from None
+    found = []
+    for one in lying:
+        frame = unpack(data, one.place.offset - start)
+        if frame is None or frame.seq != one.place.seq:
+            what = f"offset {one.place.offset}: record {one.place.seq} is not there"
+            raise Damaged(file, what, ASK)
+        found.append(record_of(file, frame))
+    return found

@@ -1,0 +1,77 @@
+"""A round played again: what happened record by record, and the felt after each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from controller.procedure.model.state import State
+from controller.procedure.prompts.terms import Speaks
+from controller.screens.review.view.felt import felt_of
+from controller.screens.review.view.felt_felt_picture import picture
+from controller.screens.review.view.timeline import Line
+from controller.screens.review.view.timeline_problem_words import problem_words
+
+
+class Frame(Struct, frozen=True):
+    """After one record."""
+
+    seq: int
+    at: int
+    """Milliseconds since the first."""
+    time: str
+    who: str
+    what: str
+    more: tuple[str, ...]
+    prompts: tuple[str, ...]
+    refused: str
+    problem: str
+    """In words."""
+    picture: int
+    """Which one; -1: the felt is not known."""
+
+
+class Replay(Struct, frozen=True):
+    round: int
+    pictures: tuple[str, ...]
+    frames: tuple[Frame, ...]
+
+    @property
+    def known(self) -> bool:
+        """There is a picture of the felt."""
+        return any(frame.picture >= 0 for frame in self.frames)
+
+
+def replay_of(
+    number: int, lines: Sequence[Line], states: Iterable[State | None], money: Speaks, seats: int
+) -> Replay:
+    """Records that tell nothing of the table are passed over."""
+    numbers: dict[str, int] = {}
+    frames: list[Frame] = []
+    began = lines[0].utc if lines else 0
+    at = 0
+    for line, state in zip(lines, states, strict=True):
+        if line.quiet or line.look:
+            continue
+        at = max(at, (line.utc - began) // 1000)  # a clock that was set back stands still
+        which = -1
+        if state is not None:
+            felt = felt_of(state, money)
+            key = picture(felt, seats)
+            which = numbers.setdefault(key, len(numbers))
+        frames.append(
+            Frame(
+                line.seq,
+                at,
+                line.time,
+                line.who,
+                line.what,
+                line.facts,
+                line.prompts,
+                line.refused,
+                problem_words(line.problem) if line.problem else "",
+                which,
+            )
+        )
+    return Replay(number, tuple(numbers), tuple(frames))

@@ -1,0 +1,133 @@
+"""How the table stood before and after each record of a round: the same fold that a restart makes.
+
+It is made again from the last snapshot before the round. Where other code than ours has decided,
+nothing is computed: the record is shown, and no picture of the felt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller.audit.errors import Damaged
+from controller.audit.format.frames import unpack
+from controller.audit.format.records import Opened, Record
+from controller.audit.format.segments import HEADER_SIZE, segment_file
+from controller.audit.read.reader import ASK, load, record_of, snapshot_of
+from controller.audit.replay.entries import read_said
+from controller.audit.replay.identity import procedure_of
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine.row_table import RowFault
+from controller.procedure.model.row import Decision
+from controller.procedure.model.state import State
+from controller.procedure.rows.table import shut
+
+KEPT: Final = 16
+_CANNOT: Final = (RowFault, ArithmeticError, LookupError, ValueError)
+_DECIDED: Final = b'"kind":"decision"'
+_OPENED: Final = b'"kind":"opened"'
+
+
+class Standing(Struct):
+    """Where the table stands. `state` None: nobody can say."""
+
+    state: State | None = None
+    procedure: Procedure | None = None
+    proc: str = ""
+
+    def take(self, record: Record) -> None:
+        """The next record. Damaged where it cannot be read."""
+        if record.kind == "opened":
+            self._serve(msgspec.json.decode(record.data, type=Opened))
+        elif record.kind == "decision" and self.state is not None and self.procedure is not None:
+            try:
+                answer = self.procedure.step(self.state, read_said(record.data).event)
+            except (msgspec.DecodeError, *_CANNOT):
+                self.state = None
+                return
+            # What the rules would not have done: `verify` says so, and here nothing is made up.
+            self.state = answer.state if isinstance(answer, Decision) else None
+
+    def _serve(self, opened: Opened) -> None:
+        if opened.proc != self.proc and self.state is not None:
+            self.state = shut(self.state)
+        self.proc = opened.proc
+        self.procedure = procedure_of(opened)
+        if self.procedure is None:
+            self.state = None
+
+
+class Standings:
+    """Where the table stood before some records: those that were asked for lately are kept, and
+    what follows on them is folded from there. For any thread."""
+
+    def __init__(self, record: Path) -> None:
+        self._record = record
+        self._kept: dict[tuple[int, int], Standing] = {}
+        self._lock = Lock()
+
+    def before(self, number: int, offset: int) -> Standing:
+        """Before the record at this place of a segment. Damaged, CannotWrite."""
+        with self._lock:
+            near = [at for at in self._kept if at[0] == number and at[1] <= offset]
+            known = replace(self._kept[max(near)]) if near else None
+        since = max(near)[1] if near else 0
+        found = before(self._record, number, offset, since, known)
+        with self._lock:
+            self._kept.pop((number, offset), None)
+            self._kept[number, offset] = replace(found)
+            if len(self._kept) > KEPT:
+                del self._kept[next(iter(self._kept))]
+        return found
+
+
+def before(
+    record: Path, number: int, offset: int, since: int = 0, known: Standing | None = None
+) -> Standing:
+    """Before the record at this place of a segment; from the segment's snapshot on, or from where
+    it is known. Damaged, CannotWrite."""
+    file = segment_file(record, number)
+    buffer = load(file, number)
+    try:
+        if known is None:
+            known, since = _begun(file, number, buffer)
+        at = since
+        while at < offset:
+            frame = unpack(buffer, at)
+            if frame is None:
+                raise Damaged(file, f"offset {at}: a record is not whole", ASK)
+            # Of most records nothing has to be read.
+            if _DECIDED in frame.data or _OPENED in frame.data:
+                known.take(record_of(file, frame))
+            at = frame.end
+    except msgspec.DecodeError as problem:
+        raise Damaged(file, f"cannot be read: {problem}", ASK) from None
+    return known
+
+
+def _begun(file: Path, number: int, buffer: bytes) -> tuple[Standing, int]:
+    """How a segment begins, and where its second record lies. Damaged, DecodeError."""
+    first = unpack(buffer, HEADER_SIZE)
+    if first is None:
+        raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
+    snapshot = snapshot_of(file, number, record_of(file, first))
+    standing = Standing()
+    if snapshot.opened:
+        standing.proc = snapshot.opened.proc
+        standing.procedure = procedure_of(snapshot.opened)
+    if standing.procedure is not None or not snapshot.opened:
+        standing.state = msgspec.json.decode(snapshot.state, type=State | None) or State()
+    return standing, first.end
+
+
+def states(standing: Standing, records: Sequence[Record]) -> Iterator[State | None]:
+    """How the table stands after each of these records."""
+    for record in records:
+        standing.take(record)
+        yield standing.state

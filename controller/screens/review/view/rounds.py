@@ -1,0 +1,96 @@
+"""Rounds as the list and a round's own page show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from controller.audit.index.query import Round
+from controller.audit.text.records import clock_time
+from controller.errors_problems import printable
+from controller.procedure.prompts.terms import BETS, WHY, Speaks
+from controller.screens.review.view.queries import Bet
+from controller.screens.review.view.timeline import day_of, stamp
+
+
+class RoundLine(Struct, frozen=True):
+    number: int
+    first_seq: int
+    day: str
+    time: str
+    stamp: str
+    until: str
+    seconds: float
+    """From the first wager until the felt was clear; 0: it is not over."""
+    over: bool
+    dealer: str
+    wagered: str
+    won: str
+    """By the players, beside their wagers."""
+    void: bool
+    irregularities: int
+    corrected: int
+    problems: int
+    """All that is listed as one: refusals too."""
+
+
+class BetLine(Struct, frozen=True):
+    seq: int
+    seat: int
+    hand: int
+    bet: str
+    outcome: str
+    stake: str
+    returned: str
+    moved: str
+    """What the dealer's hand moved: with a sign, as the player sees it."""
+    why: str
+
+
+def round_line(found: Round, money: Speaks, problems: int = 0) -> RoundLine:
+    over = found.over_seq > 0
+    return RoundLine(
+        found.round,
+        found.first_seq,
+        day_of(found.first_utc),
+        clock_time(found.first_utc),
+        stamp(found.first_utc),
+        clock_time(found.over_utc) if over else "",
+        max(0.0, (found.over_utc - found.first_utc) / 1e6) if over else 0.0,
+        over,
+        printable(found.dealer),
+        money.amount(found.wagered),
+        money.amount(found.won),
+        found.void > 0,
+        found.irregularities,
+        found.corrected,
+        problems,
+    )
+
+
+def bet_lines(bets: Sequence[Bet], money: Speaks) -> list[BetLine]:
+    """Seat by seat, in the order in which they were settled."""
+    return [_bet_line(bet, money) for bet in sorted(bets, key=lambda bet: (bet.seat, bet.seq))]
+
+
+def _bet_line(bet: Bet, money: Speaks) -> BetLine:
+    moved = bet.returned - bet.stake
+    sign = "+" if moved > 0 else ""
+    return BetLine(
+        bet.seq,
+        bet.seat,
+        bet.hand,
+        BETS.get(bet.bet, printable(bet.bet)),
+        printable(bet.outcome).replace("_", " "),
+        money.amount(bet.stake),
+        money.amount(bet.returned),
+        f"{sign}{money.amount(moved)}",
+        _why(bet.why),
+    )
+
+
+def _why(key: str) -> str:
+    """In a word; the timeline says it with its cards."""
+    words = WHY.get(key, printable(key).replace("_", " "))
+    return key.replace("_", " ") if "{" in words else words

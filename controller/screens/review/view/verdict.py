@@ -1,0 +1,174 @@
+"""One round verified: its segments, its signature, and that its records are what was signed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller.audit.errors import RecordProblem
+from controller.audit.format.notes import VerifierKey
+from controller.audit.format.segments import numbers
+from controller.audit.index.query import Round
+from controller.audit.proofs.proof_file import Checked, check_proof, packed
+from controller.audit.proofs.prover import prove
+from controller.audit.read.heads import first_head, segment_of
+from controller.audit.read.reader import read_segment, record_of
+from controller.audit.read.signatures import Signatures, Signed
+from controller.audit.verify.facts import Verified, Wanted
+from controller.audit.verify.finding import Finding
+from controller.audit.verify.hole_cards import Holes
+from controller.audit.verify.segment import verify_segment
+
+_AHEAD: Final = 2
+"""Segments behind the round that are looked through for a checkpoint over it."""
+_WHERE: Final = "the proof of the round"
+_ENDS: Final = frozenset({"checkpoint", "closed"})
+"""Kinds that a record ends with, and that nothing follows to sign."""
+
+
+class Verdict(Struct, frozen=True):
+    """What verifying a round came to."""
+
+    said: Literal["right", "wrong", "partly"]
+    records: tuple[int, int]
+    findings: tuple[str, ...]
+    elsewhere: int
+    """Findings in the same segments that are not about this round."""
+    again: int
+    """Decisions and refusals in those segments that were made again, as they were recorded."""
+    taken: int
+    """Those of other code, which could not be."""
+    opened: int
+    """Hole cards of the round that opened as they were committed to."""
+    unsigned: int
+    """Records of the round that no checkpoint is over yet."""
+    size: int = 0
+    root: str = ""
+    note: str = ""
+    """The signed checkpoint."""
+    table_key: str = ""
+    given: bool = False
+    """The table's key was given from elsewhere."""
+    hashes: int = 0
+    """Of the longest proof."""
+    proof: str = ""
+    """The proof file."""
+
+
+def verified(record: Path, round_: Round, table_key: VerifierKey | None = None) -> Verdict:
+    """Of a round that is in the record. RecordProblem where it cannot be read."""
+    span = round_.first_seq, round_.last_seq
+    there = numbers(record)
+    first, last = segment_of(record, span[0]), segment_of(record, span[1])
+    holes = Holes(whole=False)
+    wrong: list[Finding] = []
+    elsewhere = again = taken = 0
+    for number in range(first, last + 1):
+        part: Verified = verify_segment(record, number, number == there[-1], Wanted())
+        found = [*part.findings, *_hidden(part, holes, round_.round)]
+        mine = [one for one in found if span[0] <= one.seq <= span[1]]
+        wrong += mine
+        elsewhere += len(found) - len(mine) + part.more
+        again += part.again
+        taken += sum(part.taken.values())
+    findings = [str(one) for one in wrong]
+    unsigned = span[1] - span[0] + 1
+    try:
+        signed, unsigned = _signed_over(record, last, there, span, table_key)
+        checked = None if signed is None else _proved(record, span, signed, table_key)
+    except RecordProblem as problem:  # a signature or a proof that is not right
+        findings.append(f"{problem.where}: {problem.what}")
+        signed, checked = None, None
+    partly = taken or unsigned or elsewhere
+    verdict = Verdict(
+        "wrong" if findings else "partly" if partly else "right",
+        span,
+        tuple(findings),
+        elsewhere,
+        again,
+        taken,
+        holes.opened,
+        unsigned,
+        given=table_key is not None,
+    )
+    return verdict if signed is None or checked is None else _with_proof(verdict, signed, checked)
+
+
+class _Proved(Struct, frozen=True):
+    key: VerifierKey
+    checked: Checked
+    hashes: int
+    proof: str
+
+
+def _with_proof(verdict: Verdict, signed: Signed, proved: _Proved) -> Verdict:
+    said = proved.checked.checkpoint
+    return replace(
+        verdict,
+        size=said.size,
+        root=said.root.hex(),
+        note=signed.note,
+        table_key=str(proved.key),
+        hashes=proved.hashes,
+        proof=proved.proof,
+    )
+
+
+def _hidden(part: Verified, holes: Holes, round_: int) -> list[Finding]:
+    """What is wrong with cards of the round that lay face down."""
+    mine = [hidden for hidden in part.hidden if hidden.at.round == round_]
+    return [found for hidden in mine for found in holes.take(hidden)]
+
+
+def _signed_over(
+    record: Path, number: int, there: list[int], span: tuple[int, int], key: VerifierKey | None
+) -> tuple[Signed | None, int]:
+    """The first checkpoint over all of the round, which ends in segment `number`; where there is
+    none, the last one over some of it. And how many records it is not over, those left aside with
+    which the record is signed and closed."""
+    origin = first_head(record).snapshot.origin
+    found: Signed | None = None
+    kinds: dict[int, str] = {}
+    for one in [each for each in there if each >= number][: 1 + _AHEAD]:
+        segment = read_segment(record, one)
+        signatures = Signatures(origin, key)
+        signatures.begin(segment)
+        for frame in segment.frames:
+            read = record_of(segment.file, frame)
+            kinds[frame.seq] = read.kind
+            signed = signatures.take(segment.place(frame), read)
+            if signed is not None and signed.checkpoint.size >= span[0]:
+                found = signed
+                if signed.checkpoint.size >= span[1]:
+                    return found, 0
+    size = span[0] - 1 if found is None else found.checkpoint.size
+    rest = [seq for seq in range(size + 1, span[1] + 1) if kinds.get(seq) not in _ENDS]
+    return found, len(rest)
+
+
+def _proved(
+    record: Path, span: tuple[int, int], signed: Signed, given: VerifierKey | None
+) -> _Proved:
+    """The proof is made and then checked by what checks it elsewhere, from its own bytes alone."""
+    last = min(span[1], signed.checkpoint.size)
+    proof = prove(record, range(span[0], last + 1), signed)
+    key = given or _named(record, signed)
+    checked = check_proof(_WHERE, proof, key)
+    longest = max(len(one.hashes) for one in proof.records)
+    return _Proved(key, checked, longest, packed(proof).decode())
+
+
+def _named(record: Path, signed: Signed) -> VerifierKey:
+    """The table's key, as the record names it where the checkpoint stands."""
+    segment = read_segment(record, segment_of(record, signed.seq))
+    signatures = Signatures(segment.snapshot.origin)
+    signatures.begin(segment)
+    for frame in segment.frames:
+        if signatures.table is not None:
+            break
+        signatures.take(segment.place(frame), record_of(segment.file, frame))
+    assert signatures.table is not None
+    return signatures.table

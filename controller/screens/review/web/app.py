@@ -1,0 +1,160 @@
+"""The review as an application: its pages, who may see each, and how people come in.
+
+    app = application(source, pages_of(load()), ByLink(Sessions(), Links()), scratch)
+
+It can be mounted wherever a table is served: all that it needs of a record is a `Source`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Protocol
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from controller.audit.format.notes import VerifierKey
+from controller.audit.format.records import KINDS
+from controller.procedure.prompts.terms import card_words
+from controller.publish.terms import EVENTS
+from controller.rules.cards import NAMES
+from controller.screens.common.access import Cookie, Doors, Flow, Page, Visit, message, static_route
+from controller.screens.common.sessions import Known, Looks, Role
+from controller.screens.common.static_files import StaticFiles
+from controller.screens.common.templates import Pages
+from controller.screens.common.texts import Texts
+from controller.screens.review.source.context import House
+from controller.screens.review.source.source import Source
+from controller.screens.review.view.filters import BEFORE, FIELDS, one_of
+from controller.screens.review.view.timeline_problem_words import problem_words
+from controller.screens.review.web import export as views_export
+from controller.screens.review.web import live
+from controller.screens.review.web import record as views_record
+from controller.screens.review.web import rounds as views_rounds
+
+READERS: Final[tuple[Role, ...]] = ("surveillance", "floor")
+EXPORTERS: Final[tuple[Role, ...]] = ("surveillance",)
+COOKIE: Final = "holecard-review"
+_PACKAGES: Final = {
+    "common": "controller.screens.common",
+    "review": "controller.screens.review",
+}
+
+
+def pages_of(texts: Texts, base: str = "") -> tuple[Pages, StaticFiles]:
+    """The templates and files of the review. `base`: the path that it is mounted at."""
+    static = StaticFiles(*_PACKAGES.values())
+    words = {
+        "names": NAMES,
+        "card_words": card_words,
+        "problem_words": problem_words,
+        "happening": lambda name: EVENTS.get(name, name),
+        "kinds": [(kind, kind) for kind in KINDS],
+    }
+    return Pages(texts, static, words, base, **_PACKAGES), static
+
+
+def _looks(visit: Visit[House]) -> Response:
+    """How this person wants their pages, for as long as the session lasts."""
+    theme = one_of("theme", visit.form.get("theme", "auto"), ("auto", "light", "dark"))
+    suits = one_of("suits", visit.form.get("suits", "two"), ("two", "four"))
+    visit.session.looks = Looks(
+        "light" if theme == "light" else "dark" if theme == "dark" else "auto",
+        "four" if suits == "four" else "two",
+    )
+    return visit.house.to("/about#looks")
+
+
+PAGES: Final[tuple[Page[House], ...]] = (
+    Page("/", views_rounds.start, READERS),
+    Page("/rounds", views_rounds.rounds, READERS, (*FIELDS, BEFORE)),
+    Page("/rounds/{round}", views_rounds.round_page, READERS, ("from", "all")),
+    Page("/rounds/{round}/replay", views_rounds.replay_page, READERS, ("at",)),
+    Page("/rounds/{round}/replay.json", views_rounds.replay_json, READERS),
+    Page("/rounds/{round}/verify", views_rounds.verify_round, READERS, ("as",), "POST"),
+    Page("/problems", views_record.problems, READERS, ("before", "what")),
+    Page("/records", views_record.records, READERS, ("from",)),
+    Page("/records/{seq}", views_record.record, READERS),
+    Page("/report", views_record.pace, READERS, ("from", "to")),
+    Page("/verify", views_record.verify_page, READERS),
+    Page("/verify", views_record.verify_start, READERS, (), "POST"),
+    Page("/export", views_export.form, EXPORTERS, ("round",)),
+    Page(
+        "/export",
+        views_export.export,
+        EXPORTERS,
+        ("format", "round", "day", "all", "reason"),
+        "POST",
+    ),
+    Page("/export/{id}", views_export.made, EXPORTERS),
+    Page("/export/{id}/case.zip", views_export.fetch, EXPORTERS),
+    Page("/live", live.page, READERS, ("all",)),
+    Page("/about", views_record.about, READERS),
+    Page("/looks", _looks, READERS, ("theme", "suits"), "POST"),
+)
+FLOWS: Final[tuple[Flow[House], ...]] = (Flow("/live/stream", live.stream, READERS, ("after",)),)
+
+
+class Entering(Protocol):
+    """How people come in, and leave."""
+
+    @property
+    def sessions(self) -> Known: ...
+
+    @property
+    def page(self) -> str | None:
+        """Where they say who they are; None: they bring a link."""
+
+    def routes(self, review: Review) -> list[BaseRoute]: ...
+
+
+def application(
+    source: Source,
+    made: tuple[Pages, StaticFiles],
+    entering: Entering,
+    scratch: Path,
+    *,
+    cookie: Cookie | None = None,
+    table_key: VerifierKey | None = None,
+) -> Review:
+    """`made`: of pages_of(). `scratch`: a directory for cases until they are fetched."""
+    pages, static = made
+    house = House(source, pages, entering.sessions, scratch, table_key)
+    return Review(house, entering, cookie or Cookie(COOKIE, path=pages.base or "/"), static)
+
+
+class Review:
+    """The application, and what is to be closed when it ends."""
+
+    def __init__(
+        self, house: House, entering: Entering, cookie: Cookie, static: StaticFiles
+    ) -> None:
+        self.house = house
+        self.pages = house.pages
+        self.cookie = cookie
+        self.doors = Doors(house, entering.sessions, house.pages, cookie, entering.page)
+        routes: list[BaseRoute] = [
+            *entering.routes(self),
+            static_route(static, house.pages),
+            *(self.doors.route(page) for page in PAGES),
+            *(self.doors.flow(flow) for flow in FLOWS),
+        ]
+        self.app = Starlette(
+            routes=routes,
+            exception_handlers={HTTPException: self._no_page},
+        )
+
+    def end(self) -> None:
+        self.house.end()
+
+    def close(self) -> None:
+        self.house.close()
+
+    async def _no_page(self, request: Request, problem: Exception) -> Response:
+        code = problem.status_code if isinstance(problem, HTTPException) else 500
+        text = {404: "problem.no_page", 405: "problem.no_method"}.get(code, "problem.other")
+        session = self.doors.session(request)
+        return message(self.pages, code, self.pages.texts(text), "", session)

@@ -1,0 +1,158 @@
+"""Coming in to the review of a running table: by badge and PIN, in the role of surveillance, at the
+screen of one's browser. The session is the browser's; it lasts for as long as the desk says that
+surveillance is signed in there."""
+
+from __future__ import annotations
+
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from controller.api.contract.errors import Problem
+from controller.api.contract.messages import SignIn
+from controller.api.http.body import read_as
+from controller.api.http.routes import Api
+from controller.api.service import sign_in as signing
+from controller.screens.common.access import TOLD, Page, Visit, message, told
+from controller.screens.common.sessions import Person, Session
+from controller.screens.common.templates import Pages
+from controller.screens.console.web.app import Console
+from controller.screens.console.web.post import Answered, Sent
+from controller.screens.console.web.sessions import TRY_EVERY, Browser, Browsers
+from controller.screens.review.source.context import House
+from controller.screens.review.source.loop_bridge import Loop
+from controller.screens.review.web.app import READERS, Review
+
+ROLE: Final = "surveillance"
+_ENTER: Final = "/enter"
+
+
+class Signed:
+    """Browsers at which surveillance is signed in, as the review's sessions."""
+
+    def __init__(self, api: Api, browsers: Browsers, loop: Loop) -> None:
+        self._api = api
+        self._browsers = browsers
+        self._loop = loop
+        self._sessions: WeakKeyDictionary[Browser, Session] = WeakKeyDictionary()
+
+    def find(self, name: str | None) -> Session | None:
+        browser = self._browsers.find(name)
+        return None if browser is None else self._of(browser)
+
+    def alive(self, session: Session) -> bool:
+        browser = self._browsers.find(session.id)  # what is looked at live is in use
+        return browser is not None and self._of(browser) is session
+
+    def end(self, session: Session) -> None:
+        browser = self._browsers.find(session.id)
+        if browser is not None:
+            self._loop.through(self._leave(browser))
+
+    async def _leave(self, browser: Browser) -> None:
+        try:
+            await signing.leave(self._api.served, browser.screen, (ROLE,))
+        finally:
+            self._api.looking.news()
+
+    def _of(self, browser: Browser) -> Session | None:
+        person = signing.signed_in(self._api.served, browser.screen, ROLE)
+        if person is None:
+            self._sessions.pop(browser, None)
+            return None
+        found = self._sessions.get(browser)
+        if found is None or found.person.name != person.name:
+            who = Person(person.name)
+            found = Session(browser.id, who, browser.secret, 0.0, 0.0, browser.looks)
+            self._sessions[browser] = found
+        found.id = browser.id
+        return found
+
+
+class ByBadge:
+    """See the module."""
+
+    def __init__(
+        self, api: Api, console: Console, browsers: Browsers, loop: Loop, base: str
+    ) -> None:
+        self.sessions = Signed(api, browsers, loop)
+        self.page: str | None = base + _ENTER
+        self._api = api
+        self._console = console
+        self._browsers = browsers
+
+    def routes(self, review: Review) -> list[BaseRoute]:
+        async def form(request: Request) -> Response:
+            try:
+                browser = self._console.browser(request)
+            except Problem as problem:
+                return _told(review, problem)
+            return self._console.remembered(form_page(review.pages, browser), browser)
+
+        async def enter(request: Request) -> Response:
+            return await self._enter(review, request)
+
+        def leave(visit: Visit[House]) -> Response:
+            self.sessions.end(visit.session)
+            return review.house.to(_ENTER)
+
+        return [
+            Route(_ENTER, form, methods=["GET"]),
+            Route(_ENTER, enter, methods=["POST"]),
+            review.doors.route(Page("/leave", leave, READERS, (), "POST")),
+        ]
+
+    async def _enter(self, review: Review, request: Request) -> Response:
+        try:
+            sent = await self._console.sent(request, ("badge", "pin"))
+            done = await self._api.doing.through(self._sign_in(sent))
+        except Problem as problem:
+            return self._again(review, request, problem)
+        try:
+            await run_in_threadpool(review.house.source.look, done.said, "review", "comes in")
+        except TOLD as problem:
+            return told(review.pages, problem, None)
+        return self._console.remembered(review.house.to("/rounds"), sent.browser)
+
+    def _again(self, review: Review, request: Request, problem: Problem) -> Response:
+        """The form once more, with the reason."""
+        try:
+            browser = self._console.browser(request)
+        except Problem as full:
+            return _told(review, full)
+        return self._console.remembered(form_page(review.pages, browser, problem), browser)
+
+    async def _sign_in(self, sent: Sent) -> Answered:
+        """Who it is. Problem."""
+        if not self._browsers.may_try(sent.browser):
+            raise Problem(429, "too_often", "too many tries: wait", wait=round(TRY_EVERY))
+        said = {"badge": sent.form.get("badge", ""), "pin": sent.form.get("pin", "")}
+        wanted = read_as({**said, "role": ROLE}, SignIn)
+        try:
+            done = await signing.sign_in(self._api.served, sent.browser.screen, wanted)
+        finally:
+            self._api.looking.news()
+        self._browsers.renew(sent.browser)
+        return Answered(True, done.name)
+
+
+def form_page(pages: Pages, browser: Browser, problem: Problem | None = None) -> Response:
+    """Where somebody says who they are; `problem`: why it was not done before."""
+    status, why, todo = 200, "", ""
+    if problem is not None:
+        status, why, todo = problem.status, problem.body.what, _todo(pages, problem)
+    return pages.page("review/enter.html", status=status, browser=browser, why=why, todo=todo)
+
+
+def _told(review: Review, problem: Problem) -> Response:
+    what, todo = problem.body.what, _todo(review.pages, problem)
+    return message(review.pages, problem.status, what, todo)
+
+
+def _todo(pages: Pages, problem: Problem) -> str:
+    wait = problem.body.wait
+    return pages.texts("doors.again_in", seconds=wait) if wait else problem.body.allowed

@@ -1,0 +1,227 @@
+"""The pages of the whole record: problems, any record, pace, whether it is right, what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.responses import Response
+
+from controller.audit.commands.verify import words
+from controller.audit.format.segments import numbers
+from controller.audit.index.search_terms_asked_for import time_of
+from controller.audit.read.heads import first_head
+from controller.audit.text.records import when
+from controller.audit.witness.cosignatures import COSIGNED
+from controller.errors import UsageProblem
+from controller.errors_problems import printable
+from controller.screens.common.access import NotHere, Visit
+from controller.screens.review.source.context import House, asked, looking
+from controller.screens.review.view import charts as plots
+from controller.screens.review.view import queries as facts
+from controller.screens.review.view.filters import number_of
+from controller.screens.review.view.record_reader import read_back
+from controller.screens.review.view.report import Pace, last_day, report
+from controller.screens.review.view.search import ends
+from controller.screens.review.view.timeline import clock_of, day_of, stamp, timeline
+from controller.screens.review.view.timeline_problem_words import problem_words
+from controller.screens.review.web.rounds import LINES
+
+ROWS: Final = 100
+_SHOWN: Final = 20
+"""Kinds of problems in a plot."""
+
+
+# --- problems ---------------------------------------------------------------------------------
+
+
+def problems(visit: Visit[House]) -> Response:
+    before = number_of("before", visit.query["before"]) if "before" in visit.query else None
+    what = visit.query.get("what")
+    house = visit.house
+    with looking(visit, "problems", what or "all") as db:
+        names = facts.problem_names(db)
+        if what is not None and what not in dict(names):
+            allowed = ", ".join(name for name, _ in names) or "there are none"
+            raise UsageProblem("what", f"{printable(what)[:60]!a} is no problem here", allowed)
+        found = facts.problems(db, before=before, what=what, limit=ROWS + 1)
+        rounds = {one.seq: facts.round_at(db, one.seq) for one in found}
+    return house.page(
+        visit,
+        "review/problems.html",
+        rows=[
+            (
+                one,
+                day_of(one.utc),
+                clock_of(one.utc),
+                stamp(one.utc),
+                problem_words(one.what),
+                rounds[one.seq],
+            )
+            for one in found[:ROWS]
+        ],
+        names=[(name, problem_words(name), count) for name, count in names],
+        what=what or "",
+        before=before,
+        older=found[ROWS - 1].seq if len(found) > ROWS else None,
+    )
+
+
+# --- any record -------------------------------------------------------------------------------
+
+
+def records(visit: Visit[House]) -> Response:
+    """Records one after the other, from any on; without a number the last ones."""
+    house = visit.house
+    with asked(visit) as db:
+        first, last = facts.first_seq(db), facts.last_seq(db)
+    since = max(first, last - ROWS + 1)
+    try:
+        if "from" in visit.query:
+            since = number_of("from", visit.query["from"])
+        if not first <= since <= last:
+            raise UsageProblem("from", f"there is no record {since}", f"{first} to {last}")
+    except UsageProblem as problem:
+        return _again(visit, "records", problem, _typed(visit))
+    with looking(visit, "records", f"{since} to {min(last, since + ROWS - 1)}") as db:
+        lying = facts.lying(db, since, last, ROWS)
+        span = lying[0].place.seq, lying[-1].place.seq
+        table = house.table_at(db, since)
+        there, wrong = facts.faces(db, *span), facts.problems_in(db, *span)
+        number = facts.round_at(db, since)
+    lines = timeline(read_back(house.source.record, lying), table.money, there, wrong)
+    return house.page(
+        visit,
+        "review/records.html",
+        wrong=None,
+        since=since,
+        lines=lines,
+        days=sorted({day_of(line.utc) for line in lines}),
+        span=span,
+        first=first,
+        last=last,
+        older=max(first, since - ROWS) if since > first else 0,
+        newer=span[1] + 1 if span[1] < last else 0,
+        round=number,
+    )
+
+
+def record(visit: Visit[House]) -> Response:
+    """To where a record is shown: in its round, or among those beside it."""
+    seq = number_of("record", str(visit.path["seq"]))
+    with asked(visit) as db:
+        first, last = facts.first_seq(db), facts.last_seq(db)
+        if not first <= seq <= last:
+            raise NotHere("record", f"there is no record {seq}", f"{first} to {last}")
+        number = facts.round_at(db, seq)
+        if not number:
+            return visit.house.to(f"/records?from={max(first, seq - 10)}#s{seq}")
+        found = facts.round_of(db, number)
+    near = "" if found is None or seq - found.first_seq < LINES else f"&from={seq - 10}"
+    return visit.house.to(f"/rounds/{number}?all=yes{near}#s{seq}")
+
+
+# --- pace -------------------------------------------------------------------------------------
+
+
+def pace(visit: Visit[House]) -> Response:
+    house, query = visit.house, visit.query
+    with asked(visit) as db:
+        day = last_day(db)
+    try:
+        since = time_of("from", query["from"]) if "from" in query else day[0]
+        until = time_of("to", query["to"], end=True) if "to" in query else max(since, day[1])
+        if until < since:
+            raise UsageProblem("to", f"is before {when(since)[:19]}", "a time after it")
+    except UsageProblem as problem:
+        typed = {"since": stamp(day[0])[:19], "until": "", **_typed(visit)}
+        return _again(visit, "report", problem, typed)
+    with looking(visit, "report", f"{when(since)} to {when(until)}") as db:
+        made = report(db, since, until, house.games(db), lambda utc: when(utc)[:16])
+    t = house.pages.texts
+    wrong = [(problem_words(name), float(count)) for name, count in made.problems]
+    return house.page(
+        visit,
+        "review/report.html",
+        wrong=None,
+        report=made,
+        since=stamp(since)[:19],
+        until=stamp(until)[:19],
+        period=(f"{when(since)[:19]} UTC", f"{when(until)[:19]} UTC"),
+        problems=[(name, problem_words(name), count) for name, count in made.problems],
+        plots={
+            "spans": plots.columns(t("report.by_time"), _paces(made.spans)),
+            "dealers": plots.bars(t("report.by_dealer"), _paces(made.dealers), 1),
+            "games": plots.bars(t("report.by_game"), _paces(made.games), 1),
+            "problems": plots.bars(t("report.problems"), wrong[:_SHOWN]),
+        },
+    )
+
+
+def _typed(visit: Visit[House]) -> dict[str, str]:
+    fields = (("since", "from"), ("until", "to"))
+    return {name: visit.query[field] for name, field in fields if field in visit.query}
+
+
+def _again(
+    visit: Visit[House], name: str, wrong: UsageProblem, typed: Mapping[str, str]
+) -> Response:
+    """The form alone, with what was typed: nothing of the record is looked at."""
+    page = f"review/{name}.html"
+    return visit.house.page(visit, page, status=400, wrong=wrong, **typed)
+
+
+def _paces(found: tuple[Pace, ...]) -> list[tuple[str, float]]:
+    return [(one.name or "-", one.an_hour) for one in found]
+
+
+# --- the whole record -------------------------------------------------------------------------
+
+
+def verify_page(visit: Visit[House]) -> Response:
+    house = visit.house
+    run = house.checking.run
+    return house.page(
+        visit,
+        "review/verify.html",
+        run=run,
+        lines=list(words(run.report)) if run is not None and run.report is not None else [],
+        given=house.table_key is not None,
+    )
+
+
+def verify_start(visit: Visit[House]) -> Response:
+    visit.house.source.look(visit.who, "review verify", "all")
+    visit.house.checking.start(visit.who)
+    return visit.house.to("/verify")
+
+
+def about(visit: Visit[House]) -> Response:
+    house = visit.house
+    record = house.source.record
+    with looking(visit, "about", "the record") as db:
+        first, last = facts.first_seq(db), facts.last_seq(db)
+        table = house.table_at(db, last)
+        rounds = ends(db)
+        span = facts.times(db)
+        games = sorted({one.game for one in house.games(db)})
+        boots = len(facts.all_of_kind(db, "opened"))
+    there = numbers(record)
+    witnessed = len(list((record / COSIGNED).glob("*.note"))) if (record / COSIGNED).is_dir() else 0
+    return house.page(
+        visit,
+        "review/about.html",
+        origin=first_head(record).snapshot.origin,
+        name=house.source.name,
+        opened=table.opened,
+        games=games,
+        boots=boots,
+        seqs=(first, last),
+        rounds=rounds,
+        times=(when(span[0]), when(span[1])),
+        segments=(there[0], there[-1]),
+        witnessed=witnessed,
+        given="" if house.table_key is None else str(house.table_key),
+        whole=house.source.whole,
+        served=house.source.served,
+    )

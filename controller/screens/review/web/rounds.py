@@ -1,0 +1,262 @@
+"""The pages of rounds: the list, a round, its replay, and whether it is right."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+from urllib.parse import quote
+
+import apsw
+import msgspec
+from msgspec import Struct
+from starlette.responses import Response
+
+from controller.audit.format.records import Record
+from controller.audit.index.query import Round
+from controller.errors import UsageProblem
+from controller.procedure.prompts.terms import WHAT
+from controller.publish.terms import EVENTS as HAPPENING_WORDS
+from controller.screens.common.access import NotHere, Visit
+from controller.screens.review.source.context import House, Table, asked, looking, no_round
+from controller.screens.review.view import queries as facts
+from controller.screens.review.view import replay_state as standing
+from controller.screens.review.view.filters import (
+    BEFORE,
+    FIELDS,
+    HAPPENINGS,
+    Filters,
+    filters_of,
+    number_of,
+    typed,
+)
+from controller.screens.review.view.queries import Lying
+from controller.screens.review.view.record_reader import read_back
+from controller.screens.review.view.replay import Replay, replay_of
+from controller.screens.review.view.rounds import bet_lines, round_line
+from controller.screens.review.view.search import ends, newest
+from controller.screens.review.view.timeline import Line, timeline
+from controller.screens.review.view.verdict import verified
+
+ROWS: Final = 50
+LINES: Final = 500
+"""Of a round's page."""
+FRAMES: Final = 4_000
+"""Records of a replay."""
+_MOST_SEQ: Final = 10**18 - 1
+
+
+def start(visit: Visit[House]) -> Response:
+    return visit.house.to("/rounds")
+
+
+def rounds(visit: Visit[House]) -> Response:
+    """The list, the newest first."""
+    query = visit.query
+    before = number_of(BEFORE, query[BEFORE]) if BEFORE in query else None
+    house = visit.house
+    with asked(visit) as db:
+        table = house.table_at(db, facts.last_seq(db))
+    try:
+        filters = filters_of(query, table.money)
+    except UsageProblem as problem:
+        if problem.where not in FIELDS:
+            raise
+        return _list(house, visit, typed(query), wrong=problem)
+    with looking(visit, "list", str(filters)) as db:
+        found = newest(db, filters.wanted, before, ROWS)
+        dealers, people = facts.names(db)
+        problems = facts.problems_of(db, found.rounds)
+        first, last = ends(db)
+    return _list(
+        house,
+        visit,
+        filters,
+        rows=[round_line(one, table.money, problems[one.round]) for one in found.rounds],
+        before=before,
+        older=found.before,
+        full=len(found.rounds) >= ROWS,
+        first=first,
+        last=last,
+        dealers=dealers,
+        people=people,
+    )
+
+
+def _list(
+    house: House,
+    visit: Visit[House],
+    filters: Filters,
+    *,
+    wrong: UsageProblem | None = None,
+    **shown: Any,
+) -> Response:
+    """With what was `wrong` it is the form alone: nothing of the record is looked at."""
+    return house.page(
+        visit,
+        "review/rounds.html",
+        status=200 if wrong is None else 400,
+        filters=filters,
+        wrong=wrong,
+        **{"dealers": (), "people": (), **shown},
+        irregularities=[(what.value, words) for what, words in WHAT.items()],
+        happenings=[(name, HAPPENING_WORDS.get(name, name)) for name in HAPPENINGS],
+    )
+
+
+class _Shown(Struct, frozen=True):
+    """A round read from the record."""
+
+    round: Round
+    table: Table
+    lying: list[Lying]
+    records: list[Record]
+    lines: list[Line]
+    more: int
+    """The record to go on from; 0: there are no more."""
+
+
+def round_page(visit: Visit[House]) -> Response:
+    number = number_of("round", str(visit.path["round"]))
+    house = visit.house
+    since = number_of("from", visit.query["from"]) if "from" in visit.query else 0
+    with looking(visit, "round", f"round {number}") as db:
+        shown = _read(house, db, number, since, LINES)
+        found, money = shown.round, shown.table.money
+        span = found.first_seq, found.last_seq
+        bets = bet_lines(facts.bets(db, *span), money)
+        older, newer = facts.beside(db, number)
+        former, later = facts.problem_beside(db, *span)
+        problem_rounds = facts.round_at(db, former), facts.round_at(db, later)
+    return house.page(
+        visit,
+        "review/round.html",
+        round=round_line(found, money),
+        span=span,
+        lines=shown.lines,
+        quiet=visit.query.get("all") != "yes",
+        since=since,
+        more=shown.more,
+        bets=bets,
+        older=older,
+        newer=newer,
+        problems=((former, problem_rounds[0]), (later, problem_rounds[1])),
+        game=shown.table.game,
+    )
+
+
+def _read(house: House, db: apsw.Connection, number: int, since: int, most: int) -> _Shown:
+    """A round from record `since` on. NotHere, RecordProblem."""
+    found = facts.round_of(db, number)
+    if found is None:
+        raise no_round(house, number)
+    first = max(since, found.first_seq)
+    if first > found.last_seq:
+        what = f"record {since} comes after round {number}"
+        raise UsageProblem("from", what, f"{found.first_seq} to {found.last_seq}")
+    lying = facts.lying(db, first, found.last_seq, most + 1)
+    more = lying[most].place.seq if len(lying) > most else 0
+    lying = lying[:most]
+    records = read_back(house.source.record, lying)
+    table = house.table_at(db, first)
+    span = lying[0].place.seq, lying[-1].place.seq
+    there, wrong = facts.faces(db, *span), facts.problems_in(db, *span)
+    lines = timeline(records, table.money, there, wrong)
+    return _Shown(found, table, lying, records, lines, more)
+
+
+# --- replay -----------------------------------------------------------------------------------
+
+
+def replay_page(visit: Visit[House]) -> Response:
+    """The felt after one record, which the address names; a script goes through all of them."""
+    number = number_of("round", str(visit.path["round"]))
+    at = number_of("at", visit.query["at"], _MOST_SEQ) if "at" in visit.query else 0
+    with looking(visit, "replay", f"round {number}") as db:
+        shown, made = _replayed(visit.house, db, number)
+        older, newer = facts.beside(db, number)
+    index = _frame(made, at)
+    frames = made.frames
+    return visit.house.page(
+        visit,
+        "review/replay.html",
+        round=round_line(shown.round, shown.table.money),
+        replay=made,
+        index=index,
+        frame=frames[index],
+        former=frames[index - 1].seq if index else 0,
+        later=frames[index + 1].seq if index + 1 < len(frames) else 0,
+        former_problem=max((one.seq for one in frames[:index] if one.problem), default=0),
+        later_problem=min((one.seq for one in frames[index + 1 :] if one.problem), default=0),
+        picture=made.pictures[frames[index].picture] if frames[index].picture >= 0 else "",
+        older=older,
+        newer=newer,
+        cut=shown.more,
+    )
+
+
+def replay_json(visit: Visit[House]) -> Response:
+    number = number_of("round", str(visit.path["round"]))
+    with looking(visit, "replay", f"round {number}, as data") as db:
+        _, made = _replayed(visit.house, db, number)
+    return Response(msgspec.json.encode(made), media_type="application/json")
+
+
+def _replayed(house: House, db: apsw.Connection, number: int) -> tuple[_Shown, Replay]:
+    shown = _read(house, db, number, 0, FRAMES)
+    place = shown.lying[0].place
+    begins = house.standings.before(place.segment, place.offset)
+    states = standing.states(begins, shown.records)
+    made = replay_of(number, shown.lines, states, shown.table.money, shown.table.seats)
+    if not made.frames:
+        raise NotHere("round", f"round {number} has nothing to play", "another round")
+    return shown, made
+
+
+def _frame(made: Replay, seq: int) -> int:
+    """The frame of a record, or the last one before it."""
+    found = 0
+    for index, frame in enumerate(made.frames):
+        if frame.seq <= seq:
+            found = index
+    return found
+
+
+# --- verify -----------------------------------------------------------------------------------
+
+
+def verify_round(visit: Visit[House]) -> Response:
+    number = number_of("round", str(visit.path["round"]))
+    wants = _wants(visit.form.get("as", "page"))
+    house = visit.house
+    with looking(visit, "verify" if wants == "page" else "proof", f"round {number}") as db:
+        found = facts.round_of(db, number)
+        if found is None:
+            raise no_round(house, number)
+        table = house.table_at(db, found.first_seq)
+    verdict = verified(house.source.record, found, house.table_key)
+    if wants == "proof":
+        if not verdict.proof:
+            raise NotHere("proof", f"there is none of round {number}", "a round that is signed")
+        return download(verdict.proof.encode(), f"round-{number}-proof.json", "application/json")
+    return house.page(
+        visit,
+        "review/verdict.html",
+        round=round_line(found, table.money),
+        verdict=verdict,
+        served=house.source.served,
+    )
+
+
+def _wants(text: str) -> Literal["page", "proof"]:
+    if text == "page":
+        return "page"
+    if text == "proof":
+        return "proof"
+    raise UsageProblem("as", f"{text[:40]!a} is not known", "page or proof")
+
+
+def download(data: Any, name: str, kind: str) -> Response:
+    return Response(data, media_type=kind, headers={"Content-Disposition": attached(name)})
+
+
+def attached(name: str) -> str:
+    return f'attachment; filename="{quote(name, safe="-._")}"'

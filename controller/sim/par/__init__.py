@@ -1,0 +1,1 @@
+"""Par sheets: many rounds, exact figures, reports."""

@@ -1,0 +1,144 @@
+"""What is counted in simulated rounds: whole numbers only, so that any order of adding is exact."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from math import sqrt
+
+from msgspec import Struct
+
+from controller.procedure.model.effects import Settled
+from controller.procedure.model.events import Paid
+from controller.procedure.model.game import Game
+from controller.procedure.model.state import State
+from controller.rules.cards import ACE, Card
+from controller.rules.payouts import in_diamonds, wins_insurance
+from controller.sim.play.rounds import ALL_PAID, Record
+
+
+class Sum(Struct):
+    """How many values, their sum, and the sum of their squares."""
+
+    count: int = 0
+    total: int = 0
+    squares: int = 0
+
+    def note(self, value: int) -> None:
+        self.count += 1
+        self.total += value
+        self.squares += value * value
+
+    def add(self, other: Sum) -> None:
+        self.count += other.count
+        self.total += other.total
+        self.squares += other.squares
+
+    def mean(self, unit: int) -> float:
+        """The mean value in units."""
+        return float(Fraction(self.total, self.count * unit)) if self.count else 0.0
+
+    def error(self, unit: int) -> float | None:
+        """The mean's standard error in units; one round alone tells none."""
+        n = self.count
+        if n < 2:
+            return None
+        spread = n * self.squares - self.total * self.total
+        return sqrt(Fraction(spread, n * n * (n - 1))) / unit
+
+
+class Share(Struct):
+    """How often something happened, of the times when it could."""
+
+    of: int = 0
+    found: int = 0
+
+    def note(self, found: bool) -> None:
+        self.of += 1
+        self.found += found
+
+    def add(self, other: Share) -> None:
+        self.of += other.of
+        self.found += other.found
+
+    def mean(self) -> float:
+        return self.found / self.of if self.of else 0.0
+
+    def error(self) -> float:
+        if not self.of:
+            return 0.0
+        return sqrt(Fraction(self.found * (self.of - self.found), self.of**3))
+
+
+class Tally(Struct):
+    """Many rounds. A sum's values are a round's, over all seats."""
+
+    main: Sum
+    sides: dict[str, Sum]
+    outcomes: Counter[str]
+    """Hands by how they ended."""
+    blackjacks: Share
+    diamonds: Share
+    insurance: Share
+    """Of the times when the dealer showed an ace: a ten-valued card lay under it."""
+    busts: Counter[int]
+    """Rounds in which the dealer, who always completed the hand, went bust, by cards."""
+    total_22: int = 0
+
+    def add(self, other: Tally) -> None:
+        self.main.add(other.main)
+        for bet, values in other.sides.items():
+            self.sides.setdefault(bet, Sum()).add(values)
+        self.outcomes.update(other.outcomes)
+        self.blackjacks.add(other.blackjacks)
+        self.diamonds.add(other.diamonds)
+        self.insurance.add(other.insurance)
+        self.busts.update(other.busts)
+        self.total_22 += other.total_22
+
+
+def empty() -> Tally:
+    return Tally(Sum(), {}, Counter(), Share(), Share(), Share(), Counter())
+
+
+class Watch:
+    """Counts what the record of each round says, and what its last state shows."""
+
+    def __init__(self, game: Game, *, completes: bool) -> None:
+        self.tally = empty()
+        self._insures = game.insures
+        self._completes = completes
+        """The dealer always completes the hand: a Buster wager lies there in every round."""
+
+    def note(self, s: State, record: Record, hole: Card) -> None:
+        """A round: its state before the felt is cleared, its record, and the hole card."""
+        tally = self.tally
+        net = 0
+        sides: dict[str, int] = {}
+        for event, _, effects in record:
+            if event is not ALL_PAID and type(event) is not Paid:
+                continue
+            for fact in effects:
+                if type(fact) is not Settled:
+                    continue
+                if fact.bet == "main":
+                    net += fact.returned - fact.stake
+                    tally.outcomes[fact.outcome] += 1
+                else:
+                    sides[fact.bet] = sides.get(fact.bet, 0) + fact.returned - fact.stake
+        tally.main.note(net)
+        for bet, value in sides.items():
+            tally.sides.setdefault(bet, Sum()).note(value)
+        self._note_cards(s, hole)
+
+    def _note_cards(self, s: State, hole: Card) -> None:
+        tally = self.tally
+        for hand in s.hands:
+            if hand.number == 0:
+                tally.blackjacks.note(hand.natural)
+                tally.diamonds.note(hand.natural and in_diamonds(hand.cards))
+        if s.up == ACE and self._insures:
+            tally.insurance.note(wins_insurance(s.dealer[0], hole))
+        if self._completes and s.dealer_total > 21:
+            tally.busts[len(s.dealer)] += 1
+            tally.total_22 += s.dealer_total == 22

@@ -1,0 +1,236 @@
+"""The `stand` policy's exact figures: every way the cards can fall, through the rows.
+
+Cards that make no difference are one: of each value, and of the diamonds where they pay, one card
+is dealt for all that are left, and the round weighs as many times as much. Rounds that have come
+to the same point by another order of the same cards go on as one. Weights are whole numbers, the
+number of ways to deal so far; nothing is rounded.
+
+The hole card is drawn when it is turned over. Before that it is any card that is left, or any
+that agrees with the answer of the check.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from itertools import chain
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from controller.games import DEALER, SHOE, player, wagering
+from controller.procedure.model.effects import Settled
+from controller.procedure.model.events import (
+    CardDrawn,
+    Decline,
+    Event,
+    HoleChecked,
+    HoleDealt,
+    HoleRevealed,
+    InsuranceClosed,
+    PayTaken,
+    Stand,
+    WagerPlaced,
+)
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
+from controller.rules.cards import ACE, DECK, DIAMONDS, SUIT, VALUE, Card
+from controller.rules.hands import is_blackjack
+from controller.sim.play.rounds import Stepper, Stuck, pay, voice
+from controller.sim.play.wagers import stakes_for
+
+SEAT: Final = 1
+
+_Deck: TypeAlias = tuple[tuple[Card, ...], ...]
+"""The cards that are left, in piles of those between which nothing tells."""
+
+
+class Exact(Struct, frozen=True):
+    """Figures of one main wager."""
+
+    ev: Fraction
+    outcomes: dict[str, Fraction]
+
+
+class _Point(Struct):
+    """A state that waits for a card, the cards that are left, and in how many ways it came up."""
+
+    state: State
+    deck: _Deck
+    ways: int
+
+
+class _Leaf(Struct, frozen=True):
+    """A settled wager. `share`: of the hole cards that are left, those that agree with it."""
+
+    outcome: str
+    net: int
+    share: Fraction | None
+    """None: any of them does."""
+
+
+class _Rounds:
+    """All rounds of one seat that always stands."""
+
+    def __init__(self, table: Stepper) -> None:
+        self._table = table
+        self._suited = table.game.options.blackjack.pays_diamonds is not None
+        self._stake = stakes_for(table.game, side=False).main
+        self._voice = voice(table.game, SEAT)
+        self._likely: dict[tuple[str, int], Fraction] = defaultdict(Fraction)
+        self._settled: dict[tuple[str, int], int] = defaultdict(int)
+        """Ways of this level to settle the wager, by outcome and net."""
+
+    def enumerate(self) -> Exact:
+        wager = WagerPlaced(player(SEAT), SEAT, "main", self._stake)
+        deck = _piles([DECK] * self._table.game.decks, suited=self._suited)
+        level = [_Point(self._step(wagering(), wager).state, deck, 1)]
+        left, ways = sum(map(len, deck)), 1
+        while level:
+            ways *= left
+            left -= 1
+            deeper: dict[object, _Point] = {}
+            for point in level:
+                self._deal(point, ways, deeper)
+            level = list(deeper.values())
+            for end, settled in self._settled.items():
+                self._likely[end] += Fraction(settled, ways)
+            self._settled.clear()
+        return self._figures()
+
+    def _figures(self) -> Exact:
+        if sum(self._likely.values()) != 1:
+            raise Stuck("the rounds do not add up to one")
+        outcomes: dict[str, Fraction] = defaultdict(Fraction)
+        for (outcome, _), likely in self._likely.items():
+            outcomes[outcome] += likely
+        net = sum((likely * net for (_, net), likely in self._likely.items()), Fraction())
+        return Exact(net / self._stake, dict(outcomes))
+
+    def _deal(self, point: _Point, ways: int, deeper: dict[object, _Point]) -> None:
+        """Every next card, and what follows from it until another card is needed."""
+        for card, cards, left in _draws(point.state, point.deck):
+            weight = point.ways * cards
+            for end in self._onward(
+                self._step(point.state, _arrival(point.state, card)).state, left
+            ):
+                if isinstance(end, _Leaf):
+                    if end.share is None:
+                        self._settled[end.outcome, end.net] += weight
+                    else:
+                        self._likely[end.outcome, end.net] += Fraction(weight, ways) * end.share
+                    continue
+                key = self._key(end)
+                known = deeper.get(key)
+                if known is not None:
+                    known.ways += weight
+                    continue
+                # From here on cards come to the dealer only, and their suits are nothing to him.
+                deck = _piles(left, suited=False) if end.step is Step.REVEAL else left
+                deeper[key] = _Point(end, deck, weight)
+
+    def _onward(self, s: State, deck: _Deck) -> Iterator[State | _Leaf]:
+        """The state that needs a card, or each that the check can lead to, or the settled wager."""
+        while not _awaits_card(s):
+            if s.step is Step.CHECK:
+                for found in (False, True):
+                    if _share(s.up, deck, found):
+                        after = self._step(s, HoleChecked(SHOE, found)).state
+                        yield from self._onward(after, deck)
+                return
+            answer = self._step(s, self._next(s))
+            s = answer.state
+            for fact in answer.effects:
+                if type(fact) is Settled:
+                    hidden = bool(s.hole) and s.checked is not None
+                    share = _share(s.up, deck, s.checked is True) if hidden else None
+                    yield _Leaf(fact.outcome, fact.returned - fact.stake, share)
+                    return
+        yield s
+
+    def _step(self, s: State, e: Event) -> Decision:
+        answer = self._table.step(s, e)
+        if isinstance(answer, Refused):
+            raise Stuck(f"{type(e).__name__} at {s.step.value}: {answer.why}")
+        return answer
+
+    def _next(self, s: State) -> Event:
+        """What happens without a card that matters."""
+        match s.step:
+            case Step.DEALING:
+                return HoleDealt(SHOE, "enumerated")
+            case Step.TURN:
+                return Stand(self._voice, SEAT, 0)
+            case Step.INSURANCE:
+                return Decline(self._voice, SEAT)
+            case Step.INSURANCE_CLOSE:
+                return InsuranceClosed(DEALER)
+            case Step.NATURALS:
+                return PayTaken(self._voice, SEAT)
+            case Step.PAYING:
+                return pay(s)
+            case _:
+                raise Stuck(f"nobody knows how to go on from {s.step.value}")
+
+    def _key(self, s: State) -> object:
+        """All that tells this state from others, but for the order of the cards."""
+        hand = s.hands[0]
+        cards = tuple(sorted(_pile_of(card, suited=self._suited) for card in hand.cards))
+        suited = self._suited and s.step is Step.DEALING
+        dealer = tuple(sorted(_pile_of(card, suited=suited) for card in s.dealer))
+        # Three cards are no blackjack, whichever of them was the first.
+        first = None if len(dealer) > 2 else (s.up, s.checked)
+        return s.step, s.dealt, cards, hand.natural, hand.done, dealer, first
+
+
+def _pile_of(card: Card, *, suited: bool) -> int:
+    """The pile of all cards that are as good as this one."""
+    value = VALUE[card]
+    apart = suited and SUIT[card] == DIAMONDS and value in (ACE, 10)
+    return value + 10 if apart else value
+
+
+def _piles(deck: Iterable[Iterable[Card]], *, suited: bool) -> _Deck:
+    piles: dict[int, list[Card]] = defaultdict(list)
+    for card in chain.from_iterable(deck):
+        piles[_pile_of(card, suited=suited)].append(card)
+    return tuple(tuple(pile) for pile in piles.values())
+
+
+def _awaits_card(s: State) -> bool:
+    if s.step is Step.DEALING:
+        return s.places[s.dealt].kind != "hole"
+    return s.step in (Step.WAGERING, Step.REVEAL, Step.DEALER_CARD)
+
+
+def _arrival(s: State, card: Card) -> Event:
+    if s.step is Step.REVEAL:
+        return HoleRevealed(SHOE, card, "enumerated")
+    return CardDrawn(SHOE, card)
+
+
+def _draws(s: State, deck: _Deck) -> Iterator[tuple[Card, int, _Deck]]:
+    """One card of each pile that may come, how many it stands for, and what is left."""
+    for index, pile in enumerate(deck):
+        if pile and _may_come(s, pile[-1]):
+            yield pile[-1], len(pile), (*deck[:index], pile[:-1], *deck[index + 1 :])
+
+
+def _may_come(s: State, card: Card) -> bool:
+    if s.step is not Step.REVEAL or s.checked is None:
+        return True
+    return is_blackjack(s.dealer[0], card) == s.checked
+
+
+def _share(up: int, deck: _Deck, found: bool) -> Fraction:
+    """How likely the hole card makes a blackjack with the up card, or makes none."""
+    left = sum(map(len, deck))
+    other = {ACE: 10, 10: ACE}.get(up)
+    making = sum(len(pile) for pile in deck if pile and VALUE[pile[0]] == other)
+    return Fraction(making if found else left - making, left)
+
+
+def enumerate_stand(table: Stepper) -> Exact:
+    """What one wager comes to when its player always stands and never insures."""
+    return _Rounds(table).enumerate()

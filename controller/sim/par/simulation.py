@@ -1,0 +1,182 @@
+"""Many rounds of a game, on one core or more: the same plan gives the same tally on any number.
+
+The rounds are cut into blocks, and each block draws its cards from a seed of its own. Blocks are
+counted in whole numbers and added up in their order.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from random import Random
+from typing import Final
+
+from msgspec import Struct
+
+from controller.errors import UsageProblem
+from controller.games import unburned_game
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.game import Game
+from controller.rules.options import Options
+from controller.sim.par.counters import Tally, Watch, empty
+from controller.sim.play.rounds import Play, Setup
+from controller.sim.play.strategy import Strategy
+from controller.sim.play.wagers import stakes_for
+
+BLOCK: Final = 10_000
+"""Rounds in a block. Part of what a seed means: another size would give other cards."""
+_WAITING_PER_JOB: Final = 2
+"""Blocks handed out ahead, so that no job waits for the next one."""
+
+
+class Plan(Struct, frozen=True):
+    """What is to be played. It travels to other processes as it is."""
+
+    game: str
+    settings: dict[str, object]
+    options: Options
+    """What became of them; every process must arrive at the same."""
+    strategy: Strategy
+    seats: int
+    rounds: int
+    seed: int
+    cut: bool
+    side: bool
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.rounds // BLOCK)
+
+
+SET: Final = "--set"
+
+
+def game_for(name: str, settings: Mapping[str, object]) -> Game:
+    return unburned_game(name, settings, SET)
+
+
+class Player:
+    """A plan with its game laid out, ready to play any of its blocks."""
+
+    def __init__(self, plan: Plan) -> None:
+        game = game_for(plan.game, plan.settings)
+        if game.options != plan.options:
+            raise UsageProblem(plan.game, "changed while its rounds were played")
+        self.plan = plan
+        self._table = Procedure(game)
+        self._setup = Setup(plan.seats, stakes_for(game, side=plan.side), plan.cut)
+
+    def play(self, block: int) -> Tally:
+        """One block, whichever process plays it, and whichever others it plays."""
+        plan = self.plan
+        random = Random(seed_of(plan.seed, block)).random
+        play = Play(self._table, plan.strategy, self._setup, random)
+        watch = Watch(self._table.game, completes=self._setup.stakes.of("buster") > 0)
+        for _ in range(min(BLOCK, plan.rounds - block * BLOCK)):
+            watch.note(play.round(), play.record, play.hole)
+        return watch.tally
+
+
+def seed_of(seed: int, block: int) -> int:
+    return int.from_bytes(sha256(f"holecard par {seed} {block}".encode()).digest(), "big")
+
+
+def run(plan: Plan, jobs: int, told: Callable[[int], None] = lambda rounds: None) -> Tally:
+    """Plays the plan. `told` hears of the rounds played, block by block."""
+    whole = empty()
+    with played(plan, min(jobs, plan.blocks)) as blocks:
+        for tally in blocks:
+            whole.add(tally)
+            told(tally.main.count)
+    return whole
+
+
+@contextmanager
+def played(plan: Plan, jobs: int) -> Iterator[Iterator[Tally]]:
+    """The plan's blocks in their order."""
+    if jobs == 1:
+        yield map(Player(plan).play, range(plan.blocks))
+        return
+    with workers(plan, jobs) as pool:
+        yield handed_out(pool, range(plan.blocks), jobs)
+
+
+@contextmanager
+def workers(plan: Plan, jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that play blocks of the plan; whatever happens, none of them stays behind."""
+    pool = ProcessPoolExecutor(
+        jobs, mp_context=get_context("spawn"), initializer=_begin, initargs=(plan,)
+    )
+    try:
+        with _interrupts_held_back():
+            for _ in range(jobs):
+                pool.submit(_ready)
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def handed_out(pool: ProcessPoolExecutor, blocks: range, jobs: int) -> Iterator[Tally]:
+    """The blocks' tallies in order; only a few blocks are out at a time."""
+    out: deque[Future[Tally]] = deque()
+    for block in blocks:
+        out.append(pool.submit(play_block, block))
+        if len(out) >= jobs * _WAITING_PER_JOB:
+            yield out.popleft().result()
+    while out:
+        yield out.popleft().result()
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Processes started in here never see the terminal's interrupt: it is for their parent, which
+    takes it when it leaves, and tells them to stop."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# In a worker process
+
+_plan: Plan | None = None
+
+
+def _begin(plan: Plan) -> None:
+    global _plan  # noqa: PLW0603 - an initializer has no other way to leave something behind
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _plan = plan
+
+
+def _end_with_parent() -> None:
+    """A parent that is killed tells its workers nothing: they would wait for blocks for ever."""
+    parent = parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
+
+
+def _ready() -> None:
+    """Nothing to do: handing it out starts a process."""
+
+
+@cache
+def _player() -> Player:
+    # Laid out with the first block, whose result can carry what is wrong with it.
+    assert _plan is not None
+    return Player(_plan)
+
+
+def play_block(block: int) -> Tally:
+    return _player().play(block)

@@ -1,0 +1,1 @@
+"""Rounds without a table: a dealer by the book, players by a strategy."""

@@ -1,0 +1,291 @@
+"""Rounds without a table: the dealer goes by the book, the players by a strategy.
+
+Every event goes through step(), every effect is made, and the round's record is kept until the
+next one. The hole card lies in a vault, outside of the procedure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from controller.games import DEALER, FLOOR, SECOND, SHOE, player, wagering
+from controller.procedure.model.effects import Effect
+from controller.procedure.model.events import (
+    Actor,
+    AllPaid,
+    Bet,
+    Cleared,
+    Confirmed,
+    CutCardSeen,
+    Decline,
+    Double,
+    EvenMoney,
+    Event,
+    Hit,
+    InsuranceClosed,
+    Insure,
+    Paid,
+    PaymentApproved,
+    PayTaken,
+    ShoeLoaded,
+    ShoeRanOut,
+    ShuffleCalled,
+    ShuffleDone,
+    ShuffleStarted,
+    Split,
+    Stand,
+    Surrender,
+    TableOpened,
+    WagerPlaced,
+)
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
+from controller.rules.cards import VALUE, Card
+from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
+from controller.sim.play.shoe import Shoe, refill
+from controller.sim.play.strategy import Strategy
+from controller.sim.play.vault import SimulatedVault, Vault
+from controller.sim.play.wagers import Stakes
+
+Record: TypeAlias = list[tuple[Event, tuple[str, ...], tuple[Effect, ...]]]
+"""A round as the table would keep it: event, rows, effects."""
+
+CLEARED: Final = Cleared(DEALER)
+ALL_PAID: Final = AllPaid(DEALER)
+_PAID: Final = Paid(DEALER)
+_APPROVED: Final = PaymentApproved(FLOOR)
+_CONFIRMED: Final = Confirmed(DEALER)
+_CLOSED: Final = InsuranceClosed(DEALER)
+_CUT_CARD: Final = CutCardSeen(SHOE)
+_RAN_OUT: Final = ShoeRanOut(SHOE)
+_CALLED: Final = ShuffleCalled(DEALER)
+_STARTED: Final = ShuffleStarted(DEALER)
+_SHUFFLED: Final = ShuffleDone(DEALER)
+_OPENED: Final = TableOpened(FLOOR, 0, SECOND)
+_MOST_EVENTS: Final = 1_000
+
+
+class Stepper(Protocol):
+    """What carries the rows out: `Procedure`, or the live table's machine."""
+
+    @property
+    def game(self) -> Game: ...
+
+    def step(self, s: State, e: Event, /) -> Decision | Refused: ...
+
+
+class Stuck(Exception):
+    """The procedure does not take what the book says, or the round does not end."""
+
+
+class Setup(Struct, frozen=True):
+    """Who plays for what, and from which cards."""
+
+    seats: int
+    stakes: Stakes
+    cut: bool = False
+    """A shoe is dealt to the cut card; otherwise every round has a fresh shuffle."""
+
+
+_Act: TypeAlias = Callable[[State], Event]
+
+
+class Play:
+    """Plays rounds one after the other."""
+
+    def __init__(
+        self,
+        table: Stepper,
+        strategy: Strategy,
+        setup: Setup,
+        random: Callable[[], float],
+        *,
+        vault: Vault | None = None,
+        start: State | None = None,
+    ) -> None:
+        """`start`: a table without a loaded shoe, which goes on from there by its own rows. Without
+        one the first round meets a loaded shoe, and each one does where none is dealt to the cut
+        card."""
+        if start is not None and (start.shoe.loaded or not setup.cut):
+            raise ValueError("a table goes on by its rows from an empty shoe, to the cut card")
+        game = table.game
+        self.record: Record = []
+        self._vault = vault = SimulatedVault() if vault is None else vault
+        self._step = table.step
+        self._choose = strategy.choose
+        self._insures = strategy.insurance
+        self._evens = strategy.even_money and game.options.even_money.offered
+        self._shoe = Shoe(game.decks, random)
+        self._cards = game.decks * 52
+        self._money = game.money
+        self._cut = setup.cut
+        self._cut_at = game.options.cut_behind if setup.cut else -1
+        self._start = wagering() if start is None else start
+        self._state = self._start
+        self._placed = 0
+        self._hole_at = 2 * setup.seats + 1
+        self._drawn, self._dealt = vault.drawn, vault.dealt
+        numbers = range(1, setup.seats + 1)
+        self._wagers_first = _wagers(setup.stakes.first_round, numbers)
+        self._wagers_later = _wagers(setup.stakes.later, numbers)
+        self._voices = tuple(voice(game, seat) for seat in range(setup.seats + 1))
+        self._decisions = tuple(
+            tuple(_decisions(actor, seat, hand) for hand in range(game.options.split.max_hands))
+            for seat, actor in enumerate(self._voices)
+        )
+        self._acts: dict[Step, _Act] = {
+            Step.WAGERING: self._wager,
+            Step.DEALING: self._deal,
+            Step.HAND_CARD: self._draw,
+            Step.DEALER_CARD: self._draw,
+            Step.TURN: self._decide,
+            Step.PAYING: pay,
+            Step.CLEARING: lambda s: CLEARED,
+            Step.REVEAL: lambda s: vault.revealed(),
+            Step.CHECK: lambda s: vault.checked(s.dealer[0]),
+            Step.DOUBLE_CONFIRM: lambda s: _CONFIRMED,
+            Step.SPLIT_CONFIRM: lambda s: _CONFIRMED,
+            Step.INSURANCE: self._answer,
+            Step.INSURANCE_CONFIRM: lambda s: _CONFIRMED,
+            Step.INSURANCE_CLOSE: lambda s: _CLOSED,
+            Step.NATURALS: self._take_pay,
+            Step.CLOSED: lambda s: _OPENED,
+            Step.SHUFFLE_NEEDED: lambda s: _STARTED,
+            Step.SHUFFLING: lambda s: _SHUFFLED,
+            Step.LOADING: self._load,
+            Step.BURNING: self._burn,
+            Step.REFILL: self._refill,
+        }
+
+    @property
+    def hole(self) -> Card:
+        """The hole card of the last round."""
+        return self._vault.hole
+
+    def round(self) -> State:
+        """Plays a round, and gives the state just before the felt is cleared."""
+        acts, step, record = self._acts, self._step, self.record
+        record.clear()
+        keep = record.append
+        self._placed = 0
+        s = self._state
+        for _ in range(_MOST_EVENTS):
+            event = acts[s.step](s)
+            answer = step(s, event)
+            if isinstance(answer, Refused):
+                raise Stuck(f"{type(event).__name__} at {s.step.value}: {answer.why}")
+            keep((event, answer.rows, answer.effects))
+            if event is CLEARED:
+                if self._cut:
+                    self._state = answer.state
+                else:
+                    self._shoe.shuffle()
+                return s
+            s = answer.state
+        raise Stuck(f"no end after {_MOST_EVENTS} events, at {s.step.value}")
+
+    # Wagers and cards
+
+    def _wager(self, s: State) -> Event:
+        wagers = self._wagers_later if s.shoe.rounds else self._wagers_first
+        placed = self._placed
+        if placed < len(wagers):
+            if placed == 0 and self._shoe.left == 0:
+                return _CALLED
+            self._placed = placed + 1
+            return wagers[placed]
+        return self._draw(s)
+
+    def _deal(self, s: State) -> Event:
+        if s.dealt != self._hole_at:
+            return self._draw(s)
+        if self._shoe.left <= self._cut_at and s.shoe.rounds_left < 0:
+            return _CUT_CARD
+        if not self._shoe.left:
+            return _RAN_OUT
+        return self._dealt(self._shoe.draw())
+
+    def _draw(self, s: State) -> Event:
+        shoe = self._shoe
+        left = shoe.left
+        if left <= self._cut_at and s.shoe.rounds_left < 0:
+            return _CUT_CARD
+        return self._drawn(shoe.draw()) if left else _RAN_OUT
+
+    def _burn(self, s: State) -> Event:
+        return self._vault.burned(self._shoe.draw())
+
+    def _load(self, s: State) -> Event:
+        self._shoe.shuffle()
+        return ShoeLoaded(DEALER, self._cards)
+
+    def _refill(self, s: State) -> Event:
+        """The shoe ran out within the round, which is finished with the discards."""
+        refill(self._shoe, s, self._vault.hole)
+        return ShoeLoaded(DEALER, self._shoe.left)
+
+    # Decisions
+
+    def _decide(self, s: State) -> Event:
+        hand = s.hands[s.turn]
+        cards = hand.cards
+        count = len(cards)
+        pair = 0
+        if count == 2 and VALUE[cards[0]] == VALUE[cards[1]]:
+            pair = VALUE[cards[0]]
+        bit = self._choose(
+            hand.total, hand.soft, count, pair, hand.doubles, hand.split, s.up, s.legal
+        )
+        return self._decisions[hand.seat][hand.number][bit]
+
+    def _answer(self, s: State) -> Event:
+        seat = s.seats[s.asked]
+        number = seat.number
+        actor = self._voices[number]
+        if self._evens and _waiting_blackjack(s, number):
+            return EvenMoney(actor, number)
+        if self._insures:
+            return Insure(actor, number, self._money.most_within(seat.main, 2))
+        return Decline(actor, number)
+
+    def _take_pay(self, s: State) -> Event:
+        seat = s.hands[s.turn].seat
+        return PayTaken(self._voices[seat], seat)
+
+
+def voice(game: Game, seat: int) -> Actor:
+    """Who brings a player's decisions: with hand signals the dealer, who sees them."""
+    return DEALER if game.options.decisions.by == "signals" else player(seat)
+
+
+def pay(s: State) -> Event:
+    """All that is due at once, unless something of it waits for the floor."""
+    for due in s.due:
+        if due.floor:
+            return _PAID if s.approved or not s.due[0].floor else _APPROVED
+    return ALL_PAID
+
+
+def _waiting_blackjack(s: State, seat: int) -> bool:
+    return any(hand.seat == seat and hand.natural and not hand.out for hand in s.hands)
+
+
+def _wagers(stakes: tuple[tuple[Bet, int], ...], seats: range) -> tuple[WagerPlaced, ...]:
+    return tuple(
+        WagerPlaced(player(seat), seat, bet, amount) for seat in seats for bet, amount in stakes
+    )
+
+
+def _decisions(actor: Actor, seat: int, hand: int) -> dict[int, Event]:
+    """A hand's decisions by the bit that the strategy chooses."""
+    return {
+        HIT: Hit(actor, seat, hand),
+        STAND: Stand(actor, seat, hand),
+        DOUBLE: Double(actor, seat, hand),
+        SPLIT: Split(actor, seat, hand),
+        SURRENDER: Surrender(actor, seat, hand),
+    }

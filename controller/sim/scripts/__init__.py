@@ -1,0 +1,1 @@
+"""Scripted rounds: file format, player, expected results."""

@@ -1,0 +1,214 @@
+"""`holecard script`: scripted rounds, played and judged."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import msgspec
+
+from controller.errors import UsageProblem
+from controller.errors_problems import printable
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.effects import Fact, Prompt
+from controller.procedure.model.events import Event, HoleDealt, HoleRevealed
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.prompts.text import Currency, fact, say
+from controller.publish.terms import event_words
+from controller.rules.cards import NAMES
+from controller.sim.scripts.format import ScriptRound, read_scripts
+from controller.sim.scripts.results import RoundResult
+from controller.sim.scripts.runner import Watch, play_script, procedure_for
+
+EXIT_FAILED = 1
+EXIT_BROKEN = 70
+ENGINE: Final = "engine"
+OVERS: Final = "holecard.overs"
+"""Entry points of what else plays scripted rounds: an `Over` each."""
+_CENTS: Final = Currency()
+"""Scripts count in cents."""
+
+SCRIPT_EXAMPLES = """\
+examples:
+  holecard script run rounds.json
+  holecard script run tests/scripts/*.json --json
+  holecard script run rounds.json --verbose
+  holecard script run rounds.json --over wire
+
+Exit codes: 0 every expectation held; 1 one did not (which, expected and got); 2 a file cannot be
+used (file, round, field, why), and then no round is played; 70 with --over wire: the table failed.
+"""
+
+
+def register_script(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> argparse.ArgumentParser:
+    """`holecard script`; what it gives is the parser of `run`, for what rooms above add to it."""
+    script = subparsers.add_parser(
+        "script",
+        help="run scripted rounds",
+        description="Plays scripted rounds and holds what came of them against what they expect.",
+    )
+    commands = script.add_subparsers(metavar="COMMAND", required=True)
+    run = commands.add_parser(
+        "run",
+        help="play the rounds of script files",
+        epilog=SCRIPT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    run.add_argument("files", nargs="+", metavar="FILE", help="a file of scripted rounds")
+    run.add_argument(
+        "--over",
+        choices=(ENGINE, *sorted(_overs())),
+        default=ENGINE,
+        help="what plays the rounds: engine, the procedure alone (default); wire, a whole table: "
+        "the daemon, with simulated devices behind real ports",
+    )
+    form = run.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print the results as JSON")
+    form.add_argument("--verbose", action="store_true", help="print each event and prompt too")
+    run.set_defaults(func=run_scripts)
+    return run
+
+
+# --- script run ---------------------------------------------------------------------------------
+
+
+PlaysScript: TypeAlias = Callable[[ScriptRound, Watch | None, Procedure], RoundResult]
+"""What plays a scripted round."""
+Over: TypeAlias = Callable[
+    [Sequence[tuple[ScriptRound, Procedure]]], AbstractContextManager[PlaysScript]
+]
+"""What makes ready to play these rounds, all of them. UsageProblem, OverFailed."""
+
+
+class OverFailed(Exception):
+    """What was to play the rounds has failed: they are neither right nor wrong."""
+
+
+def run_scripts(args: argparse.Namespace) -> int:
+    """Play every round of the files; nothing is played when one of them cannot be used."""
+    rounds = usable(args.files)
+    if args.over == ENGINE:
+        return run_rounds(args, rounds, play_script)
+    try:
+        with _over(args.over)(rounds) as play:
+            return run_rounds(args, rounds, play)
+    except OverFailed as problem:
+        print(f"holecard: {problem}", file=sys.stderr)
+        return EXIT_BROKEN
+
+
+def _overs() -> dict[str, EntryPoint]:
+    """What rooms above announce."""
+    return {point.name: point for point in entry_points(group=OVERS)}
+
+
+def _over(name: str) -> Over:
+    point = _overs()[name]
+    try:
+        found: Over = point.load()
+    except (ImportError, AttributeError) as problem:
+        what = f"{point.value} cannot be loaded: {problem}"
+        raise UsageProblem(f"--over {name}", what, f"--over {ENGINE}") from problem
+    return found
+
+
+def run_rounds(
+    args: argparse.Namespace, rounds: list[tuple[ScriptRound, Procedure]], play: PlaysScript
+) -> int:
+    """Play these rounds and print what came of them."""
+    results = []
+    for number, (scripted, procedure) in enumerate(rounds):
+        if args.verbose:
+            _print(("" if number == 0 else "\n") + f"{_name(scripted)}:")
+        result = play(scripted, _watcher() if args.verbose else None, procedure)
+        results.append(result)
+        if not args.json:
+            for line in _lines(scripted, result, several=len(args.files) > 1):
+                _print(line)
+    if args.json:
+        print(json.dumps({"rounds": msgspec.to_builtins(results)}, indent=2))
+    else:
+        _print(_count(results))
+    return 0 if all(result.ok for result in results) else EXIT_FAILED
+
+
+def usable(files: list[str]) -> list[tuple[ScriptRound, Procedure]]:
+    """The rounds of all files, each with what plays it; UsageProblem if one cannot be used."""
+    known: dict[bytes, Procedure] = {}
+    scripts = [scripted for file in files for scripted in read_scripts(Path(file))]
+    return [(scripted, procedure_for(scripted, known)) for scripted in scripts]
+
+
+def _name(scripted: ScriptRound) -> str:
+    return printable(f"{scripted.script.id}  {scripted.script.title}".rstrip())
+
+
+def _lines(scripted: ScriptRound, result: RoundResult, *, several: bool) -> list[str]:
+    """One line for the round, one for each failure; where files are several, the failure's file."""
+    if result.ok:
+        return [f"ok    {_name(scripted)}"]
+    file = f"  ({scripted.where.removesuffix(f': round {printable(scripted.script.id)}')})"
+    failures = [f"      {printable(failure)}" for failure in result.failures]
+    return [f"FAIL  {_name(scripted)}{file if several else ''}", *failures]
+
+
+def _count(results: list[RoundResult]) -> str:
+    held = sum(result.ok for result in results)
+    rounds = "1 round" if len(results) == 1 else f"{len(results)} rounds"
+    if not results:
+        return f"{rounds}: nothing was checked"
+    return f"{rounds}: {held} as expected, {len(results) - held} not"
+
+
+def _watcher() -> Watch:
+    """Prints what was handed in, and what came of it."""
+
+    def watch(event: Event, answer: Decision | Refused) -> None:
+        _print(f"  > {event_words(type(event))}{_event_detail(event)}")
+        if isinstance(answer, Refused):
+            _print(f"    refused: {answer.why}")
+            return
+        for effect in answer.effects:
+            if isinstance(effect, Prompt):
+                _print(f"    {say(effect, _CENTS)}")
+            elif isinstance(effect, Fact):
+                _print(f"    * {fact(effect, _CENTS)}")
+
+    return watch
+
+
+def _event_detail(event: Event) -> str:
+    """What the event says more: seat, hand, amounts, and a card that is face up."""
+    said = []
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        if name == "actor" or value is None or value is False:
+            continue
+        if isinstance(event, HoleDealt | HoleRevealed) and name != "card":
+            continue  # commitments are for the record
+        if value is True:
+            said.append(name)
+        elif name == "card":
+            said.append(NAMES[value])
+        elif name == "amount":
+            said.append(_CENTS.amount(value))
+        elif name == "hand":
+            said.append(f"hand {value}")
+        else:
+            said.append(f"{name} {value}" if name == "seat" else str(value))
+    return f": {', '.join(said)}" if said else ""
+
+
+def _print(text: str) -> None:
+    """Prints what the terminal's encoding has, and the rest by its number."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))

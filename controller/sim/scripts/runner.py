@@ -1,0 +1,379 @@
+"""A scripted round played through the procedure: the dealer's part is done by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
+
+import msgspec
+
+from controller.games import DEALER, FLOOR, player, unburned_game, wagering
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.effects import Effect, Prompt, Settled
+from controller.procedure.model.events import (
+    Actor,
+    Cleared,
+    Confirmed,
+    Decline,
+    Double,
+    EvenMoney,
+    Event,
+    Hit,
+    InsuranceClosed,
+    Insure,
+    Paid,
+    PayDeclined,
+    PaymentApproved,
+    PayTaken,
+    Split,
+    Stand,
+    Surrender,
+    WagerPlaced,
+)
+from controller.procedure.model.felt import top
+from controller.procedure.model.game import BETS, Game
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
+from controller.procedure.prompts.text import Currency, say
+from controller.rules.cards import NAMES, Card
+from controller.sim.play.vault import ScriptVault, Vault
+from controller.sim.scripts.format import Action, ScriptRound, check_copies
+from controller.sim.scripts.results import RejectedBet, RoundResult, differences, result_of
+
+Watch = Callable[[Event, Decision | Refused], None]
+
+_OVER: Final = frozenset({Step.WAGERING, Step.SHUFFLE_NEEDED, Step.CLOSED})
+_MOST_EVENTS: Final = 10_000
+
+
+class Table(Protocol):
+    """What decides over the events of a round."""
+
+    @property
+    def game(self) -> Game: ...
+    def step(self, s: State, e: Event, /) -> Decision | Refused: ...
+    def shows(self, s: State, /) -> tuple[Effect, ...]: ...
+
+
+class Standing(NamedTuple):
+    """A table where a scripted round begins: the shoe loaded, the felt empty."""
+
+    table: Table
+    state: State
+    vault: Vault
+
+
+class _Stopped(Exception):
+    """The round cannot go on; the failures say why."""
+
+
+def decision_for(action: Action, actor: Actor) -> Event:
+    """The event that an action hands in."""
+    seat = action.seat
+    match action.do:
+        case "insure":
+            return Insure(actor, seat, action.amount or 0)
+        case "decline":
+            return Decline(actor, seat)
+        case "even_money":
+            return EvenMoney(actor, seat)
+        case "hit":
+            return Hit(actor, seat, action.hand or 0)
+        case "stand":
+            return Stand(actor, seat, action.hand or 0)
+        case "double":
+            return Double(actor, seat, action.hand or 0, action.amount)
+        case "split":
+            return Split(actor, seat, action.hand or 0, action.amount)
+        case "surrender":
+            return Surrender(actor, seat, action.hand or 0)
+
+
+class _Round:
+    """One round in the playing. The hole card's value lies in the vault, not in the procedure."""
+
+    def __init__(self, standing: Standing, scripted: ScriptRound, watch: Watch | None) -> None:
+        self.table = standing.table
+        self.game: Game = standing.table.game
+        self.script = scripted.script
+        self.cards = scripted.cards
+        self.watch = watch
+        self.state = standing.state
+        self.vault = standing.vault
+        self.over: State = self.state
+        self.drawn = 0
+        self.next = 0
+        self.settled: list[Settled] = []
+        self.failures: list[str] = []
+        self.stopped = False
+        self.stood: set[tuple[int, int]] = set()
+        """Hands that stood by themselves, by seat and index."""
+        self.decided: set[tuple[int, int]] = set()
+        """Hands that the script itself ended."""
+        self.rejected_bets: list[RejectedBet] = []
+        self.rejected_actions: list[int] = []
+
+    # Handing in
+
+    def hand_in(self, event: Event) -> Decision | Refused:
+        answer = self.table.step(self.state, event)
+        if self.watch is not None:
+            self.watch(event, answer)
+        if isinstance(answer, Decision):
+            self.state = answer.state
+            self._note(answer.effects)
+        return answer
+
+    def _note(self, effects: tuple[Effect, ...]) -> None:
+        self.settled += [effect for effect in effects if type(effect) is Settled]
+        for hand in self.state.hands:
+            if hand.done and not hand.out:
+                self.stood.add((hand.seat, hand.number))
+
+    def must(self, event: Event) -> None:
+        """An event of the dealer's part, which no script can have refused."""
+        answer = self.hand_in(event)
+        if isinstance(answer, Refused):
+            self.stop(f"{type(event).__name__} refused at {self.state.step.value}: {answer.why}")
+
+    def stop(self, why: str) -> NoReturn:
+        self.failures.append(why)
+        self.stopped = True
+        raise _Stopped
+
+    # Wagers
+
+    def place_wagers(self) -> None:
+        for seat in sorted(self.script.seats, key=lambda seat: seat.seat):
+            for bet in BETS:
+                if bet not in seat.bets:
+                    continue
+                amount = seat.bets[bet]
+                wager = WagerPlaced(player(seat.seat), seat.seat, bet, amount)
+                answer = self.hand_in(wager)
+                if isinstance(answer, Refused):
+                    self.rejected_bets.append(RejectedBet(seat.seat, bet, amount, answer.why))
+
+    # Cards
+
+    def draw(self) -> Card:
+        if self.drawn >= len(self.cards):
+            self.stop(f"shoe: one too few: {self._wanted()}")
+        card = self.cards[self.drawn]
+        self.drawn += 1
+        return card
+
+    def _wanted(self) -> str:
+        """What the missing card was for."""
+        prompts = [e for e in self.table.shows(self.state) if type(e) is Prompt]
+        return say(prompts[0], Currency()) if prompts else self.state.step.value
+
+    def deal(self) -> None:
+        s = self.state
+        if s.step is Step.DEALING and s.places[s.dealt].kind == "hole":
+            self.must(self.vault.dealt(self.draw()))
+        else:
+            self.must(self.vault.drawn(self.draw()))
+
+    # Actions
+
+    def decider(self, seat: int) -> Actor:
+        """Who brings a seat's decision: its station, or the dealer who sees the signal."""
+        return player(seat) if self.game.buttons else DEALER
+
+    def waiting(self) -> Action | None:
+        """The next action that is not to be skipped."""
+        while self.next < len(self.script.actions):
+            action = self.script.actions[self.next]
+            if action.rejected or not self._skips(action):
+                return action
+            self.next += 1
+        return None
+
+    def _skips(self, action: Action) -> bool:
+        """A stand for a hand that stood by itself; if marked implicit, anything for one that ended.
+
+        What the script itself has ended did not end by itself.
+        """
+        if action.phase != "play":
+            return False
+        hand = (action.seat, action.hand or 0)
+        if hand in self.decided:
+            return False
+        if action.implicit:
+            return any((h.seat, h.number) == hand and h.done for h in self.state.hands)
+        return action.do == "stand" and hand in self.stood
+
+    def take(self, action: Action) -> None:
+        """Hands the action in, and holds the answer against its mark."""
+        index = self.next
+        self.next += 1
+        answer = self.hand_in(decision_for(action, self.decider(action.seat)))
+        if isinstance(answer, Decision) and action.do in ("stand", "surrender"):
+            self.decided.add((action.seat, action.hand or 0))
+        if isinstance(answer, Refused):
+            self.rejected_actions.append(index)
+            if not action.rejected:
+                self.failures.append(
+                    f"actions[{index}]: {action.do} of seat {action.seat} refused: {answer.why}"
+                )
+        elif action.rejected:
+            self.failures.append(
+                f"actions[{index}]: {action.do} of seat {action.seat} was to be refused and "
+                "was accepted"
+            )
+
+    def answer_insurance(self) -> None:
+        asked = self.state.seats[self.state.asked].number
+        action = self.waiting()
+        if action is not None and self._is_for_insurance(action, asked):
+            self.take(action)
+        else:
+            self.must(Decline(self.decider(asked), asked))
+
+    def _is_for_insurance(self, action: Action, asked: int) -> bool:
+        """A decision of play waits for play, but for one to be refused amid the insurance's own."""
+        if action.phase == "insurance":
+            return action.rejected or action.seat <= asked
+        later = self.script.actions[self.next + 1 :]
+        return action.rejected and any(each.phase == "insurance" for each in later)
+
+    def answer_natural(self) -> None:
+        """A blackjack is kept unless the script doubles it when its turn comes."""
+        hand = self.state.hands[self.state.turn]
+        doubles = any(
+            action.do == "double" and action.seat == hand.seat and not action.rejected
+            for action in self.script.actions[self.next :]
+        )
+        kind = PayDeclined if doubles else PayTaken
+        self.must(kind(self.decider(hand.seat), hand.seat))
+
+    def decide(self) -> None:
+        hand = self.state.hands[self.state.turn]
+        action = self.waiting()
+        theirs = action is not None and action.seat == hand.seat and action.hand == hand.number
+        if action is not None and (action.rejected or theirs or action.phase != "play"):
+            self.take(action)
+        elif hand.total == 21:
+            self.must(Stand(self.decider(hand.seat), hand.seat, hand.number))
+        else:
+            rest = f"the next, actions[{self.next}], is for another hand" if action else "none left"
+            self.stop(
+                f"actions: seat {hand.seat} hand {hand.number} waits for a decision "
+                f"with {hand.total}; {rest}"
+            )
+
+    def leftover_actions(self) -> None:
+        while (action := self.waiting()) is not None:
+            self.take(action)
+
+    # Payments
+
+    def pay(self) -> None:
+        due = self.state.due[0]
+        if due.floor and not self.state.approved:
+            self.must(PaymentApproved(FLOOR))
+        declared = due.moves if self.game.jurisdiction.declare_payments else None
+        self.must(Paid(DEALER, declared))
+
+    def clear(self) -> None:
+        self.leftover_actions()
+        self.over = self.state
+        self.must(Cleared(DEALER))
+
+    # The round
+
+    def step(self) -> None:
+        match self.state.step:
+            case Step.INSURANCE:
+                self.answer_insurance()
+            case Step.NATURALS:
+                self.answer_natural()
+            case Step.TURN:
+                self.decide()
+            case Step.PAYING:
+                self.pay()
+            case Step.CHECK:
+                self.must(self.vault.checked(self.state.dealer[0]))
+            case Step.REVEAL:
+                self.must(self.vault.revealed())
+            case Step.INSURANCE_CONFIRM | Step.DOUBLE_CONFIRM | Step.SPLIT_CONFIRM:
+                self.must(Confirmed(DEALER))
+            case Step.INSURANCE_CLOSE:
+                self.must(InsuranceClosed(DEALER))
+            case Step.CLEARING:
+                self.clear()
+            case Step.HELD:
+                self.stop(f"the table is held: {top(self.state).what.value}")
+            case _:
+                self.deal()
+
+    def play(self) -> RoundResult:
+        self.over = self.state
+        try:
+            self.place_wagers()
+            if self.state.seats:
+                self.play_round()
+            else:
+                self.leftover_actions()
+        except _Stopped:
+            self.over = self.state
+        left = len(self.cards) - self.drawn
+        if left and not self.stopped:
+            unused = ", ".join(NAMES[card] for card in self.cards[self.drawn :])
+            self.failures.append(f"shoe: {left} left over: {unused}")
+        return self._result()
+
+    def play_round(self) -> None:
+        self.deal()
+        for _ in range(_MOST_EVENTS):
+            if self.state.step in _OVER:
+                return
+            self.step()
+        self.stop("the round does not end")
+
+    def _result(self) -> RoundResult:
+        made = result_of(
+            self.script.id,
+            [seat.seat for seat in self.script.seats],
+            self.over,
+            self.settled,
+            self.rejected_bets,
+            self.rejected_actions,
+            self.failures,
+        )
+        wanted: Any = msgspec.to_builtins(self.script.expect)
+        found = differences(wanted, msgspec.to_builtins(made))
+        failures = [*self.failures, *found]
+        return msgspec.structs.replace(made, ok=not failures, failures=failures)
+
+
+def procedure_for(scripted: ScriptRound, known: dict[bytes, Procedure] | None = None) -> Procedure:
+    """The procedure that plays the round; those in `known` are not made again.
+
+    A config that no game can have, or a shoe that its decks cannot hold, is a UsageProblem.
+    """
+    script = scripted.script
+    key = msgspec.json.encode((script.game, script.config))
+    procedure = None if known is None else known.get(key)
+    if procedure is None:
+        game = unburned_game(script.game, script.config, f"{scripted.where}: config")
+        procedure = Procedure(game)
+        if known is not None:
+            known[key] = procedure
+    check_copies(scripted.cards, procedure.game.decks, scripted.where)
+    return procedure
+
+
+def play_script(
+    scripted: ScriptRound, watch: Watch | None = None, procedure: Procedure | None = None
+) -> RoundResult:
+    """Plays one scripted round, with the procedure that `procedure_for` gives where none is."""
+    begun = wagering(0 if scripted.script.first_round_of_shuffle else 1)
+    standing = Standing(procedure or procedure_for(scripted), begun, ScriptVault())
+    return play_at(standing, scripted, watch)
+
+
+def play_at(standing: Standing, scripted: ScriptRound, watch: Watch | None = None) -> RoundResult:
+    """Plays one scripted round where a table stands; the cards are those of the script."""
+    return _Round(standing, scripted, watch).play()

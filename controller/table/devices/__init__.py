@@ -1,0 +1,1 @@
+"""Devices of a table: supervisors, outputs, acknowledgement, links."""

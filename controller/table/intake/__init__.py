@@ -1,0 +1,1 @@
+"""Device events become table events: the only place that knows both vocabularies."""

@@ -1,0 +1,202 @@
+"""What the shoe tells, in the procedure's words.
+
+A card that nobody may see stays sealed here: its place, and whether any may come, are looked at
+before it is. What is odd about it waits until it is turned over.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from controller.audit.format.records import Entry
+from controller.procedure.model import events as e
+from controller.procedure.model.events import Event
+from controller.procedure.model.felt import expected, next_spare
+from controller.procedure.model.holds import BEFORE, stopped_at
+from controller.procedure.model.state import State, Step
+from controller.table.intake.context import SHOE, Ear, Heard, Now, Source
+from controller.table.intake.notes import card_seen, note, note_of
+from controller.table.memory.device_faults import Cause, Trouble
+from controller.table.memory.memory import Face, Recall, Suspicion
+from drivers.devices import shoe
+from drivers.devices.events import DeviceEvent
+from firmware_protocol.messages.enums import CardFlags, JamCode, ReadWhy
+from firmware_protocol.messages.shoe import CardRead
+
+Takes: TypeAlias = Literal["face_up", "hole", "burn", "error", "instead_of_hole", "nothing"]
+"""What becomes of a card that leaves the shoe: it comes face up; it is the hole card; it is burned;
+it came when none was due, and nobody has seen it; it came to the hole card's place, where another
+one beside the shoe is due; or no shoe is in play."""
+
+_NO_SHOE: Final = (Step.CLOSED, Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.REFILL)
+_LOADING: Final = (Step.LOADING, Step.REFILL)
+
+
+def takes(s: State) -> Takes:
+    """What becomes of a card that leaves the shoe at this state."""
+    if s.step in _NO_SHOE:
+        return "nothing"
+    if s.step is Step.WAGERING:
+        # The first card ends the wagers.
+        return "face_up" if s.seats and s.spare is None else "error"
+    place = expected(s)
+    if place is None:
+        return "error"
+    if place.kind == "burn":
+        return "burn"
+    if place.kind == "hole":
+        return "hole" if next_spare(s) is None else "instead_of_hole"
+    return "face_up"
+
+
+def trouble(source: Source, cause: Cause, why: str = "", what: str = "") -> Trouble:
+    return Trouble(source.device, source.serial, cause, what, why)
+
+
+def wrong_or_right(source: Source, cause: Cause, why: str, *, wrong: bool, note: Heard) -> Heard:
+    """Something is wrong with a device, or is so no longer."""
+    found = (trouble(source, cause, why),)
+    return Heard(notes=note.notes, wrong=found) if wrong else Heard(notes=note.notes, right=found)
+
+
+def noted(told: DeviceEvent, source: Source, now: Now) -> Heard:
+    """For the record alone."""
+    return Heard(notes=(note_of(told, source, now.state.round),))
+
+
+# --- cards ------------------------------------------------------------------------------------
+
+
+def card(ear: Ear, now: Now, told: shoe.ShoeCardRead, source: Source) -> Heard:
+    s, place = now.state, takes(now.state)
+    if place == "face_up" and not now.recall.discarding:
+        return face_up(ear, now, told.body.open(), source)
+    # Before anything is done with it: of a card that is not seen nothing but this is recorded.
+    out = note(source, s.round, "ShoeCardRead", shoe=told.shoe, pos=told.pos)
+    if place == "nothing":
+        return Heard(notes=(out,))
+    if now.recall.discarding:
+        pulled = note(source, s.round, "ShoeCardRead", shoe=told.shoe, pos=told.pos, discarded=True)
+        return Heard(notes=(pulled,))
+    if place == "burn":
+        return Heard((e.CardBurned(SHOE),), notes=(out,))
+    if place == "instead_of_hole":
+        why = "another card came though one waits beside the shoe"
+        return Heard((e.CardUnreadable(SHOE, why),), notes=(out,))
+    bound = ear.vault.put(source.cursor, told.body)
+    if place == "hole":
+        hidden: Event = e.HoleDealt(SHOE, bound.commitment_hex)
+    else:
+        hidden = e.ErrorCardDrawn(SHOE, bound.commitment_hex)
+    return Heard((hidden,), bound.sealed_b64, (out,))
+
+
+def face_up(ear: Ear, now: Now, read: CardRead, source: Source) -> Heard:
+    """A card that everybody sees."""
+    seen = card_seen(source, now.state.round, read)
+    doubt = doubtful(ear, read)
+    if doubt is not None:
+        return Heard((doubt, *backs(ear, now.recall, read)), notes=(seen,))
+    drawn = e.CardDrawn(SHOE, read.card)
+    return Heard((drawn, *suspicions(ear, now.recall, read)), notes=(seen,), twin=called_twin(read))
+
+
+def opened(ear: Ear, round_: int, commitment: str, read: CardRead) -> Entry:
+    """How a card was read that lies face up by now, and lay face down."""
+    return card_seen(Source("shoe", ear.vault.cursor(commitment)), round_, read)
+
+
+def doubtful(ear: Ear, read: CardRead) -> Event | None:
+    """The event of a card that is not known for sure; None: it is."""
+    if read.flags & CardFlags.DOUBLE_FEED:
+        return e.CardUnreadable(SHOE, "two cards came out together")
+    if read.confidence < ear.house.min_confidence:
+        return e.CardUnreadable(SHOE, f"read with {read.confidence} % confidence")
+    return None
+
+
+def called_twin(read: CardRead) -> bool:
+    """The shoe itself has seen the card more often than its decks hold it."""
+    return bool(read.flags & CardFlags.DUPLICATE)
+
+
+def suspicions(ear: Ear, recall: Recall, read: CardRead) -> tuple[Event, ...]:
+    """What follows from a card that came face up: that the decks are not what they should be."""
+    lie = recall.lying_with(Face(read.pos, read.card, read.back))
+    if "factory_order" not in recall.alarmed and lie.order is not None:
+        return (*backs(ear, recall, read), suspect("factory_order"))
+    return backs(ear, recall, read)
+
+
+def backs(ear: Ear, recall: Recall, read: CardRead) -> tuple[Event, ...]:
+    foreign = recall.foreign(read.back, ear.house.backs)
+    if foreign and "foreign_back" not in recall.alarmed:
+        return (suspect("foreign_back"),)
+    return ()
+
+
+def suspect(why: Suspicion) -> Event:
+    return e.DeckSuspect(SHOE, why)
+
+
+def unread(ear: Ear, now: Now, told: shoe.ReadFailed, source: Source) -> Heard:
+    """A card left the shoe, and what it is the shoe does not know."""
+    s, place = now.state, takes(now.state)
+    notes = noted(told, source, now).notes
+    if place == "nothing":
+        return Heard(notes=notes)
+    if now.recall.discarding:
+        return Heard(notes=(note_of(told, source, s.round, discarded=True),))
+    foreign = told.why is ReadWhy.FOREIGN and "foreign_back" not in now.recall.alarmed
+    after = (suspect("foreign_back"),) if foreign else ()
+    if place == "burn":
+        return Heard((e.CardBurned(SHOE), *after), notes=notes)
+    if place == "error":
+        # Nothing can bind a card that was not read, so it cannot be the next one.
+        return Heard((e.UnknownCardDrawn(SHOE), *after), notes=notes)
+    why = told.why.name.lower().replace("_", " ")
+    return Heard((e.CardUnreadable(SHOE, f"not read: {why}"), *after), notes=notes)
+
+
+def cut_card(ear: Ear, now: Now, told: shoe.CutCardCame, source: Source) -> Heard:
+    return Heard((e.CutCardSeen(SHOE),), notes=noted(told, source, now).notes)
+
+
+def retracted(ear: Ear, now: Now, told: shoe.CardRetracted, source: Source) -> Heard:
+    """A card is not where the table has it: people look, also for what it was."""
+    notes = noted(told, source, now).notes
+    if takes(now.state) == "nothing":
+        return Heard(notes=notes)
+    why = f"card {told.pos} went back into it"
+    return Heard(notes=notes, wrong=(trouble(source, "retracted", why),))
+
+
+# --- the shoe itself --------------------------------------------------------------------------
+
+
+def loaded(ear: Ear, now: Now, told: shoe.ShoeLoaded, source: Source) -> Heard:
+    """Cards that are put in while others are in play are looked at by people. A shoe that cannot
+    count leaves it to the dealer to say how many there are. Batches take turns with each shuffle
+    of all cards: what is put in before that is of the same one."""
+    again = {} if stopped_at(now.state) in (Step.CLOSED, *BEFORE) else {"again": True}
+    notes = (note_of(told, source, now.state.round, **again),)
+    if now.state.step in _LOADING:
+        return Heard((e.ShoeLoaded(SHOE, told.count),) if told.count else (), notes=notes)
+    if takes(now.state) == "nothing":
+        return Heard(notes=notes)
+    return Heard(notes=notes, wrong=(trouble(source, "loaded", "cards were put in"),))
+
+
+def cover(ear: Ear, now: Now, told: shoe.CoverMoved, source: Source) -> Heard:
+    note = noted(told, source, now)
+    # Whoever loads the shoe opens it.
+    wrong = told.open and takes(now.state) != "nothing"
+    if told.open and not wrong:
+        return note
+    return wrong_or_right(source, "cover", "its cover is open", wrong=wrong, note=note)
+
+
+def jam(ear: Ear, now: Now, told: shoe.ShoeJammed, source: Source) -> Heard:
+    wrong = told.code is not JamCode.CLEARED
+    why = f"a card is stuck ({told.code.name.lower()})"
+    return wrong_or_right(source, "jam", why, wrong=wrong, note=noted(told, source, now))

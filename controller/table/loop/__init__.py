@@ -1,0 +1,1 @@
+"""The table loop: one queue, one consumer, the only writer of state."""

@@ -1,0 +1,47 @@
+"""A dealer takes another one's place: who signs in, and what the procedure is told of it, are one
+thing for the record. Who deals is asked of what was recorded last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from controller.audit.format.records import Entry
+from controller.people.records import SignedIn, SignedOut
+from controller.people.sign_in import Session
+from controller.procedure.model.events import Actor, DealerRelieved
+from controller.procedure.model.state import Step
+from controller.table.intake.context import Heard, Now
+from controller.table.loop.requests import Make
+from drivers.keys.names import same_person
+
+
+def relieves(said: SignedIn, dealt: str) -> bool:
+    """Whether it is another one than dealt before: `dealt`, who may have signed out meanwhile."""
+    return bool(said.relieved or (dealt and not same_person(dealt, said.name)))
+
+
+def relief(signed_in: Entry) -> Make:
+    """It is told to the procedure where the table is open: cards may have to be burned for it."""
+
+    def make(now: Now) -> Heard:
+        note = replace(signed_in, round=now.state.round)
+        if now.state.step is Step.CLOSED:
+            return Heard(notes=(note,))
+        actor = Actor("dealer", signed_in.by.name)
+        return Heard((DealerRelieved(actor),), notes=(note,))
+
+    return make
+
+
+def deals_after(deals: Session | None, entries: Iterable[Entry]) -> Session | None:
+    """Who deals, and at which screen, once these stand in the record. The desk knows of it a moment
+    later, in which other acts have had their turn."""
+    for entry in entries:
+        match entry.data:
+            case SignedIn(role="dealer", name=name, badge=badge, screen=screen):
+                deals = Session("dealer", name, badge, screen, 0)
+            case SignedOut(role="dealer"):
+                deals = None
+    return deals

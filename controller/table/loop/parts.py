@@ -1,0 +1,97 @@
+"""What a running table is put together from: its game, its devices, its keys and its record."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Protocol, TypeAlias
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from msgspec import Struct
+
+from controller.audit.errors import Failed
+from controller.audit.format.records import Appended, Entry
+from controller.audit.format.segments import SIZE
+from controller.audit.log.clock import Clock, Day, gaming_day
+from controller.audit.log.log import Log
+from controller.audit.log.writer import Book
+from controller.audit.simulate.recorder import Keys
+from controller.config.loader import TableConfig
+from controller.procedure.model.events import Device
+from controller.procedure.model.game import Game
+from controller.table.intake.context import House
+from drivers.ports.address import Address, open_port
+from drivers.session.lookup import Search, Wanted
+from drivers.session.progress_clock import monotonic_us
+from drivers.session.supervisor import Open
+from firmware_protocol.messages.enums import DeviceClass
+
+Find: TypeAlias = Callable[[Wanted], Awaitable[Address]]
+
+CLASSES: Final[Mapping[DeviceClass, Device]] = MappingProxyType(
+    {
+        DeviceClass.SHOE: "shoe",
+        DeviceClass.SHUFFLER: "shuffler",
+        DeviceClass.STATION: "station",
+    }
+)
+"""What the procedure calls a device."""
+
+
+class Writing(Protocol):
+    """Who writes the record: an `audit.book.Book`."""
+
+    @property
+    def failed(self) -> Failed | None: ...
+    async def append(self, *entries: Entry) -> tuple[Appended, ...]: ...
+    async def close(self) -> None: ...
+
+
+class Fitted(Struct, frozen=True):
+    """A device of the table."""
+
+    wanted: Wanted
+    seats: tuple[int, ...] = ()
+    """Of a station: the seats whose buttons and lamps it has."""
+
+    @property
+    def device(self) -> Device:
+        return CLASSES[self.wanted.device_class]
+
+    @property
+    def serial(self) -> str:
+        return self.wanted.serial
+
+
+class Parts(Struct, frozen=True):
+    """All that is given."""
+
+    name: str
+    what: TableConfig | Game
+    """What the record says of the configuration."""
+    game: Game
+    house: House
+    devices: tuple[Fitted, ...]
+    keys: Keys
+    own: Callable[[], X25519PrivateKey]
+    """The host's key towards its devices."""
+    record: Path
+    day: Day = gaming_day()
+    size: int = SIZE
+
+
+class World(Struct, frozen=True):
+    """Where time, ports and the disk come from."""
+
+    find: Callable[[], Find] = Search
+    """One for each device."""
+    opener: Open = open_port
+    clock: Callable[[], int] = monotonic_us
+    utc: Clock | None = None
+    write: Callable[[Log, Callable[[Failed], None]], Writing] = Book
+    believed: tuple[str, str] | None = None
+    """Two people who say that the clock is right though the record is ahead of it."""
+
+
+REAL: Final = World()

@@ -1,0 +1,78 @@
+"""What waits at the table's loop: each with who asked, and how they are answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from controller.audit.format.records import Appended, DeviceCursor, Entry
+from controller.procedure.model.effects import Prompt
+from controller.procedure.model.state import State
+from controller.table.intake.apply import Answered
+from controller.table.intake.context import Heard, Now
+
+Make: TypeAlias = Callable[[Now], Heard]
+"""Something that happens, made of what the table knows when its turn has come. What it raises is
+told to whoever asked, and nothing has happened."""
+
+
+ANOTHER_CARD: Final = "another card"
+"""What stands in the record of a card that lies face down and was said to be one that it is not."""
+
+
+class Stopped(Exception):
+    """Nothing can be recorded, so nothing happens at this table. Says why, and what to do."""
+
+
+class Closing(Stopped):
+    """The table is closing."""
+
+
+class Full(Exception):
+    """So much waits at the table that this was not taken."""
+
+
+class CannotTake(Exception):
+    """The rules or the record cannot take it: nothing has happened, and that stands in the
+    record."""
+
+    what = ""
+    """What it is there; empty: whose it was."""
+
+
+class Done(Struct, frozen=True):
+    """Something that stands in the record, and what came of it."""
+
+    appended: tuple[Appended, ...]
+    entries: tuple[Entry, ...]
+    answered: tuple[Answered, ...]
+    state: State
+
+
+class Start(Struct, frozen=True):
+    """What a table begins with."""
+
+    now: Now = Now()
+    seq: int = 0
+    """Of the record's last entry."""
+    repeated: Prompt | None = None
+    """A payment that was shown before this start."""
+    waits: str = ""
+    """Why nobody may do anything until first() has been recorded, and all is safe."""
+
+
+class Item(Struct, frozen=True):
+    make: Make
+    answer: asyncio.Future[Done]
+    cursor: DeviceCursor | None = None
+    settled: Callable[[bool], None] = lambda recorded: None
+    """Told once whether it stands in the record, before anything else is."""
+    whose: Literal["person", "device", "changes", "note"] = "person"
+    """A person's act, what a device tells, how devices stand, or words for the record."""
+    anyway: bool = False
+    """Taken also while nothing could be recorded: it finds out whether that is over."""
+    first: bool = False
+    """Taken before all acts."""

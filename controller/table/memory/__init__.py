@@ -1,0 +1,1 @@
+"""What a table knows beside the procedure's state; pure."""

@@ -1,0 +1,1 @@
+"""Opening the record and restoring the table after a start."""

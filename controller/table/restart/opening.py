@@ -1,0 +1,94 @@
+"""The record of a table opened for a new boot: read, played again, and begun."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import structlog
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from controller.audit.errors import OtherTable
+from controller.audit.format.notes import SigningKey
+from controller.audit.keys.fingerprints import other_keys, with_keys
+from controller.audit.log.checkpoints import table_name
+from controller.audit.log.clock import Clock, SystemClock
+from controller.audit.log.log import Log
+from controller.audit.log.opening import Opening
+from controller.audit.replay.identity import identity_of
+from controller.errors import UsageProblem
+from controller.procedure.engine.dispatch import Procedure
+from controller.table.loop.parts import Parts
+from controller.table.restart.restore import Recovered, recover
+
+_log: Final = structlog.get_logger("table")
+
+MOST_BEHIND: Final = timedelta(minutes=1)
+"""A clock that is a little behind the record was set while the controller was away: the record
+tells of that. One that is further behind is wrong, or was wrong before."""
+
+
+class ClockBehind(UsageProblem):
+    """The machine's clock is before the record's last entry."""
+
+
+def open_record(
+    parts: Parts,
+    procedure: Procedure,
+    utc: Clock | None = None,
+    believed: tuple[str, str] | None = None,
+) -> tuple[Log, Recovered]:
+    """The record, begun, and where the table goes on. `believed`: two people who say that the clock
+    is right though the record is ahead of it. RecordProblem, ClockBehind: then it is let go of."""
+    opening = Opening.at(parts.record, table=parts.name)
+    try:
+        _check_key(opening, parts.keys.table)
+        behind = _behind(opening, utc or SystemClock())
+        if believed is None and behind is not None:
+            raise behind
+        devices = [(one.device, one.serial) for one in parts.devices]
+        found = recover(opening, procedure, devices)
+        hole, surveillance = parts.keys.hole, parts.keys.surveillance
+        identity = with_keys(identity_of(parts.name, parts.what), hole, surveillance)
+        for words in other_keys(opening.opened(), hole, surveillance):
+            _log.warning("another key", what=words)
+    except BaseException:
+        opening.close()
+        raise
+    opening.believed = None if behind is None else believed
+    log = Log.begin(
+        opening,
+        identity,
+        parts.keys.table,
+        state=found.last,
+        clock=utc,
+        day=parts.day,
+        size=parts.size,
+    )
+    return log, found
+
+
+def _check_key(opening: Opening, key: Ed25519PrivateKey) -> None:
+    """A record is signed by one table's key from its beginning."""
+    opened = opening.opened()
+    if opened is None:
+        return
+    ours = SigningKey(table_name(opened.origin), key).verifier
+    if str(ours) != opened.table_key:
+        what = "was begun with another table's key than the one that is given"
+        raise OtherTable(opening.record, what, "name the keys that it was begun with")
+
+
+def _behind(opening: Opening, utc: Clock) -> ClockBehind | None:
+    """Times that go back by hours mislead whoever reads the record, and lock-outs go by them."""
+    last = opening.last_told
+    now = utc().utc
+    if last is None or timedelta(microseconds=last.utc - now) <= MOST_BEHIND:
+        return None
+    what = f"says {_when(now)}, but the record goes to {_when(last.utc)}"
+    allowed = "a clock that is set right; if it is right now: --believe-clock, once"
+    return ClockBehind("the machine's clock", what, allowed)
+
+
+def _when(utc: int) -> str:
+    return datetime.fromtimestamp(utc // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

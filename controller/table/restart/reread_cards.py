@@ -1,0 +1,109 @@
+"""Cards that lie face down, learnt again after a start: the shoe is asked for its record once more,
+and what it says is held against the chain and the commitment that stand in ours.
+
+A shoe that does not have it any more, or has another card, is in trouble: the table is held, and
+surveillance can open the sealed copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import structlog
+
+from controller.audit.format.hole_cards import SealProblem
+from controller.audit.format.records import CONTROLLER, Entry
+from controller.table.memory.vault import Vault
+from controller.table.restart.restore import Hidden
+from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
+from drivers.devices.sealed import Sealed
+from drivers.devices.shoe import RereadProblem
+from firmware_protocol.host.commands import LinkBusy
+from firmware_protocol.messages.enums import Refusal
+from firmware_protocol.messages.shoe import CardRead
+from firmware_protocol.tablelink.plaintext import EventRecord
+
+RETRY: Final = 0.5
+"""Seconds until a shoe is asked again that could not answer."""
+_LATER: Final = (Refusal.NOT_NOW, Refusal.BUSY, Refusal.NOT_RESUMED)
+
+_log: Final = structlog.get_logger("table.relearning")
+
+
+class Rereads(Protocol):
+    """A shoe."""
+
+    async def reread(self, epoch: int, seq: int) -> Sealed[EventRecord]: ...
+
+
+class NotLearnt(Exception):
+    """The card cannot be had from this shoe. Tells nothing of it."""
+
+
+class Relearning:
+    """Asks for each card until it is known, or cannot be."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        shoe: Rereads,
+        serial: str,
+        hidden: tuple[Hidden, ...],
+        *,
+        lies: Callable[[str], bool],
+    ) -> None:
+        """`lies`: whether the card of this commitment lies face down still."""
+        self._vault = vault
+        self._shoe = shoe
+        self._serial = serial
+        self._hidden = hidden
+        self._lies = lies
+
+    async def run(self) -> tuple[Entry, ...]:
+        """What is to be recorded of those that cannot be learnt."""
+        faults = []
+        for one in self._hidden:
+            try:
+                await self._learn(one)
+            except NotLearnt as problem:
+                _log.warning("a card face down is not known", seq=one.seq, why=str(problem))
+                detail = f"{problem}; surveillance can open the sealed copy at seq {one.seq}"
+                data = {"what": "hidden card", "detail": detail}
+                faults.append(Entry("fault", CONTROLLER, data, cause=one.seq))
+        return tuple(faults)
+
+    async def _learn(self, one: Hidden) -> None:
+        while self._lies(one.commitment):
+            try:
+                await self._ask(one)
+            except (NotReady, LinkBusy, CommandUnanswered):
+                await asyncio.sleep(RETRY)
+            except CommandRefused as refused:
+                if refused.why not in _LATER:
+                    why = f"the shoe does not have it any more: {refused.why.name.lower()}"
+                    raise NotLearnt(why) from None
+                await asyncio.sleep(RETRY)
+            else:
+                return
+
+    async def _ask(self, one: Hidden) -> None:
+        at = one.cursor
+        if at is None:
+            raise NotLearnt("the record does not say which card of the shoe it is")
+        if at.device != self._serial:
+            raise NotLearnt(f"it came from the shoe {at.device}, and this is {self._serial}")
+        try:
+            record = await self._shoe.reread(at.epoch, at.seq)
+        except RereadProblem as problem:
+            raise NotLearnt(str(problem)) from None
+        if record.open().chain.hex() != at.chain:
+            raise NotLearnt("the shoe has another record in its place")
+        event = record.open().event
+        if not isinstance(event, CardRead):
+            raise NotLearnt("the shoe has no card in its place")
+        try:
+            self._vault.put_again(at, Sealed(event), one.commitment, one.wrong)
+        except SealProblem as problem:
+            raise NotLearnt(str(problem)) from None

@@ -1,0 +1,202 @@
+"""Where the table goes on after a start: all of it from the record.
+
+found = recover(opening, procedure, serials)
+found.now               the state, what is remembered beside it, and that devices are away
+found.hidden            cards that lie face down: the shoe is asked for them again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from controller.audit.format.records import DeviceCursor, Record
+from controller.audit.format.segments import numbers
+from controller.audit.log.opening import Opening
+from controller.audit.read.reader import read_segment, record_of
+from controller.audit.replay.entries import read_said
+from controller.audit.replay.replay import fold
+from controller.people.restore import standing_before
+from controller.people.sign_in import START, Standing
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Prompt
+from controller.procedure.model.events import Device
+from controller.procedure.model.holds import BEFORE
+from controller.procedure.model.state import State, Step
+from controller.table.intake.apply import face_down
+from controller.table.intake.context import CONTROLLER, Now
+from controller.table.loop.record_store import Stood
+from controller.table.loop.requests import ANOTHER_CARD
+from controller.table.memory.button_tokens import Arms
+from controller.table.memory.device_faults import NO_TROUBLES, Trouble, Troubles
+from controller.table.memory.display import beneath, payment_prompt
+from controller.table.memory.memory import Recall, recalled
+from firmware_protocol.host.cursor import Cursor
+
+MOST_SEGMENTS: Final = 16
+"""So far back a card that lies face down, and the loading that it came from, are looked for."""
+
+
+class Hidden(Struct, frozen=True):
+    """A card that lies face down, and which record of the shoe told it."""
+
+    commitment: str
+    cursor: DeviceCursor | None
+    """None: the record does not say."""
+    seq: int = 0
+    """Of our own record, which has it sealed."""
+    wrong: int = 0
+    """So often somebody has said that it is another card."""
+
+
+class Known(Struct, frozen=True):
+    """What the record knows of a device beside its log."""
+
+    firmware: bytes = b""
+    boot: int = 0
+
+
+class Recovered(Struct, frozen=True):
+    """What a start begins with."""
+
+    now: Now
+    last: State | None
+    """The procedure's state as the record has it; None before the first decision."""
+    hidden: tuple[Hidden, ...]
+    repeated: Prompt | None
+    """The payment that was shown when the controller ended."""
+    restarted: e.ControllerRestarted | None
+    """What is to be recorded first: a round or a shoe was open."""
+    stood: Mapping[str, Stood]
+    """How far each device's log goes, by serial number."""
+    known: Mapping[str, Known]
+    standing: Standing = START
+    """Who was signed in, and whose PIN is not looked at for a while."""
+
+
+def recover(
+    opening: Opening, procedure: Procedure, devices: Iterable[tuple[Device, str]]
+) -> Recovered:
+    """RecordProblem where the record does not say how the table stands."""
+    folded = fold(opening, procedure)
+    s, every = folded.now, tuple(devices)
+    seq = 0 if opening.last is None else opening.last.seq
+    now = Now(s, away(every), _recall(opening), Arms(seq))
+    payment = payment_prompt(beneath(s), procedure.shows(beneath(s)))
+    return Recovered(
+        now,
+        folded.state,
+        tuple(_hidden(opening, one) for one in sorted(face_down(s))),
+        payment,
+        e.ControllerRestarted(CONTROLLER) if open_now(s) else None,
+        MappingProxyType({serial: stood(opening, serial) for _, serial in every}),
+        MappingProxyType({serial: _known(opening, serial) for _, serial in every}),
+        standing_before(opening),
+    )
+
+
+def open_now(s: State) -> bool:
+    """Cards or wagers lie on the felt, or a shoe is in play. Where the felt is to be compared
+    already, it is not compared twice."""
+    if s.step in (Step.CLOSED, Step.FELT):
+        return False
+    return s.step not in BEFORE or bool(s.seats)
+
+
+def away(devices: Iterable[tuple[Device, str]]) -> Troubles:
+    """At a start each device is still to be found. Nobody is told before that takes too long."""
+    every = tuple(Trouble(device, serial, "link") for device, serial in devices)
+    return Troubles(every, awaited=frozenset(one.key for one in every)) if every else NO_TROUBLES
+
+
+def stood(opening: Opening, serial: str) -> Stood:
+    found = opening.cursor(serial)
+    if found is None or not found.epoch:
+        return Stood()
+    chains = opening.chains(serial)
+    recent = {seq: bytes.fromhex(chain) for seq, chain in chains.items() if seq <= found.seq}
+    return Stood(Cursor(found.epoch, found.seq, bytes.fromhex(found.chain)), recent)
+
+
+def _known(opening: Opening, serial: str) -> Known:
+    cursor = opening.cursor(serial)
+    firmware = b""
+    for record in opening.records:
+        if record.kind == "link":
+            data = msgspec.json.decode(record.data)
+            if (data.get("what"), data.get("device")) == ("Informed", serial):
+                firmware = bytes.fromhex(data["firmware"])
+    return Known(firmware, 0 if cursor is None else cursor.boot)
+
+
+# --- further back -----------------------------------------------------------------------------
+
+
+def _backwards(opening: Opening) -> Iterator[list[Record]]:
+    """The records of each segment, the last segment first."""
+    if opening.segment is None:
+        return
+    yield opening.records
+    left = [number for number in numbers(opening.record) if number < opening.segment.number]
+    for number in reversed(left[1 - MOST_SEGMENTS :]):
+        yield _records(opening.record, number)
+
+
+def _records(record: Path, number: int) -> list[Record]:
+    segment = read_segment(record, number)
+    return [record_of(segment.file, frame) for frame in segment.frames]
+
+
+def _hidden(opening: Opening, commitment: str) -> Hidden:
+    """The last record of the shoe that told this card."""
+    wanted = commitment.encode()
+    wrong = 0
+    for records in _backwards(opening):
+        for record in reversed(records):
+            wrong += _says_another(record)
+            if record.kind != "decision" or record.cursor is None:
+                continue
+            if wanted in bytes(record.data) and _told(record) == commitment:
+                return Hidden(commitment, record.cursor, record.seq, wrong)
+    return Hidden(commitment, None)
+
+
+def _says_another(record: Record) -> bool:
+    """Of the card that lies beside the shoe, of which there is one at a time."""
+    if record.kind != "fault":
+        return False
+    data: Any = msgspec.json.decode(record.data)
+    return bool(data.get("what") == ANOTHER_CARD)
+
+
+def _told(record: Record) -> str:
+    """The commitment of the card that came face down."""
+    event = read_said(record.data).event
+    return event.commitment if isinstance(event, e.HoleDealt | e.ErrorCardDrawn) else ""
+
+
+def _recall(opening: Opening) -> Recall:
+    """From the batch before the shoe's last one on, for batches take turns; or from where other
+    decks came."""
+    found: list[Record] = []
+    loadings = 0
+    for records in _backwards(opening):
+        found = [*records, *found]
+        loadings += sum(_loads(record) for record in records)
+        if loadings > 1:
+            break
+    return recalled(found)
+
+
+def _loads(record: Record) -> bool:
+    """Of another batch than was in play."""
+    if record.kind != "device":
+        return False
+    data: Any = msgspec.json.decode(record.data)
+    return data.get("what") == "ShoeLoaded" and not data.get("again")

@@ -1,0 +1,1 @@
+"""A running table put together, started and stopped in order."""

@@ -1,0 +1,154 @@
+"""A table file made into what a running table is put together from: keys loaded, devices looked up.
+
+    async with RunningTable(parts_of(load_table("tables/mega-1.toml"))) as table: ...
+
+Whatever is wrong is the user's to mend, and is told with the place in the file that names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+
+from controller.audit.format.hole_cards import COMMITMENT_SIZE, Opening, WrongKey, seal
+from controller.audit.keys.store import (
+    load_hole_key,
+    load_surveillance_public,
+    load_table_private,
+    public_file,
+)
+from controller.audit.log.clock import gaming_day
+from controller.audit.simulate.recorder import Keys
+from controller.config.equipment import DevicePlace, Devices
+from controller.config.loader import TableConfig
+from controller.errors import UsageProblem
+from controller.games import game_of_table
+from controller.procedure.model.events import Bet
+from controller.table.intake.context import House
+from controller.table.loop.parts import Fitted, Parts
+from drivers.keys.private_files import KeyProblem
+from drivers.keys.store import KeyStore
+from drivers.ports.address import Address, AddressProblem, parse
+from drivers.session.lookup import Wanted
+from firmware_protocol.messages.enums import DeviceClass
+
+MIB: Final = 1 << 20
+_T = TypeVar("_T")
+_BODY: Final = 24
+_BETS: Final[tuple[Bet, ...]] = ("main", "diamond", "buster", "toke_main", "toke_buster")
+
+
+def parts_of(config: TableConfig) -> Parts:
+    """UsageProblem."""
+    file, equipment = config.file, config.equipment
+    devices = _there(equipment.devices, f"{file}: devices", "[devices] and a [devices.shoe]")
+    record = _there(equipment.record, f"{file}: record", '[record] with directory = "..."')
+    place = _there(equipment.keys, f"{file}: keys", '[keys] with directory = "..."')
+    with _mistakes():
+        keys = load_keys(place)
+        store = KeyStore(place)
+        store.standing_own()
+    _check_seats(config, devices)
+    return Parts(
+        config.name,
+        config,
+        game_of_table(config),
+        house_of(devices),
+        tuple(_fitted(devices, store, file)),
+        keys,
+        store.standing_own,
+        record.directory,
+        gaming_day(timedelta(minutes=record.day_starts)),
+        record.segment_mib * MIB,
+    )
+
+
+def load_keys(place: Path) -> Keys:
+    """The keys of the record, tried out as far as nothing shows. KeyProblem."""
+    keys = Keys(load_table_private(place), load_hole_key(place), load_surveillance_public(place))
+    _try_sealing(place, keys.surveillance)
+    return keys
+
+
+def house_of(devices: Devices) -> House:
+    """What the table's configuration says of its devices."""
+    standing = {
+        seat: tuple((bet, bets[bet]) for bet in _BETS if bet in bets)
+        for seat, bets in devices.standing.items()
+    }
+    batch = devices.batch
+    return House(batch.min_confidence, MappingProxyType(standing), batch.backs)
+
+
+def _there(part: _T | None, where: str, allowed: str) -> _T:
+    if part is None:
+        raise UsageProblem(where, "is missing: the table cannot be served without it", allowed)
+    return part
+
+
+def _check_seats(config: TableConfig, devices: Devices) -> None:
+    """Where nobody else enters decisions, each seat has its buttons."""
+    if config.sheet.options.decisions.by != "buttons":
+        return
+    fitted = {seat for station in devices.stations for seat in station.seats}
+    bare = [str(seat) for seat in range(1, config.seats + 1) if seat not in fitted]
+    if bare:
+        where = f"{config.file}: devices.stations"
+        what = f"seats {', '.join(bare)} have no station, and players decide by buttons only"
+        raise UsageProblem(where, what, "a station for each seat")
+
+
+def _fitted(devices: Devices, store: KeyStore, file: str) -> Iterator[Fitted]:
+    yield _device(devices.shoe, DeviceClass.SHOE, store, f"{file}: devices.shoe")
+    if devices.shuffler is not None:
+        where = f"{file}: devices.shuffler"
+        yield _device(devices.shuffler, DeviceClass.SHUFFLER, store, where)
+    for at, station in enumerate(devices.stations):
+        where = f"{file}: devices.stations[{at}]"
+        yield _device(station, DeviceClass.STATION, store, where)
+
+
+def _device(place: DevicePlace, kind: DeviceClass, store: KeyStore, where: str) -> Fitted:
+    with _mistakes():
+        paired = store.find(place.serial)
+    if paired is None:
+        what = f"{place.serial} is not paired with this host"
+        raise UsageProblem(f"{where}.serial", what, "one that `holecard devices list` shows")
+    if paired.device_class is not kind:
+        found, wanted = paired.device_class.name.lower(), kind.name.lower()
+        raise UsageProblem(f"{where}.serial", f"{place.serial} is a {found}", f"a {wanted}")
+    address = _address(place.port, f"{where}.port")
+    return Fitted(Wanted(kind, place.serial, paired.key, address), place.seats)
+
+
+def _address(port: str, where: str) -> Address | None:
+    if not port:
+        return None
+    try:
+        return parse(port)
+    except AddressProblem as problem:
+        raise UsageProblem(where, problem.what, problem.allowed) from None
+
+
+def _try_sealing(place: Path, public: X25519PublicKey) -> None:
+    """That cards can be sealed to this key is found out before there is one."""
+    try:
+        seal(public, bytes(COMMITMENT_SIZE), Opening(bytes(32), bytes(_BODY)))
+    except WrongKey as problem:
+        where = str(public_file(place, "surveillance"))
+        raise KeyProblem(where, str(problem), "the key that surveillance has made") from None
+
+
+@contextmanager
+def _mistakes() -> Iterator[None]:
+    """A problem of keys as the user's mistake that it is."""
+    try:
+        yield
+    except KeyProblem as problem:
+        raise UsageProblem(problem.where, problem.what, problem.allowed) from None

@@ -1,0 +1,1 @@
+"""Device classes: typed events and commands."""

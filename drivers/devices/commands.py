@@ -1,0 +1,137 @@
+"""Commands and what becomes of them: every one ends with a reply, a refusal, or a plain "nobody
+knows"."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from drivers.devices.state import State
+from firmware_protocol.host.commands import LinkBusy
+from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages.codec import Command, Event, Reply
+from firmware_protocol.messages.enums import LockState, Refusal
+from firmware_protocol.messages.errors import ProtocolError
+
+
+class NotReady(Exception):
+    """The device takes no such command as things stand."""
+
+    def __init__(self, state: State, why: str) -> None:
+        super().__init__(f"the device is {state.value}: {why}")
+        self.state = state
+        self.why = why
+
+
+class CommandRefused(Exception):
+    """The device does not do it, and has said why."""
+
+    def __init__(self, command: Command, why: Refusal, arg: int) -> None:
+        super().__init__(f"{command.NAME} was refused: {why.name.lower()} ({arg})")
+        self.command = command
+        self.why = why
+        self.arg = arg
+
+
+class CommandUnanswered(Exception):
+    """No reply came in time.
+
+    Where `sent` is true and the command is not idempotent, nobody knows whether it was carried
+    out. It is never sent again; `result` is the event that tells, if it has one."""
+
+    def __init__(self, command: Command, *, sent: bool) -> None:
+        self.command = command
+        self.sent = sent
+        self.result: type[Event] | None = command.RESULT
+        look = f"; look for {self.result.NAME}" if self.result and sent else ""
+        super().__init__(f"{command.NAME} was {'not answered' if sent else 'not sent'}{look}")
+
+
+def unsent(problem: Exception) -> bool:
+    """Whether the command that ended so has never left the host."""
+    if isinstance(problem, CommandUnanswered):
+        return not problem.sent
+    return isinstance(problem, NOT_SENT)
+
+
+NOT_SENT: Final = (NotReady, LinkBusy, ProtocolError, ValueError)
+"""Raised before anything is sent."""
+
+NOT_DONE: Final = (*NOT_SENT, CommandRefused, CommandUnanswered)
+"""How a command may end without a reply of its own."""
+
+
+# --- what may be asked when -------------------------------------------------------------------
+
+
+def _always(command: Command) -> bool:
+    return True
+
+
+def _locks(command: messages.Lock) -> bool:
+    return command.state is LockState.LOCKED
+
+
+def _disarms(command: messages.Arm) -> bool:
+    return not command.mask or not command.ttl
+
+
+_SAFE: Final[Mapping[type[Command], Callable[[Any], bool]]] = {
+    messages.Info: _always,
+    messages.Selftest: _always,
+    messages.Lock: _locks,
+    messages.Reread: _always,
+    messages.Abort: _always,
+    messages.Arm: _disarms,
+    messages.Lamps: _always,
+}
+"""What is done even while nothing can be kept: it asks, locks, ends, or shows."""
+
+_BEFORE_RESUME: Final = (messages.Info, messages.Reread)
+
+
+def takes(state: State, command: Command) -> bool:
+    """Whether a device that stands so is asked for this."""
+    if state is State.READY:
+        return True
+    if state is State.UNKEPT:
+        return _SAFE.get(type(command), lambda _: False)(command)
+    return state is State.RESUMING and isinstance(command, _BEFORE_RESUME)
+
+
+# --- those under way --------------------------------------------------------------------------
+
+
+class Calls:
+    """The commands that wait for their reply, by command id."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, tuple[Command, asyncio.Future[Reply]]] = {}
+
+    @contextmanager
+    def waiting(self, command_id: int, command: Command) -> Iterator[asyncio.Future[Reply]]:
+        """A command was handed over. In here there will be its reply, or CommandRefused or
+        CommandUnanswered."""
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._waiting[command_id] = (command, future)
+        try:
+            yield future
+        finally:
+            del self._waiting[command_id]
+
+    def replied(self, command_id: int, reply: Reply) -> None:
+        """Nothing happens if whoever asked has gone."""
+        command, future = self._waiting.get(command_id, (None, None))
+        if command is None or future is None or future.done():
+            return
+        if isinstance(reply, messages.Refused):
+            future.set_exception(CommandRefused(command, reply.why, reply.arg))
+        else:
+            future.set_result(reply)
+
+    def unanswered(self, command_id: int, *, sent: bool) -> None:
+        command, future = self._waiting.get(command_id, (None, None))
+        if command is not None and future is not None and not future.done():
+            future.set_exception(CommandUnanswered(command, sent=sent))

@@ -1,0 +1,1 @@
+"""Key files and the key store of the host."""

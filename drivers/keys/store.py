@@ -1,0 +1,212 @@
+"""The keys that this host holds: its own, and those of the devices that were paired with it.
+
+    DIRECTORY/            0700, ours
+      host.json           the host's key pair, made once
+      devices/SERIAL.json a paired device each: its key, and who paired it when
+      history.jsonl       every pairing and forgetting, a line each, never changed
+      lock                held while something is changed
+
+Whoever can read host.json is this host. A directory or file that others may touch is refused and
+not mended, and a damaged file is refused and not skipped: somebody should know.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from drivers.keys import formats as key_files
+from drivers.keys import private_files as key_disk
+from drivers.keys.formats import HostFile, KeyProblem, Paired
+
+PLACE: Final = "HOLECARD_KEYS"
+"""The variable that names the directory."""
+HOST: Final = "host.json"
+DEVICES: Final = "devices"
+HISTORY: Final = "history.jsonl"
+LOCK: Final = "lock"
+_ROOM: Final = 1024
+"""Bytes that the file of a device has at most, about."""
+LOCK_SECONDS: Final = 5.0
+"""Changes take milliseconds. One that takes longer is stuck."""
+
+__all__ = ["PLACE", "KeyProblem", "KeyStore", "Paired", "keys_directory"]
+
+
+def keys_directory(given: Path | None) -> Path:
+    """Where the keys lie: as given, else as the environment says, else beside other settings.
+    KeyProblem where there is none of these."""
+    if given is not None:
+        return given
+    if named := os.environ.get(PLACE):
+        return Path(named)
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    try:
+        return Path(base).expanduser() / "holecard" / "keys"
+    except RuntimeError:
+        raise KeyProblem(f"${PLACE}", "is not set, and this user has no home", "a path") from None
+
+
+class KeyStore:
+    """The keys in a directory, which must exist and be ours alone; else KeyProblem."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        key_disk.check_directory(directory)
+        if key_disk.exists(self._devices):
+            key_disk.check_directory(self._devices)
+
+    @classmethod
+    def create(cls, directory: Path) -> KeyStore:
+        """Make the directory and the host's key. KeyProblem if there is a key already; where the
+        key finds no room, no directory is left that was made for it."""
+        made = _make(directory)
+        try:
+            store = cls(directory)
+            with store._locked():
+                if key_disk.exists(directory / HOST):
+                    raise KeyProblem(
+                        str(directory), "the host has its key already", "another directory"
+                    )
+                store._begin(new=bool(made))
+        except KeyProblem:
+            _unmake(made)
+            raise
+        return store
+
+    def own(self) -> X25519PrivateKey:
+        """The host's key. An empty store makes it, once, and may wait for others meanwhile."""
+        if not key_disk.exists(self.directory / HOST):
+            with self._locked():
+                self._make_own()
+        return self.standing_own()
+
+    def standing_own(self) -> X25519PrivateKey:
+        """The host's key, which must be there. Waits for nobody: an event loop may ask."""
+        return key_files.read_host(self.directory / HOST).private_key()
+
+    def devices(self) -> list[Paired]:
+        """All paired devices, by serial number."""
+        return [key_files.read_device(file) for file in self._files()]
+
+    def find(self, serial: str) -> Paired | None:
+        """The device with this serial number, if it is paired."""
+        file = self._file(serial)
+        return key_files.read_device(file) if key_disk.exists(file) else None
+
+    def add(self, paired: Paired, *, replace: bool = False) -> None:
+        """Keep a device's key, durably. KeyProblem if one is kept and `replace` is not said."""
+        with self._locked():
+            file = self._file(paired.serial)
+            if not replace and key_disk.exists(file):
+                raise KeyProblem(str(file), "this device is paired already", "to replace it")
+            key_disk.make_directory(self._devices)
+            with key_disk.written(file, key_files.device_file(paired)):
+                line = key_files.history_line("paired", paired)
+                key_disk.append(self.directory / HISTORY, line)
+
+    def forget(self, serial: str, by: tuple[str, str], at: str) -> None:
+        """Let go of a device's key. It must be paired again before it is served."""
+        with self._locked():
+            paired = self.find(serial)
+            if paired is None:
+                raise KeyProblem(str(self._file(serial)), "no such device is paired", None)
+            line = key_files.history_line("forgotten", paired, by=by, at=at)
+            key_disk.append(self.directory / HISTORY, line)
+            key_disk.remove(self._file(serial))
+
+    def check_room(self) -> None:
+        """Whether a key could be kept now. KeyProblem before a pairing, not after it."""
+        with self._locked():
+            key_disk.make_directory(self._devices)
+            key_disk.try_room(self._devices / "room", _ROOM)
+
+    @property
+    def _devices(self) -> Path:
+        return self.directory / DEVICES
+
+    def _files(self) -> list[Path]:
+        if not key_disk.exists(self._devices):
+            return []
+        return key_disk.listed(self._devices, key_files.SUFFIX)
+
+    def _file(self, serial: str) -> Path:
+        key_files.check_serial(serial)
+        return self._devices / f"{serial}{key_files.SUFFIX}"
+
+    def _begin(self, *, new: bool) -> None:
+        """Make the host's key in a store that is being made. The lock is held: where the key finds
+        no room, it goes too, and whoever waits for it notices."""
+        try:
+            self._make_own()
+        except KeyProblem:
+            if new:
+                with suppress(OSError):
+                    (self.directory / LOCK).unlink()
+            raise
+
+    def _make_own(self) -> None:
+        """Make the host's key, unless another process has just done it. The lock is held."""
+        if key_disk.exists(self.directory / HOST):
+            return
+        if self._files():
+            # With another key this host would be a stranger to every one of them.
+            raise KeyProblem(
+                str(self.directory / HOST),
+                "is missing, and devices are paired with it",
+                "the file from a backup",
+            )
+        key = HostFile.of(X25519PrivateKey.generate())
+        key_disk.write(self.directory / HOST, key.encode(), once=True)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        file = self.directory / LOCK
+        with key_disk.opened(file, os.O_RDWR | os.O_CREAT) as lock:
+            deadline = time.monotonic() + LOCK_SECONDS
+            while not _lock(file, lock):
+                if time.monotonic() > deadline:
+                    raise KeyProblem(str(file), "another program changes the keys", "one at a time")
+                time.sleep(0.02)
+            if not key_disk.is_still(file, lock):
+                raise KeyProblem(str(file), "was removed while it was waited for", "to try again")
+            yield  # closing the file unlocks it
+
+
+def _make(directory: Path) -> list[Path]:
+    """Make it, and what is missing above it. What was made, the innermost first."""
+    missing = []
+    try:
+        for one in (directory, *directory.parents):
+            if key_disk.exists(one):
+                break
+            missing.append(one)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        _unmake(missing)
+        raise key_disk.failed(directory, "cannot be made", problem) from None
+    return missing
+
+
+def _unmake(made: list[Path]) -> None:
+    """Remove these again, as far as nobody has put anything there."""
+    for directory in made:
+        with suppress(OSError):
+            directory.rmdir()
+
+
+def _lock(file: Path, descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as problem:
+        raise key_disk.failed(file, "cannot be locked", problem) from None
+    return True

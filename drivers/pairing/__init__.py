@@ -1,0 +1,1 @@
+"""Pairing at a real port."""

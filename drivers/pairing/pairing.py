@@ -1,0 +1,106 @@
+"""A pairing, or an introduction, at a real port and in real time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec import Struct
+
+from drivers.ports.address import Address, open_port
+from drivers.ports.port import Port, PortLost
+from drivers.session.progress_clock import monotonic_us
+from firmware_protocol.host.pairing import (
+    Hinted,
+    Introduced,
+    Introduction,
+    Noise,
+    PairingDone,
+    PairingEvent,
+    PairingFailed,
+)
+from firmware_protocol.messages.enums import AlertCode
+
+
+class Outcome(Struct, frozen=True):
+    """How it ended."""
+
+    end: Introduced | PairingDone | PairingFailed
+    hints: tuple[AlertCode, ...]
+    """What was said in clear meanwhile, by the device or by anyone on the cable. Each once."""
+    damaged: int
+    """Frames that came damaged."""
+    lost: str | None
+    """Why the port has gone, if it has."""
+
+
+async def hold(address: Address, talk: Introduction) -> Outcome:
+    """Open the port, let `talk` come to its end, close the port. PortRefused if it cannot be
+    opened."""
+    conversation = _Conversation(talk)
+    port = await open_port(address, conversation)
+    try:
+        return await conversation.over(port)
+    finally:
+        conversation.stop()
+        await port.close()
+
+
+class _Conversation:
+    """Carries bytes between a port and a talk, and wakes the talk in time."""
+
+    def __init__(self, talk: Introduction) -> None:
+        self._talk = talk
+        self._loop = asyncio.get_running_loop()
+        self._end: asyncio.Future[Introduced | PairingDone | PairingFailed]
+        self._end = self._loop.create_future()
+        self._port: Port | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._hints: dict[AlertCode, None] = {}
+        self._damaged = 0
+        self._lost: str | None = None
+
+    async def over(self, port: Port) -> Outcome:
+        self._port = port
+        self._follow(self._talk.open(monotonic_us()))
+        return Outcome(await self._end, tuple(self._hints), self._damaged, self._lost)
+
+    def stop(self) -> None:
+        self._port = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._talk.close()
+
+    # --- ears ---------------------------------------------------------------------------------
+
+    def heard(self, data: bytes) -> None:
+        if self._port is not None:
+            self._follow(self._talk.receive(data, monotonic_us()))
+
+    def lost(self, why: PortLost) -> None:
+        self._lost = why.reason
+        self._follow(self._talk.lost())
+
+    def _wake(self) -> None:
+        self._follow(self._talk.wake(monotonic_us()))
+
+    def _follow(self, events: list[PairingEvent]) -> None:
+        for event in events:
+            if isinstance(event, Hinted):
+                self._hints[event.alert.code] = None
+            elif isinstance(event, Noise):
+                self._damaged += 1
+        # An Introduced that a pairing goes on from is no end.
+        if self._talk.over and not self._end.done():
+            ends = (Introduced, PairingDone, PairingFailed)
+            self._end.set_result(next(one for one in reversed(events) if isinstance(one, ends)))
+        self._speak()
+
+    def _speak(self) -> None:
+        if self._port is not None and (out := self._talk.take()):
+            self._port.write(out)
+        if self._timer is not None:
+            self._timer.cancel()
+        due = self._talk.due()
+        if due is not None:
+            wait = max(0, due - monotonic_us()) / 1_000_000
+            self._timer = self._loop.call_later(wait, self._wake)

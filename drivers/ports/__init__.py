@@ -1,0 +1,1 @@
+"""Serial and USB ports: find, open, read, write."""

@@ -1,0 +1,143 @@
+"""What is plugged in: serial ports and USB devices, with the names that stay theirs.
+
+A path such as /dev/ttyUSB0 belongs to whatever was plugged in first; what is looked for is
+a serial number. These functions ask the machine and may take a while: not on the event loop, which
+has ask() for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from serial.tools import list_ports, list_ports_linux
+
+from drivers.ports.address import OWN_BACKEND, Address, Transport, is_adapter
+from drivers.ports.port import PortRefused, no_thread
+
+BY_ID: Final = Path("/dev/serial/by-id")
+DEVICES: Final = Path("/dev")
+MOST_TEXT: Final = 126
+"""Characters of a text in a USB descriptor. Whoever makes a device chooses them."""
+_PORTS: Final = ("ttyS*", "ttyUSB*", "ttyXRUSB*", "ttyACM*", "ttyAMA*", "rfcomm*", "ttyAP*")
+_ODD: Final = (OSError, TypeError, ValueError)
+"""What pyserial says of a port that is pulled out while it is looked at, or whose texts are no
+texts."""
+
+
+_W = TypeVar("_W")
+_F = TypeVar("_F")
+
+
+async def ask(what: Callable[[_W], _F], about: _W) -> _F:
+    """What this says, in a thread of its own. PortRefused where the machine, short of threads or
+    of descriptors, cannot be asked now."""
+    try:
+        asked = asyncio.get_running_loop().run_in_executor(None, what, about)
+    except RuntimeError as problem:
+        raise no_thread("what is plugged in is not known", problem) from None
+    try:
+        return await asked
+    except OSError as problem:
+        raise PortRefused(f"what is plugged in is not known: {problem}") from None
+
+
+class Found(Struct, frozen=True):
+    """Something that is plugged in."""
+
+    address: Address
+    """By the most stable name that it has."""
+    path: str | None
+    """Of a serial port: what it is called today."""
+    serial: str | None
+    """Its serial number: of a serial port, that of the USB adapter."""
+    maker: str | None
+    model: str | None
+
+
+def serial_ports() -> list[Found]:
+    """The serial ports that are plugged in. One that the machine has itself is listed too."""
+    ports = sorted(_ports(), key=lambda port: port.device)
+    numbers = Counter(port.serial_number for port in ports)
+    stable = _stable_names()
+    found = []
+    for port in ports:
+        where = Address(Transport.SERIAL, stable.get(_resolved(port.device), port.device))
+        number = port.serial_number
+        if number and numbers[number] == 1 and is_adapter(number):
+            where = Address(Transport.ADAPTER, number)
+        texts = map(plain, (number, port.manufacturer, port.product))
+        found.append(Found(where, port.device, *texts))
+    return found
+
+
+def usb_devices(backend: str = OWN_BACKEND) -> list[Found]:
+    """The USB devices that have our interface. PortRefused where the backend cannot be had."""
+    from drivers.ports import usb_discovery as usb_finding  # not every table has a USB library
+
+    found = usb_finding.present(usb_finding.load_backend(backend))
+    numbers = Counter(one.serial for one in found)
+    out = []
+    for one in sorted(found, key=lambda one: (one.serial, one.place)):
+        place = one.place if numbers[one.serial] > 1 else None
+        where = Address(Transport.USB, one.serial, backend, place)
+        out.append(Found(where, None, one.serial, plain(one.maker), plain(one.model)))
+    return out
+
+
+def adapter_path(serial: str) -> str:
+    """The path today of the port whose USB adapter has this serial number, or PortRefused."""
+    paths: list[str] = sorted(port.device for port in _ports() if port.serial_number == serial)
+    if not paths:
+        raise PortRefused(f"adapter:{serial}: no such adapter is plugged in", absent=True)
+    if len(paths) > 1:
+        raise PortRefused(
+            f"adapter:{serial}: has {len(paths)} ports ({', '.join(paths)}); "
+            f"name the one by its path under {BY_ID}"
+        )
+    return paths[0]
+
+
+def plain(text: str | None) -> str | None:
+    """What a device says of itself, so that a terminal shows it and does nothing else."""
+    if text is None:
+        return None
+    # Whatever commands a terminal or turns the direction of text is not printable.
+    shown = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
+    return shown if len(shown) <= MOST_TEXT else f"{shown[: MOST_TEXT - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _ports() -> list[Any]:
+    """What pyserial knows of each port."""
+    try:
+        return list(list_ports.comports())
+    except _ODD:
+        # One port spoils the list for all: what pyserial would list is looked at one by one.
+        paths = sorted(path for name in _PORTS for path in DEVICES.glob(name))
+        found = (_looked_at(str(path)) for path in paths)
+        return [port for port in found if port is not None and port.subsystem != "platform"]
+
+
+def _looked_at(path: str) -> Any | None:
+    try:
+        return list_ports_linux.SysFS(path)
+    except _ODD:
+        return None
+
+
+def _stable_names() -> dict[Path, str]:
+    """Names that udev makes of serial numbers, by what they lead to."""
+    try:
+        links = sorted(BY_ID.iterdir())
+    except OSError:  # there are none, or they go while they are read
+        return {}
+    return {_resolved(str(link)): str(link) for link in links if str(link).isprintable()}
+
+
+def _resolved(path: str) -> Path:
+    return Path(os.path.realpath(path))  # unlike Path.resolve() it never raises

@@ -1,0 +1,1 @@
+"""One supervisor per device: find, open, handshake, resume, acknowledge, retry."""

@@ -1,0 +1,255 @@
+"""What a link tells, as happenings: once where once is enough, counted where noise could flood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+
+from drivers.devices.state import State
+from drivers.session import events as told
+from drivers.session.lookup import Wanted, identity_of
+from drivers.session.rate_limit import Newest, Tally
+from firmware_protocol.host import events as said
+from firmware_protocol.messages.codec import Command
+from firmware_protocol.messages.common import Info, Refused, Resume
+from firmware_protocol.messages.enums import DeviceState, Refusal
+
+Tell = Callable[[told.AnyHappening], None]
+
+MOST_KNOWN: Final = 64
+"""What is remembered as told. Strangers can think of more."""
+_ONCE: Final = frozenset(
+    {
+        told.AttemptFailed,
+        told.Doubled,
+        told.Introduced,
+        told.PortDenied,
+        told.PortGone,
+        told.PortOpened,
+        told.Swapped,
+    }
+)
+
+_log = structlog.get_logger("drivers")
+
+
+class Reports:
+    """The happenings of one device."""
+
+    def __init__(self, wanted: Wanted, tell: Tell) -> None:
+        self._serial = wanted.serial
+        self._tell = tell
+        self._firmware = wanted.firmware
+        self._boot = wanted.boot
+        self._known: dict[tuple[object, ...], None] = {}
+        """What has been told since the device was ready, and is no news."""
+        self._stood: State | None = None
+        """The state that was told last."""
+        self._quiet = ""
+        """Why the last change that was not told came about."""
+        self._opening_told: set[str] = set()
+        self._offset: int | None = None
+        self._flags = Newest[DeviceState | None](None)
+        self._counts = Newest((0, 0))
+        self._damage = Tally()
+        self._suspicion = Tally()
+        self._defects = Tally()
+        self._alerts = Tally()
+
+    def tell(self, kind: Callable[..., told.AnyHappening], at: int, *fields: Any) -> None:
+        """One happening of this device, to whoever records it and to engineers. What a device, a
+        cable or a stranger can bring about over and over is told once until the device is ready."""
+        if kind in _ONCE and not self._is_news(kind, *fields):
+            return
+        happening = kind(self._serial, at, *fields)
+        # None of them holds a card, so engineers may see them as they are.
+        _log.info("device", happening=happening)
+        self._tell(happening)
+
+    # --- what the supervisor itself does --------------------------------------------------
+
+    def changed(self, at: int, former: State, state: State, why: str) -> None:
+        """Told when it is news; where it follows on what was not, that is told in one."""
+        if state is State.READY:
+            self._known.clear()
+        elif not self._is_news(told.StateChanged, former, state, why):
+            self._quiet = why
+            return
+        if self._stood not in (None, former):
+            self.tell(told.StateChanged, at, self._stood, former, self._quiet)
+        self._stood = state
+        self.tell(told.StateChanged, at, former, state, why)
+
+    def denied(self, at: int, port: str, why: str) -> None:
+        self.tell(told.PortDenied, at, port, why)
+
+    def opened(self, at: int, port: str) -> None:
+        self.tell(told.PortOpened, at, port)
+
+    def _is_news(self, *what: object) -> bool:
+        if what in self._known:
+            return False
+        self._known[what] = None
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        return True
+
+    # --- what the link says ---------------------------------------------------------------
+
+    def heard(self, event: said.LinkEvent, at: int) -> None:
+        """Tell what is to be told of this. Records and replies are not."""
+        report = _REPORTS.get(type(event))
+        if report is not None:
+            report(self, event, at)
+
+    def due(self) -> int | None:
+        """When wake() is wanted next."""
+        times = [tally.due() for tally, _ in self._tallies()]
+        times += self._flags.due(), self._counts.due()
+        return min((time for time in times if time is not None), default=None)
+
+    def wake(self, now: int) -> None:
+        """Tell what was counted and is due."""
+        for tally, kind in self._tallies():
+            if counts := tally.take(now):
+                self.tell(kind, now, counts)
+        self._tell_newest(now, self._flags.take(now), self._counts.take(now))
+
+    def rest(self, now: int) -> None:
+        """Tell all that was counted: nothing follows."""
+        for tally, kind in self._tallies():
+            if counts := tally.rest(now):
+                self.tell(kind, now, counts)
+        self._tell_newest(now, self._flags.rest(now), self._counts.rest(now))
+
+    def _tallies(self) -> tuple[tuple[Tally, Callable[..., told.AnyHappening]], ...]:
+        return (
+            (self._damage, told.Damage),
+            (self._suspicion, told.Suspicion),
+            (self._defects, told.Defect),
+            (self._alerts, told.Alert),
+        )
+
+    def _tell_newest(
+        self, now: int, flags: DeviceState | None, counts: tuple[int, int] | None
+    ) -> None:
+        if flags is not None:
+            self.tell(told.DeviceStands, now, flags)
+        if counts is not None:
+            self.tell(told.DeviceCounts, now, *counts)
+
+    # --- one for each event ---------------------------------------------------------------
+
+    def _greeted(self, event: said.Greeted, at: int) -> None:
+        answer = event.answer
+        identity = identity_of(answer)
+        self.tell(told.Introduced, at, identity, answer.maker, answer.model, answer.state)
+
+    def _turned_away(self, event: said.TurnedAway, at: int) -> None:
+        # A device that is off is asked twice a second: that it still does not answer is no news.
+        error = event.error
+        self.tell(told.AttemptFailed, at, error.name, error.number, str(error))
+
+    def _session_began(self, event: said.SessionBegan, at: int) -> None:
+        for what in [what for what in self._known if what[0] is told.AttemptFailed]:
+            del self._known[what]
+        self._opening_told.clear()
+        self._offset = None
+        self.tell(told.SessionBegan, at, event.session, event.version, event.rekeyed)
+
+    def _informed(self, event: said.Informed, at: int) -> None:
+        info = event.info
+        self._flags.known(info.state)
+        self.tell(
+            told.Informed, at, info.firmware, info.boot, info.cause, info.capacity, info.state
+        )
+        if self._firmware not in (b"", info.firmware):
+            self.tell(told.FirmwareChanged, at, self._firmware, info.firmware)
+        if self._boot not in (0, info.boot):
+            self.tell(told.Restarted, at, self._boot, info.boot, info.cause)
+            # The device counts from 0 in each of its starts.
+            self._counts.known((0, 0))
+        self._firmware, self._boot = info.firmware, info.boot
+
+    def _resumed(self, event: said.Resumed, at: int) -> None:
+        self.tell(told.Resumed, at, event.epoch, event.oldest, event.head)
+
+    def _held(self, event: said.Held, at: int) -> None:
+        self.tell(told.Held, at, event.verdict, event.epoch, event.oldest, event.head, event.chain)
+
+    def _behind(self, event: said.StuckBehind, at: int) -> None:
+        self.tell(told.StuckBehind, at, event.next, event.head)
+
+    def _session_ended(self, event: said.SessionEnded, at: int) -> None:
+        self.tell(told.SessionEnded, at, event.why)
+
+    def _beat(self, event: said.Beat, at: int) -> None:
+        self._flags.put(event.beat.state)
+        self._counts.put((event.beat.damaged, event.beat.refused))
+
+    def _clock(self, event: said.ClockRead, at: int) -> None:
+        # It is read every ten seconds; how it goes is told, not that it goes.
+        if self._offset is not None and abs(event.offset_us - self._offset) < _CLOCK_STEP:
+            return
+        self._offset = event.offset_us
+        self.tell(told.ClockRead, at, event.offset_us, event.uncertainty_us)
+
+    def _replied(self, event: said.Replied, at: int) -> None:
+        if isinstance(event.reply, Refused) and self._is_first(event.command, "refused"):
+            why = Refusal(event.reply.why).name.lower()
+            command = event.command.NAME
+            self.tell(told.CommandRefused, at, command, event.command_id, why, event.reply.arg)
+
+    def _unanswered(self, event: said.Unanswered, at: int) -> None:
+        command = event.command
+        if not self._is_first(command, "unanswered"):
+            return
+        result = command.RESULT.NAME if command.RESULT is not None else None
+        self.tell(told.CommandOverdue, at, command.NAME, event.command_id, event.sent, result)
+
+    def _is_first(self, command: Command, what: str) -> bool:
+        """The link asks INFO and RESUME for ever: once a session is told that it is in vain."""
+        if not isinstance(command, (Info, Resume)):
+            return True
+        key = f"{command.NAME} {what}"
+        known = key in self._opening_told
+        self._opening_told.add(key)
+        return not known
+
+    def _alerted(self, event: said.Alerted, at: int) -> None:
+        # Its arg is left out: whatever a device puts there in clear is not repeated here.
+        self._alerts.add(event.alert.code.name.lower())
+
+    def _damaged(self, event: said.Damaged, at: int) -> None:
+        self._damage.add(event.cause.value, event.count)
+
+    def _suspicious(self, event: said.Suspicious, at: int) -> None:
+        self._suspicion.add(event.error.name)
+
+    def _defective(self, event: said.Defective, at: int) -> None:
+        self._defects.add(event.error.name)
+
+
+_CLOCK_STEP: Final = 1_000
+
+_REPORTS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {
+    said.Greeted: Reports._greeted,
+    said.TurnedAway: Reports._turned_away,
+    said.SessionBegan: Reports._session_began,
+    said.Informed: Reports._informed,
+    said.Resumed: Reports._resumed,
+    said.Held: Reports._held,
+    said.StuckBehind: Reports._behind,
+    said.SessionEnded: Reports._session_ended,
+    said.Beat: Reports._beat,
+    said.ClockRead: Reports._clock,
+    said.Replied: Reports._replied,
+    said.Unanswered: Reports._unanswered,
+    said.Alerted: Reports._alerted,
+    said.Damaged: Reports._damaged,
+    said.Suspicious: Reports._suspicious,
+    said.Defective: Reports._defective,
+}
+"""All but Arrived, which holds a record."""

@@ -1,0 +1,1 @@
+"""The device side of TableLink without I/O: reference for makers and gateways."""

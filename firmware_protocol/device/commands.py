@@ -1,0 +1,265 @@
+"""What the device does with the plaintexts of a session: commands in the page's order of refusal,
+acknowledgements, time."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from firmware_protocol.device.behaviour import Key
+from firmware_protocol.device.commands_replies import Memory
+from firmware_protocol.device.interfaces import Refuse
+from firmware_protocol.device.ring import Ring
+from firmware_protocol.device.ring import follows as follows_on
+from firmware_protocol.device.sessions import Session
+from firmware_protocol.messages.codec import Command, Control, Reply, Spec
+from firmware_protocol.messages.common import (
+    Info,
+    InfoReply,
+    Refused,
+    Resume,
+    ResumeReply,
+    Selftest,
+    SelftestReply,
+)
+from firmware_protocol.messages.control import EvtAck, EvtNak, HostBeat, TimeAnswer, TimeAsk
+from firmware_protocol.messages.enums import (
+    DeviceClass,
+    FaultCode,
+    PlaintextType,
+    Refusal,
+    ResumeMode,
+    Verdict,
+)
+from firmware_protocol.messages.errors import OutOfRange, ProtocolError
+from firmware_protocol.messages.registry import COMMANDS
+from firmware_protocol.messages.shoe import Reread
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
+
+if TYPE_CHECKING:
+    from firmware_protocol.device.core import Device
+
+SELFTEST_US: Final = 800_000
+"""How long a self-test takes."""
+_HEAD: Final = struct.Struct("<BBBBIQ")
+_BEFORE_RESUME: Final = (Info, Resume, Reread)
+
+
+class _Selftest(Struct, frozen=True):
+    """The one that is under way."""
+
+    key: Key
+    done: int
+
+
+class Commands:
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._memory = Memory(device.ways)
+        self._selftest: _Selftest | None = None
+
+    def take(self, session: Session, data: bytes, now: int) -> None:
+        """A plaintext that has opened in this session."""
+        data = self._device.ways.readable(data)
+        if data[0] == PlaintextType.COMMAND:
+            self._command(session, data, now)
+            return
+        try:
+            control = self._device.ways.decode(data, self._device.identity.device_class)
+        except ProtocolError:
+            self._device.wire.malformed()
+            return
+        if isinstance(control, Control):
+            _CONTROLS[type(control)](self._device, session, control, now)
+
+    # --- commands ---
+
+    def _command(self, session: Session, data: bytes, now: int) -> None:
+        _, _, ident, _, command_id, host_boot = _HEAD.unpack_from(data)
+        if not command_id or not host_boot:
+            self._device.wire.malformed()
+            return
+        ways = self._device.ways
+        session.host_boot = host_boot
+        key = (host_boot, command_id)
+        reply = self._answer(session, ident, data, key, now)
+        if reply is not None:
+            self._device.wire.refused += ways.refusal_counts(reply)
+            self._device.reply(session, CommandReply(command_id, host_boot, reply), now)
+        if session.wanted and not session.resumed:  # only now may records flow
+            self._device.records.begin(session, now)
+
+    def _answer(
+        self, session: Session, ident: int, data: bytes, key: Key, now: int
+    ) -> Reply | None:
+        """The reply; None if none is due now."""
+        kind = COMMANDS.get(ident)
+        ways = self._device.ways
+        if kind is None or kind.CLASS not in (DeviceClass.ANY, self._device.identity.device_class):
+            return Refused(ident, Refusal.UNKNOWN, 0) if ways.answers_unknown() else None
+        try:
+            call = ways.decode(data, self._device.identity.device_class)
+        except ProtocolError as problem:
+            return Refused(ident, Refusal.MALFORMED, _offset(kind, problem))
+        assert isinstance(call, CommandCall)  # it is of this type, or it does not decode
+        if not kind.IDEMPOTENT:
+            if self._under_way(key):
+                return None
+            if self._memory.knows(key):
+                return self._memory.reply(key)
+        if ways.may_be_stale(idempotent=kind.IDEMPOTENT) and self._memory.stale(key):
+            return Refused(ident, Refusal.STALE, 0)
+        if not session.resumed and ways.needs_resume() and kind not in _BEFORE_RESUME:
+            return Refused(ident, Refusal.NOT_RESUMED, 0)
+        return self._carry_out(session, call.command, key, now)
+
+    def _carry_out(self, session: Session, command: Command, key: Key, now: int) -> Reply | None:
+        reply: Reply | None
+        try:
+            if isinstance(command, Resume):
+                reply = self._resume(session, command, now)
+            elif isinstance(command, Info):
+                reply = self._info()
+            elif isinstance(command, Selftest):
+                self._begin_selftest(key, now)
+                reply = None
+            else:
+                reply = self._device.mechanism.command(command, now)
+        except Refuse as refuse:
+            reply = Refused(command.ID, refuse.why, self._arg(refuse))
+        if reply is not None and not command.IDEMPOTENT:
+            self._memory.remember(key, reply)
+        return reply
+
+    def _arg(self, refuse: Refuse) -> int:
+        return int(self._device.state()) if refuse.why is Refusal.NOT_NOW else refuse.arg
+
+    def _info(self) -> Reply:
+        device = self._device
+        return InfoReply(
+            firmware=device.identity.digest,
+            boot=device.boot,
+            cause=device.cause,
+            capacity=device.ring.capacity,
+            state=device.state(),
+        )
+
+    def _resume(self, session: Session, command: Resume, now: int) -> Reply:
+        device = self._device
+        ring = device.ring
+        verdict = device.ways.verdict(verdict_of(ring, command), command)
+        if device.ways.stops(verdict):
+            device.records.stop(session)
+        reply = ResumeReply(ring.epoch, ring.oldest, ring.head, ring.chain, verdict)
+        if verdict is Verdict.OK:
+            session.wanted = max(command.next, 1)
+        else:
+            device.mechanism.safe(now)
+        return reply
+
+    # --- the self-test, which takes its time ---
+
+    def _begin_selftest(self, key: Key, now: int) -> None:
+        if self._selftest is not None:
+            raise Refuse(Refusal.BUSY)
+        self._selftest = _Selftest(key, now + SELFTEST_US)
+
+    def _under_way(self, key: Key) -> bool:
+        """Whether this is a repeat of what is being carried out: its reply comes when that is."""
+        test = self._selftest
+        return test is not None and test.key == key and self._device.ways.ignores_under_way()
+
+    def due(self) -> int | None:
+        return None if self._selftest is None else self._selftest.done
+
+    def wake(self, now: int) -> None:
+        test = self._selftest
+        if test is None or now < test.done:
+            return
+        self._selftest = None
+        found = self._device.ails(now)
+        self._device.faulty = False
+        for code, arg in found.items():
+            self._device.report(code, arg, now)
+        code, arg = next(iter(found.items()), (FaultCode.NONE, 0))
+        reply = SelftestReply(code, arg)
+        self._memory.remember(test.key, reply)
+        session = self._device.sessions.running
+        boot, ident = test.key
+        # The same host may have begun a new session meanwhile; another one did not ask.
+        if session is not None and session.host_boot == boot:
+            self._device.reply(session, CommandReply(ident, boot, reply), now)
+
+
+# --- RESUME ---------------------------------------------------------------------------------
+
+
+def verdict_of(ring: Ring, resume: Resume) -> Verdict:
+    """What a RESUME amounts to, as the page has it."""
+    if resume.epoch != ring.epoch:
+        return Verdict.NEW_EPOCH
+    if resume.next > ring.head + 1:
+        return Verdict.FORK
+    if resume.next < ring.oldest:
+        return Verdict.GAP
+    if resume.mode is ResumeMode.ADOPT:
+        return Verdict.OK
+    if resume.next == ring.head + 1:
+        fits = resume.chain == (ring.chain if ring.head else NO_CHAIN)
+    else:
+        fits = follows_on(ring.record(resume.next), resume.chain)
+    return Verdict.OK if fits else Verdict.FORK
+
+
+# --- what a refused field is named by -------------------------------------------------------
+
+
+def _offset(kind: type[Command], problem: ProtocolError) -> int:
+    """The offset in the body of the field that is out of its range; 0 for anything else."""
+    named = re.match(rf"{kind.NAME}\.(\w+):", str(problem))
+    if named is None or not isinstance(problem, OutOfRange):
+        return 0
+    return field_offsets(kind.SPEC)[named[1]]
+
+
+def field_offsets(spec: Spec) -> dict[str, int]:
+    """Where each field of a message begins in its body."""
+    out: dict[str, int] = {}
+    at = 0
+    names = iter(spec.fields)
+    for count, code in re.findall(r"(\d*)([a-zA-Z?])", spec._struct.format):
+        many = 1 if code in "sx" else int(count or 1)
+        size = struct.calcsize(f"<{count if code in 'sx' else ''}{code}")
+        for _ in range(many):
+            if code != "x":
+                out[next(names)] = at
+            at += size
+    return out
+
+
+# --- control --------------------------------------------------------------------------------
+
+
+def _acknowledge(device: Device, session: Session, ack: EvtAck | HostBeat, now: int) -> None:
+    device.records.acknowledge(session, ack.epoch, ack.seq, ack.window, now)
+
+
+def _wanted(device: Device, session: Session, nak: EvtNak, now: int) -> None:
+    device.records.wanted(session, nak.epoch, nak.next, now)
+
+
+def _time(device: Device, session: Session, ask: TimeAsk, now: int) -> None:
+    clock = device.clock(now)
+    device.send(session, encode(TimeAnswer(ask.t1, clock, clock)), now)
+
+
+_CONTROLS: Final[dict[type[Control], Callable[[Device, Session, Any, int], None]]] = {
+    HostBeat: _acknowledge,
+    EvtAck: _acknowledge,
+    EvtNak: _wanted,
+    TimeAsk: _time,
+}

@@ -1,0 +1,226 @@
+"""Who a simulated device is: what its maker wrote into it, its key, its label, its paired host.
+
+    identity = create(Path("shoe-1"), DeviceClass.SHOE, "SH-0001")
+    identity.label_text            # what the maker prints and seals
+
+The private key never leaves the folder but into the device itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from msgspec import Struct
+
+from firmware_protocol.device.storage import (
+    Place,
+    PlaceProblem,
+    make_folder,
+    read_whole,
+    unmake,
+    write_whole,
+)
+from firmware_protocol.messages.enums import DeviceClass
+from firmware_protocol.messages.errors import ProtocolError
+from firmware_protocol.messages.limits import RING_LEAST
+from firmware_protocol.tablelink import fingerprints as keys
+
+Draw = Callable[[int], bytes]
+"""Draws random bytes that are fit for keys."""
+
+FIRMWARE: Final = "holecard-sim-1"
+MAKER: Final = "Holecard"
+MODELS: Final = {
+    DeviceClass.SHOE: "Sim shoe",
+    DeviceClass.SHUFFLER: "Sim shuffler",
+    DeviceClass.STATION: "Sim station",
+}
+_KEY_SIZE: Final = 32
+_SERIAL: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
+SERIALS: Final = "1 to 20 of A-Z a-z 0-9 . _ -"
+_AS_MADE: Final = "what was written when the device was made"
+_TEXT: Final = re.compile(r"[!-~](?:[ -~]{0,14}[!-~])?")
+
+
+class Identity(Struct, frozen=True):
+    device_class: DeviceClass
+    maker: str
+    model: str
+    serial: str
+    key: bytes
+    """The private key."""
+    label: bytes
+    """The code under the seal, without its check."""
+    firmware: str
+    """The version text of the firmware that is in the device."""
+    capacity: int
+    """Records that a new ring holds."""
+
+    @property
+    def private(self) -> X25519PrivateKey:
+        return X25519PrivateKey.from_private_bytes(self.key)
+
+    @property
+    def public(self) -> bytes:
+        return keys.public_bytes(self.private)
+
+    @property
+    def fingerprint(self) -> bytes:
+        return keys.fingerprint(self.public)
+
+    @property
+    def label_text(self) -> str:
+        return keys.label_text(self.label)
+
+    @property
+    def digest(self) -> bytes:
+        """What stands for the SHA-256 of the firmware's image."""
+        return hashlib.sha256(self.firmware.encode()).digest()
+
+    def __repr__(self) -> str:
+        return f"Identity({self.device_class.name.lower()} {self.serial})"
+
+
+class _File(Struct, frozen=True, forbid_unknown_fields=True, rename={"device_class": "class"}):
+    device_class: Literal["shoe", "shuffler", "station"]
+    maker: str
+    model: str
+    serial: str
+    key: str
+    label: str
+    firmware: str
+    ring: int
+
+
+def create(
+    folder: Path,
+    device_class: DeviceClass,
+    serial: str,
+    *,
+    maker: str = MAKER,
+    model: str | None = None,
+    rng: Draw = secrets.token_bytes,
+    capacity: int = RING_LEAST,
+) -> Identity:
+    """Make a device that has never been switched on. Its folder must not hold one already."""
+    place = Place(folder)
+    if device_class not in MODELS:
+        raise PlaceProblem(folder, f"{device_class.name} is no class of a device", _names())
+    if place.identity.exists():
+        raise PlaceProblem(folder, "holds a device already", "an empty folder")
+    identity = Identity(
+        device_class=device_class,
+        maker=maker,
+        model=MODELS[device_class] if model is None else model,
+        serial=serial,
+        key=rng(_KEY_SIZE),
+        label=rng(keys.LABEL_SIZE),
+        firmware=FIRMWARE,
+        capacity=capacity,
+    )
+    _check(identity, place.identity)
+    made = make_folder(folder)
+    try:
+        save(folder, identity, once=True)
+    except FileExistsError:  # somebody else has just made one
+        raise PlaceProblem(folder, "holds a device already", "an empty folder") from None
+    except OSError:
+        unmake(made)
+        raise
+    return identity
+
+
+def save(folder: Path, identity: Identity, *, once: bool = False) -> None:
+    fields = {
+        "class": identity.device_class.name.lower(),
+        "maker": identity.maker,
+        "model": identity.model,
+        "serial": identity.serial,
+        "key": identity.key.hex(),
+        "label": identity.label_text,
+        "firmware": identity.firmware,
+        "ring": identity.capacity,
+    }
+    # A TOML string of such characters is written as JSON writes it.
+    lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
+    write_whole(Place(folder).identity, lines.encode(), sync=True, once=once)
+
+
+def load(folder: Path) -> Identity:
+    """Who the device in this folder is, or a PlaceProblem."""
+    path = Place(folder).identity
+    data = read_whole(path)
+    if not data:
+        raise PlaceProblem(path, "is not there or empty", _AS_MADE)
+    try:
+        file = msgspec.toml.decode(data, type=_File)
+        identity = Identity(
+            device_class=DeviceClass[file.device_class.upper()],
+            maker=file.maker,
+            model=file.model,
+            serial=file.serial,
+            key=bytes.fromhex(file.key),
+            label=keys.read_label(file.label),
+            firmware=file.firmware,
+            capacity=file.ring,
+        )
+    except (msgspec.DecodeError, ProtocolError, ValueError) as problem:
+        raise PlaceProblem(path, str(problem), _AS_MADE) from None
+    _check(identity, path)
+    return identity
+
+
+def is_serial(text: str) -> bool:
+    """Whether a device can have this serial number."""
+    return _SERIAL.fullmatch(text) is not None
+
+
+def _check(identity: Identity, path: Path) -> None:
+    for name, value in (("maker", identity.maker), ("model", identity.model)):
+        if not _TEXT.fullmatch(value):
+            raise PlaceProblem(path, f"{name} {value!r}", "1 to 16 printable ASCII characters")
+    if not is_serial(identity.serial):
+        raise PlaceProblem(path, f"serial {identity.serial!r}", SERIALS)
+    if len(identity.key) != _KEY_SIZE:
+        raise PlaceProblem(path, f"key of {len(identity.key)} bytes", f"{_KEY_SIZE} bytes")
+    if not RING_LEAST <= identity.capacity <= 0xFFFF:
+        raise PlaceProblem(path, f"ring of {identity.capacity} records", f"{RING_LEAST} to 65535")
+
+
+def _names() -> str:
+    return ", ".join(one.name.lower() for one in MODELS)
+
+
+# --- the paired host ------------------------------------------------------------------------
+
+
+def paired_host(folder: Path) -> bytes | None:
+    """The public key of the host that is paired; None if there is none."""
+    path = Place(folder).host
+    text = read_whole(path)
+    if not text:
+        return None
+    try:
+        key = bytes.fromhex(text.decode("ascii"))
+    except ValueError:
+        key = b""
+    if len(key) != _KEY_SIZE:
+        raise PlaceProblem(path, "holds no public key", "64 hexadecimal digits")
+    return key
+
+
+def pair_directly(folder: Path, host_public_key: bytes) -> None:
+    """The maker's bench way to pair, for tests and demos: no label, no switch, no record of it.
+    A device that runs sees it at the next HELLO."""
+    path = Place(folder).host
+    if len(host_public_key) != _KEY_SIZE:
+        raise PlaceProblem(path, f"key of {len(host_public_key)} bytes", "32 bytes")
+    write_whole(path, host_public_key.hex().encode() + b"\n", sync=True)

@@ -1,0 +1,174 @@
+"""The ring: a device's records in a file that stands in for its non-volatile memory.
+
+    header   magic 8, form 2, slot size 2, capacity 4, epoch 4, CRC-32C 4
+    slots    56 bytes each; the record with `seq` stands in slot (seq - 1) % capacity
+
+A slot is the record's 56 bytes as they go onto the wire, so its chain shows whether it is whole.
+The file is opened for each commit and closed again: a device that vanishes leaves nothing open.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Self
+
+from firmware_protocol.device.storage import PlaceProblem, read_whole, write_at, write_whole
+from firmware_protocol.messages.enums import PlaintextType
+from firmware_protocol.tablelink.framing import crc32c
+from firmware_protocol.tablelink.plaintext import CHAIN_SIZE, NO_CHAIN, next_chain
+
+SLOT: Final = 56
+HASHED: Final = SLOT - CHAIN_SIZE
+_BLANK: Final = bytes(SLOT)
+_MAGIC: Final = b"TL ring\0"
+_FORM: Final = 1
+_HEADER: Final = struct.Struct("<8sHHII")
+_CRC: Final = struct.Struct("<I")
+_START: Final = _HEADER.size + _CRC.size
+_RECORD: Final = struct.Struct("<BBII")
+
+Follows = Callable[[bytes, bytes], bool]
+"""Whether a record (56 bytes) stands after one with this chain."""
+
+
+def follows(record: bytes, previous: bytes) -> bool:
+    return record[HASHED:] == next_chain(previous, record[:HASHED])
+
+
+class Ring:
+    """The records of one epoch. Knows nothing of acknowledgements: who commits sees to room."""
+
+    def __init__(self, path: Path, epoch: int, slots: list[bytes], *, sync: bool) -> None:
+        self.path = path
+        self.epoch = epoch
+        self.head = 0
+        """Highest seq; 0 when there is none."""
+        self.oldest = 1
+        """Lowest seq; head + 1 when there is none."""
+        self.torn = False
+        """Whether bytes of a torn record followed the last whole one when it was opened."""
+        self.damaged = 0
+        """The highest seq whose record was found damaged; 0 for none. Those before are lost."""
+        self._slots = slots
+        self._sync = sync
+
+    @classmethod
+    def create(cls, path: Path, epoch: int, capacity: int, *, sync: bool) -> Self:
+        """A new ring in the place of what was there."""
+        header = _HEADER.pack(_MAGIC, _FORM, SLOT, capacity, epoch)
+        write_whole(path, header + _CRC.pack(crc32c(header)) + _BLANK * capacity, sync=sync)
+        return cls(path, epoch, [_BLANK] * capacity, sync=sync)
+
+    @classmethod
+    def open(cls, path: Path, *, sync: bool, fits: Follows = follows) -> Self:
+        """What the file holds, or a PlaceProblem."""
+        data = read_whole(path)
+        epoch, capacity = _read_header(path, data)
+        slots = [data[at : at + SLOT] for at in range(_START, len(data), SLOT)]
+        if len(slots) != capacity or len(slots[-1]) != SLOT:
+            raise PlaceProblem(path, f"has {len(data)} bytes", f"{_START + SLOT * capacity} bytes")
+        ring = cls(path, epoch, slots, sync=sync)
+        ring._find(fits)
+        return ring
+
+    @property
+    def capacity(self) -> int:
+        return len(self._slots)
+
+    @property
+    def chain(self) -> bytes:
+        """The chain of head; zeros for head 0."""
+        return self.record(self.head)[HASHED:] if self.head else NO_CHAIN
+
+    def holds(self, seq: int) -> bool:
+        return self.oldest <= seq <= self.head
+
+    def record(self, seq: int) -> bytes:
+        if not self.holds(seq):
+            raise LookupError(f"record {seq} is not in the ring: {self.oldest} to {self.head}")
+        return self._slots[self._slot(seq)]
+
+    def commit(self, record: bytes) -> None:
+        """Make this the record after head. It is durable when this returns."""
+        self._write(record)
+        self._slots[self._slot(self.head + 1)] = record
+        self.head += 1
+        self.oldest = max(self.oldest, self.head - self.capacity + 1)
+        self.torn = False
+
+    def tear(self, record: bytes, size: int) -> None:
+        """Write the first `size` bytes of the next record and no more, as when power goes."""
+        self._write(record[:size])
+
+    def _write(self, data: bytes) -> None:
+        at = _START + SLOT * self._slot(self.head + 1)
+        write_at(self.path, data, at, sync=self._sync)
+
+    def _slot(self, seq: int) -> int:
+        return (seq - 1) % self.capacity
+
+    # --- finding head and oldest after a start ---
+
+    def _find(self, fits: Follows) -> None:
+        whole = self._candidates()
+        self.head = next(
+            (seq for seq in sorted(whole, reverse=True) if self._follows_on(whole, seq, fits)), 0
+        )
+        last = self._slots[self._slot(self.head + 1)]
+        lap_before = self.head + 1 - self.capacity
+        self.torn = last != _BLANK and lap_before not in whole
+        if not self.head and any(slot != _BLANK for slot in self._slots[1:]):
+            raise PlaceProblem(self.path, "holds no whole record", "a new ring")
+        self.oldest = self._find_oldest(whole, fits)
+
+    def _candidates(self) -> dict[int, bytes]:
+        """By seq, what looks like a record of this ring in its slot. The chain decides later."""
+        out = {}
+        for slot, record in enumerate(self._slots):
+            kind, flags, epoch, seq = _RECORD.unpack_from(record)
+            ours = (kind, flags, epoch) == (PlaintextType.EVENT, 0, self.epoch)
+            if ours and seq and self._slot(seq) == slot:
+                out[seq] = record
+        return out
+
+    def _follows_on(self, whole: dict[int, bytes], seq: int, fits: Follows) -> bool:
+        """Whether the record stands in the chain: its own bytes fit the one before it."""
+        if seq == 1:
+            return fits(whole[seq], NO_CHAIN)
+        before = whole.get(seq - 1)
+        return before is not None and fits(whole[seq], before[HASHED:])
+
+    def _find_oldest(self, whole: dict[int, bytes], fits: Follows) -> int:
+        """Back from head as far as records are whole. The last of a full lap cannot be tried: the
+        one before it is overwritten. Its chain was tried by the one after it."""
+        least = max(1, self.head - self.capacity + 1)
+        if self.torn:
+            least = max(least, self.head - self.capacity + 2)
+        seq = self.head
+        while seq > least:
+            if seq - 1 not in whole:
+                self.damaged = seq - 1
+                return seq
+            if not self._follows_on(whole, seq, fits):
+                self.damaged = seq
+                return seq + 1
+            seq -= 1
+        if seq == 1 and self.head and not self._follows_on(whole, 1, fits):
+            self.damaged = 1
+            return 2
+        return seq if self.head else 1
+
+
+def _read_header(path: Path, data: bytes) -> tuple[int, int]:
+    allowed = "a ring that a device of this kind made"
+    if len(data) < _START or not data.startswith(_MAGIC):
+        raise PlaceProblem(path, "is no ring", allowed)
+    header, crc = data[: _HEADER.size], data[_HEADER.size : _START]
+    if _CRC.pack(crc32c(header)) != crc:
+        raise PlaceProblem(path, "the header is damaged", allowed)
+    _, form, slot, capacity, epoch = _HEADER.unpack(header)
+    if (form, slot) != (_FORM, SLOT) or not epoch or not capacity:
+        raise PlaceProblem(path, f"is a ring of form {form} with slots of {slot}", allowed)
+    return epoch, capacity

@@ -1,0 +1,1 @@
+"""Messages.toml -> Python, C header, PROTOCOL.md."""

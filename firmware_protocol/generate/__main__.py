@@ -1,0 +1,75 @@
+"""messages.toml -> the Python codec, c/tablelink_messages.h and PROTOCOL.md.
+
+python -m firmware_protocol.generate --check     says which file is stale, and exits with 1
+python -m firmware_protocol.generate --write     writes what is stale
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from firmware_protocol.generate import catalogue as catalogues
+from firmware_protocol.generate import emit_c, emit_page, emit_python
+from firmware_protocol.generate.catalogue import CatalogueError
+from firmware_protocol.generate.schema import Catalogue
+
+ROOM: Final = Path(__file__).parents[1]
+EXIT_STALE: Final = 1
+EXIT_USAGE: Final = 2
+
+
+def generated(catalogue: Catalogue) -> dict[str, str]:
+    """Every file that is made from the catalogue, by its name in this room, and its text."""
+    return {
+        **emit_python.files(catalogue),
+        "c/tablelink_messages.h": emit_c.header(catalogue),
+        "PROTOCOL.md": emit_page.page(catalogue),
+    }
+
+
+def stale(room: Path = ROOM) -> dict[str, str]:
+    """The files that are not what messages.toml makes of them, and what they should be.
+
+    CatalogueError when messages.toml is wrong. Nothing is written.
+    """
+    catalogue = catalogues.read((room / catalogues.FILE).read_text(encoding="utf-8"))
+    out = {}
+    for name, text in generated(catalogue).items():
+        file = room / name
+        if not file.is_file() or file.read_bytes() != text.encode():
+            out[name] = text
+    return out
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m firmware_protocol.generate",
+        description="Makes the codec, the C header and PROTOCOL.md from messages.toml.",
+        epilog="Exit codes: 0 fresh or written; 1 something is stale; 2 messages.toml is wrong.",
+        allow_abbrev=False,
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--check", action="store_true", help="say which files are stale")
+    what.add_argument("--write", action="store_true", help="write the files that are stale")
+    chosen = parser.parse_args(arguments)
+    try:
+        files = stale()
+    except CatalogueError as problem:
+        print(problem, file=sys.stderr)
+        return EXIT_USAGE
+    for name, text in files.items():
+        if chosen.write:
+            (ROOM / name).write_text(text, encoding="utf-8")
+        print(f"firmware_protocol/{name}: {'written' if chosen.write else 'is stale'}")
+    if chosen.check and files:
+        print("make them anew: python -m firmware_protocol.generate --write", file=sys.stderr)
+        return EXIT_STALE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""What the three emitters share: names, words, and the lines that say where a file comes from."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Final
+
+from firmware_protocol.generate.schema import Catalogue, Field, Values, array
+
+WIDTH: Final = 100
+ORIGIN: Final = "Generated from messages.toml by firmware_protocol.generate. Not to be edited."
+
+
+def camel(name: str) -> str:
+    """CARD_READ and power_cause as the name of a class."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def fill(text: str, first: str = "", rest: str | None = None, width: int = WIDTH) -> list[str]:
+    """The words in lines."""
+    return textwrap.wrap(
+        text,
+        width=width,
+        initial_indent=first,
+        subsequent_indent=first if rest is None else rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def number(value: int) -> str:
+    """Round and large numbers read better in hexadecimal."""
+    return f"0x{value:X}" if value > 0xFFFF else str(value)
+
+
+def code(value: int) -> str:
+    """An id or code of one byte."""
+    return f"0x{value:02X}"
+
+
+def allowed(catalogue: Catalogue, field: Field) -> str:
+    """In words, which values a field may have beyond what its type says; "" for any."""
+    if field.type == "bool":
+        return "0 or 1"
+    form = array(field.type)
+    if form:
+        return ""
+    if field.type in catalogue.sets:
+        one: Values = catalogue.sets[field.type]
+        least = field.min or 0
+        if one.name in catalogue.is_flags:
+            return f"flags {one.name}"
+        values = [value for value in catalogue.values(one) if value.value >= least]
+        skipped = [value.name for value in catalogue.values(one) if value.value < least]
+        return f"enum {one.name}" + (f" but {', '.join(skipped)}" if skipped and values else "")
+    if field.min is None and field.max is None:
+        return ""
+    most = (1 << 8 * catalogue.size_of(field.type)) - 1 if field.max is None else field.max
+    more = "".join(f" or {code(value)}" for value in field.also)
+    return f"{field.min or 0} to {number(most)}{more}"
+
+
+def docstring(text: str, indent: str) -> Iterator[str]:
+    """A docstring, in one line where it fits."""
+    line = f'{indent}"""{text}"""'
+    if len(line) <= WIDTH:
+        yield line
+        return
+    lines = fill(text, f'{indent}"""', indent)
+    if len(lines[-1]) + 3 > WIDTH:  # no room for the closing quotes
+        lines = fill(text, f'{indent}"""', indent, WIDTH - 3)
+    yield from lines[:-1]
+    yield f'{lines[-1]}"""'

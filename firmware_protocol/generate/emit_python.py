@@ -1,0 +1,321 @@
+"""messages.toml as the Python codec: enums, a class for each message, and the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from firmware_protocol.generate.emit import ORIGIN, WIDTH, camel, code, docstring, fill, number
+from firmware_protocol.generate.schema import (
+    WHOLE,
+    Catalogue,
+    Field,
+    Frame,
+    Message,
+    Values,
+    array,
+    schema_hash,
+)
+
+CODES: Final = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
+PARTS: Final = ("shoe", "shuffler", "station")
+KINDS: Final = ("event", "command", "reply", "control")
+
+
+def files(catalogue: Catalogue) -> dict[str, str]:
+    """Name and text of every module of the codec."""
+    messages = catalogue.messages
+    every = [one for one in messages if one.device_class == "all" and one.kind != "control"]
+    control = [one for one in messages if one.kind == "control"]
+    out = {
+        "messages/enums.py": _enums(catalogue),
+        "messages/limits.py": _limits(catalogue),
+        "messages/frames.py": _frames(catalogue),
+        "messages/common.py": _module(catalogue, "of every class of device", every),
+        "messages/control.py": _module(catalogue, "of kind control", control),
+    }
+    for part in PARTS:
+        some = [one for one in messages if one.device_class == part]
+        out[f"messages/{part}.py"] = _module(catalogue, f"of the {part}", some)
+    out["messages/registry.py"] = _index(catalogue)
+    return out
+
+
+def _head(doc: str) -> Iterator[str]:
+    yield from docstring(f"{doc} {ORIGIN}", "")
+    yield ""
+
+
+def _join(lines: Iterator[str]) -> str:
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+# --- enums and numbers ----------------------------------------------------------------------
+
+
+def _enums(catalogue: Catalogue) -> str:
+    def lines() -> Iterator[str]:
+        yield from _head("Enums and flags of the wire.")
+        yield "from enum import IntEnum, IntFlag"
+        for one in (*catalogue.enums, *catalogue.flags):
+            yield from _set(catalogue, one)
+
+    return _join(lines())
+
+
+def _set(catalogue: Catalogue, one: Values) -> Iterator[str]:
+    flags = one.name in catalogue.is_flags
+    yield from ("", "", f"class {camel(one.name)}({'IntFlag' if flags else 'IntEnum'}):")
+    yield from docstring(one.doc, "    ")
+    yield ""
+    for value in catalogue.values(one):
+        yield f"    {value.name} = {f'{value.value:#x}' if flags else value.value}"
+        if one.of is None:
+            yield from docstring(_sentence(value.doc), "    ")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _limits(catalogue: Catalogue) -> str:
+    def lines() -> Iterator[str]:
+        yield from _head("Constants and times of the protocol.")
+        yield "from typing import Final"
+        yield ""
+        yield f"VERSION: Final = {catalogue.version}"
+        yield from docstring("The newest version of the protocol.", "")
+        yield "SCHEMA_HASHES: Final = {"
+        for version in catalogue.versions:
+            digest = schema_hash(catalogue, version.number).hex()
+            yield f'    {version.number}: bytes.fromhex("{digest}"),'
+        yield "}"
+        yield from docstring("By version; names the catalogue that a side was built from.", "")
+        for one in catalogue.constants:
+            yield f"{one.name}: Final = {number(one.value)}"
+            yield from docstring(_sentence(one.doc), "")
+        for time in catalogue.timings:
+            yield f"{time.name}_{time.unit.upper()}: Final = {time.value}"
+            yield from docstring(_sentence(time.doc), "")
+
+    return _join(lines())
+
+
+# --- messages -------------------------------------------------------------------------------
+
+
+def _frames(catalogue: Catalogue) -> str:
+    coded = [frame for frame in catalogue.frames if not frame.opaque]
+
+    def lines() -> Iterator[str]:
+        yield from _head("Payloads of the frames in clear, and how long each kind's payload is.")
+        yield from ("from typing import ClassVar, Final", "")
+        yield "from firmware_protocol.messages import codec"
+        yield "from firmware_protocol.messages.codec import Payload, Spec"
+        yield from _import_sets(catalogue, [frame.fields for frame in coded], ["FrameKind"])
+        yield from ("", "PAYLOAD_SIZES: Final = {")
+        for frame in catalogue.frames:
+            sizes = ", ".join(map(str, catalogue.frame_sizes(frame)))
+            comma = "" if "," in sizes else ","
+            yield f"    FrameKind.{frame.kind}: ({sizes}{comma}),"
+        yield "}"
+        for frame in coded:
+            yield from _class(catalogue, frame, frame.kind, "Payload")
+
+    return _join(lines())
+
+
+def _module(catalogue: Catalogue, what: str, messages: list[Message]) -> str:
+    kinds = sorted({one.kind.capitalize() for one in messages} | {"Spec"})
+    # A command names its reply, so replies are made first.
+    ordered = sorted(messages, key=lambda one: one.kind == "command")
+
+    def lines() -> Iterator[str]:
+        yield from _head(f"Messages {what}.")
+        yield from ("from typing import ClassVar", "")
+        if any(_rule(catalogue, one) for message in messages for one in message.fields):
+            yield "from firmware_protocol.messages import codec"
+        yield f"from firmware_protocol.messages.codec import {', '.join(kinds)}"
+        elsewhere = {
+            one.name: "common" if one.device_class == "all" else one.device_class
+            for one in catalogue.messages
+            if one.name in {message.result for message in messages}
+            and one.name not in {message.name for message in messages}
+        }
+        for name in sorted(elsewhere):
+            yield f"from firmware_protocol.messages.{elsewhere[name]} import {camel(name)}"
+        yield from _import_sets(catalogue, [one.fields for one in messages], ["DeviceClass"])
+        for message in ordered:
+            yield from _class(catalogue, message, message.name, message.kind.capitalize())
+
+    return _join(lines())
+
+
+def _import_sets(
+    catalogue: Catalogue, holders: list[tuple[Field, ...]], more: list[str]
+) -> Iterator[str]:
+    used = {one.type for fields in holders for one in fields if one.type in catalogue.sets}
+    names = sorted({*(camel(name) for name in used), *more})
+    line = f"from firmware_protocol.messages.enums import {', '.join(names)}"
+    if len(line) <= WIDTH:
+        yield line
+        return
+    yield "from firmware_protocol.messages.enums import ("
+    yield from (f"    {name}," for name in names)
+    yield ")"
+
+
+def _class(catalogue: Catalogue, one: Message | Frame, name: str, base: str) -> Iterator[str]:
+    yield from ("", "", f"class {camel(name)}({base}, frozen=True, gc=False):")
+    yield from docstring(one.doc, "    ")
+    yield ""
+    for field in one.fields:
+        if not field.type.startswith("zero"):
+            yield f"    {field.name}: {_type(catalogue, field)}"
+            yield from docstring(_sentence(field.doc), "    ")
+    if one.fields:
+        yield ""
+    if isinstance(one, Message):
+        yield from _facts(one)
+    yield from _spec(catalogue, one, name)
+
+
+def _facts(one: Message) -> Iterator[str]:
+    where = "ANY" if one.device_class == "all" else one.device_class.upper()
+    yield f"    ID: ClassVar = {code(one.id)}"
+    yield f'    NAME: ClassVar = "{one.name}"'
+    yield f"    CLASS: ClassVar = DeviceClass.{where}"
+    yield f'    FROM: ClassVar = "{one.side}"'
+    yield f"    SINCE: ClassVar = {one.since}"
+    if one.size != 56:
+        yield f"    SIZE: ClassVar = {one.size}"
+    if one.kind == "command":
+        yield f"    IDEMPOTENT: ClassVar = {one.idempotent}"
+        yield f"    DEADLINE_MS: ClassVar = {one.deadline_ms}"
+        yield f"    REPLY: ClassVar = {camel(one.name)}Reply"
+        if one.result:
+            yield f"    RESULT: ClassVar = {camel(one.result)}"
+
+
+def _spec(catalogue: Catalogue, one: Message | Frame, name: str) -> Iterator[str]:
+    form = "".join(_code(catalogue, field) for field in one.fields)
+    arguments = [f'"{name}"', f'"<{form}"']
+    named = [field.name for field in one.fields if not field.type.startswith("zero")]
+    if named:
+        # Where it is too long for a line, each line but the last ends with the space between two.
+        rows = fill(" ".join(named), width=WIDTH - 14)
+        arguments.append("\n        ".join([*(f'"{row} "' for row in rows[:-1]), f'"{rows[-1]}"']))
+    arguments += [rule for field in one.fields if (rule := _rule(catalogue, field))]
+    if isinstance(one, Message) and one.secret:
+        arguments.append("secret=True")
+    line = f"    SPEC: ClassVar = Spec({', '.join(arguments)})"
+    if len(line) <= WIDTH and "\n" not in line:
+        yield line
+        return
+    yield "    SPEC: ClassVar = Spec("
+    inner = f"        {', '.join(arguments)}"
+    if len(inner) <= WIDTH and "\n" not in inner:
+        yield inner
+    else:
+        yield from (f"        {argument}," for argument in arguments)
+    yield "    )"
+
+
+def _type(catalogue: Catalogue, field: Field) -> str:
+    form = array(field.type)
+    if form:
+        return "bytes" if form[0] == "bytes" else "str"
+    if field.type == "bool":
+        return "bool"
+    return "int" if field.type in WHOLE else camel(field.type)
+
+
+def _code(catalogue: Catalogue, field: Field) -> str:
+    form = array(field.type)
+    if form:
+        return f"{form[1]}{'x' if form[0] == 'zero' else 's'}"
+    if field.type == "bool":
+        return "B"
+    return CODES[field.type if field.type in WHOLE else catalogue.sets[field.type].type]
+
+
+def _rule(catalogue: Catalogue, field: Field) -> str:
+    """The rule that the field needs beyond struct, as source, or "" for none."""
+    form = array(field.type)
+    if form:
+        if form[0] == "zero":
+            return ""
+        if form[0] == "bytes":
+            return f'codec.exactly("{field.name}", {form[1]})'
+        word = ", word=True" if form[0] == "word" else ""
+        return f'codec.text("{field.name}", {form[1]}{word})'
+    if field.type == "bool":
+        return f'codec.truth("{field.name}")'
+    if field.type in catalogue.is_flags:
+        return f'codec.some_of("{field.name}", {camel(field.type)})'
+    if field.type in catalogue.sets:
+        least = f", {field.min}" if field.min else ""
+        return f'codec.one_of("{field.name}", {camel(field.type)}{least})'
+    if field.min is None and field.max is None:
+        return ""
+    most = (1 << 8 * WHOLE[field.type]) - 1 if field.max is None else field.max
+    also = ", ".join(code(value) for value in field.also)
+    if also:
+        also = f", ({also}{',' if len(field.also) == 1 else ''})"
+    return f'codec.whole("{field.name}", {field.min or 0}, {number(most)}{also})'
+
+
+# --- the registry ---------------------------------------------------------------------------
+
+
+def _index(catalogue: Catalogue) -> str:
+    """One module that has every message, and finds them by id."""
+
+    def lines() -> Iterator[str]:
+        yield from _head("Every message, and where to find it by its id.")
+        yield from ("from typing import Final", "")
+        yield "from firmware_protocol.messages.codec import Command, Control, Event, Message, Reply"
+        for part in ("common", "control", "frames", *PARTS):
+            names = sorted(_names(catalogue, part), key=str.lower)
+            yield f"from firmware_protocol.messages.{part} import ("
+            yield from (f"    {name}," for name in names)
+            yield ")"
+        yield ""
+        for kind in KINDS:
+            base = kind.capitalize()
+            name = {"reply": "REPLIES", "control": "CONTROLS"}.get(kind, f"{kind.upper()}S")
+            yield f"{name}: Final[dict[int, type[{base}]]] = {{"
+            for one in catalogue.messages:
+                if one.kind == kind:
+                    yield f"    {code(one.id)}: {camel(one.name)},"
+            yield "}"
+        yield "MESSAGES: Final[dict[int, type[Message]]] = {"
+        yield from ("    **EVENTS,", "    **COMMANDS,", "    **REPLIES,", "    **CONTROLS,", "}")
+        yield "RESERVED: Final = {"
+        for span in catalogue.reserved:
+            yield f'    range({code(span.first)}, {code(span.last + 1)}): "{span.doc}",'
+        yield "}"
+        yield from docstring("Ids kept for later, and for what.", "")
+        yield ""
+        parts = ("common", "control", "frames", *PARTS)
+        every = [name for part in parts for name in _names(catalogue, part)]
+        constants = ["COMMANDS", "CONTROLS", "EVENTS", "MESSAGES", "REPLIES", "RESERVED"]
+        bases = ["Command", "Control", "Event", "Message", "Reply"]
+        yield "__all__ = ["
+        yield from (f'    "{name}",' for name in (*constants, *sorted({*every, *bases})))
+        yield "]"
+
+    return _join(lines())
+
+
+def _names(catalogue: Catalogue, part: str) -> list[str]:
+    if part == "frames":
+        return [camel(frame.kind) for frame in catalogue.frames if not frame.opaque]
+    if part == "control":
+        return [camel(one.name) for one in catalogue.messages if one.kind == "control"]
+    device_class = "all" if part == "common" else part
+    return [
+        camel(one.name)
+        for one in catalogue.messages
+        if one.device_class == device_class and one.kind != "control"
+    ]

@@ -1,0 +1,1 @@
+"""The host side of TableLink, without I/O."""

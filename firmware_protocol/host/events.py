@@ -1,0 +1,195 @@
+"""What a link tells its owner: frozen values, in the order in which things happened.
+
+None of them shows a card: a record's event hides its fields, and so does the reply to REREAD.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from firmware_protocol.messages.codec import Command, Reply
+from firmware_protocol.messages.common import InfoReply
+from firmware_protocol.messages.control import DeviceBeat
+from firmware_protocol.messages.enums import Verdict
+from firmware_protocol.messages.errors import ProtocolError
+from firmware_protocol.messages.frames import Alert, HelloRsp
+from firmware_protocol.tablelink.framing import Cause
+from firmware_protocol.tablelink.plaintext import EventRecord
+
+
+class Ending(Enum):
+    """Why a session is over."""
+
+    SILENT = "silent"
+    """No valid DATA came for DEAD."""
+    CLOSED = "closed"
+    """The port has gone, or the link was closed."""
+    SPENT = "spent"
+    """Its counters are used up, and no new handshake came about in time."""
+    BEHIND = "behind"
+    """A record did not come although it was asked for: StuckBehind says which."""
+    OTHER_RING = "other ring"
+    """Heartbeats told of another ring than the one that was resumed, or of one that ends before a
+    record that has come. It is Held at the next RESUME, which says how it stands."""
+
+
+# --- how a session comes about, and ends ----------------------------------------------------
+
+
+class Greeted(Struct, frozen=True):
+    """The device introduced itself. Nothing of it is proven yet."""
+
+    answer: HelloRsp
+
+
+class TurnedAway(Struct, frozen=True):
+    """An attempt at a session failed, and why. The link tries again by itself."""
+
+    error: ProtocolError
+
+
+class SessionBegan(Struct, frozen=True):
+    """The first valid DATA came under new keys: the device is the one that was paired."""
+
+    session: int
+    version: int
+    rekeyed: bool
+    """It took over from a living session."""
+
+
+class Informed(Struct, frozen=True):
+    """What runs on the device. Once for each session, after SessionBegan."""
+
+    info: InfoReply
+
+
+class Resumed(Struct, frozen=True):
+    """The ring continues the host's record, or was adopted: events flow."""
+
+    epoch: int
+    oldest: int
+    head: int
+
+
+class Held(Struct, frozen=True):
+    """Ring and record do not go together. Nothing is delivered until two people adopt()."""
+
+    verdict: Verdict
+    """GAP, FORK or NEW_EPOCH: the worse of the device's and the host's own."""
+    epoch: int
+    oldest: int
+    """Lowest seq in the ring as far as known; 1 when a record was all that told of it."""
+    head: int
+    chain: bytes
+    """Chain of `head`."""
+
+
+class SessionEnded(Struct, frozen=True):
+    """The session is over and its keys are wiped."""
+
+    why: Ending
+
+
+# --- what runs in it ------------------------------------------------------------------------
+
+
+class Arrived(Struct, frozen=True):
+    """A record, each exactly once and in order. The device is told only by Link.kept()."""
+
+    record: EventRecord
+
+
+class Replied(Struct, frozen=True):
+    """The device answered a command; the reply may be Refused. INFO and RESUME that the link
+    sends by itself are told here only when they were refused."""
+
+    command_id: int
+    command: Command
+    reply: Reply
+
+
+class Unanswered(Struct, frozen=True):
+    """No reply came in time. Of a command that is not idempotent nobody knows whether it was
+    carried out: look for its result event. INFO and RESUME of the link itself are told here too,
+    and tried again."""
+
+    command_id: int
+    command: Command
+    sent: bool = True
+    """False: it never left the host, so it was not carried out."""
+
+
+class Beat(Struct, frozen=True):
+    """The device lives, and how it is."""
+
+    beat: DeviceBeat
+
+
+class ClockRead(Struct, frozen=True):
+    """The device's clock minus the host's, and how far off that may be."""
+
+    offset_us: int
+    uncertainty_us: int
+
+
+# --- what should not be ---------------------------------------------------------------------
+
+
+class StuckBehind(Struct, frozen=True):
+    """The device's heartbeats tell of a record that does not come, asked for or not. SessionEnded
+    follows: RESUME is the last way to get it."""
+
+    next: int
+    """The first record that is missing."""
+    head: int
+    """How far the ring goes."""
+
+
+class Alerted(Struct, frozen=True):
+    """A hint in clear. Anyone can send one: it is shown, and nothing else follows."""
+
+    alert: Alert
+
+
+class Damaged(Struct, frozen=True):
+    """Bytes that were no frame: for each cause once after all else that one receive() led to."""
+
+    cause: Cause
+    count: int
+
+
+class Suspicious(Struct, frozen=True):
+    """A whole DATA frame that the running session does not accept: another session's, an old
+    counter, a wrong tag. With a wrong tag it was made or changed on the way."""
+
+    error: ProtocolError
+
+
+class Defective(Struct, frozen=True):
+    """The device itself said something that TableLink does not allow."""
+
+    error: ProtocolError
+
+
+LinkEvent: TypeAlias = (
+    Greeted
+    | TurnedAway
+    | SessionBegan
+    | Informed
+    | Resumed
+    | Held
+    | SessionEnded
+    | Arrived
+    | Replied
+    | Unanswered
+    | Beat
+    | ClockRead
+    | Alerted
+    | Damaged
+    | Suspicious
+    | Defective
+    | StuckBehind
+)

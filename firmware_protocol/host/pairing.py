@@ -1,0 +1,364 @@
+"""The host's side of a pairing: XXpsk3 over a port, bytes and times in, bytes and results out.
+
+    pairing = Pairing(own, label_psk(code), serial="SH-0042", fingerprint=seen)
+    results = pairing.open(now)
+    port.write(pairing.take())
+    results = pairing.receive(data, now)        # and wake(now) at due()
+
+The device's key is handed out only with PairingDone, once PAIR_DONE has opened: whoever sent PAIR2
+need not know the label. After PairingDone or PairingFailed an object does nothing more; who wants
+to try again makes another one. Introduction is the first step alone: who is at this port?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, TypeAlias
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from msgspec import Struct
+
+from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
+from firmware_protocol.messages.errors import (
+    HandshakeError,
+    ProtocolError,
+    UnknownMessage,
+    WrongAnswer,
+    WrongDevice,
+)
+from firmware_protocol.messages.frames import Alert, Hello, HelloRsp
+from firmware_protocol.messages.limits import HELLO_WAIT_MS, PAIR_WAIT_MS, SCHEMA_HASHES, VERSION
+from firmware_protocol.messages.registry import PairDone
+from firmware_protocol.tablelink import plaintext
+from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_of, fingerprint_text
+from firmware_protocol.tablelink.framing import Damage, Deframer, Frame
+from firmware_protocol.tablelink.hello import agree, pick_session, prologue
+from firmware_protocol.tablelink.noise import Handshake, Keys
+from firmware_protocol.tablelink.session_cipher import Opener
+
+HELLO_TRIES: Final = 6
+_MS: Final = 1000
+
+
+class Why(Enum):
+    """At which step it came to nothing."""
+
+    NO_ANSWER = "no HELLO_RSP"
+    """Nothing answered HELLO: no device of ours, or none that lives."""
+    TURNED_AWAY = "HELLO_RSP"
+    """The device that answered is not one that this host can pair with; `error` says why."""
+    NO_PAIR2 = "no PAIR2"
+    """The device ignored PAIR1: its service switch is off, it has seen too many wrong codes, or
+    HELLO or its answer was changed on the way."""
+    BAD_PAIR2 = "PAIR2"
+    """PAIR2 does not open, or its key is another one than HELLO_RSP has named."""
+    NO_DONE = "no PAIR_DONE"
+    """The device did not accept PAIR3, or PAIR_DONE was lost. Most likely the label code is
+    wrong. The device may have taken this host's key: it must be paired again either way."""
+    BAD_DONE = "PAIR_DONE"
+    """What came under the new keys is not what the device must say there."""
+    LOST = "port"
+    """The port has gone."""
+    CLOSED = "closed"
+    """Whoever asked for it has ended it."""
+
+
+class Introduced(Struct, frozen=True):
+    """A device has introduced itself. Nothing of it is proven."""
+
+    answer: HelloRsp
+
+
+class PairingDone(Struct, frozen=True):
+    """Both sides have each other's key."""
+
+    device_key: bytes
+    answer: HelloRsp
+    done: PairDone
+
+    def __repr__(self) -> str:
+        return f"PairingDone({self.answer.serial!r}, {self.done!r})"
+
+
+class PairingFailed(Struct, frozen=True):
+    """It came to nothing. The device's key, if one was heard, is forgotten."""
+
+    why: Why
+    error: ProtocolError | None = None
+
+
+class Hinted(Struct, frozen=True):
+    """The device, or anyone else on the cable, gives a hint in clear. Nothing follows from it."""
+
+    alert: Alert
+
+
+class Noise(Struct, frozen=True):
+    """Bytes that were no frame."""
+
+    damage: Damage
+
+
+class Ignored(Struct, frozen=True):
+    """A whole frame that is not the one that was waited for, or not authentic."""
+
+    error: ProtocolError
+
+
+PairingEvent: TypeAlias = Introduced | PairingDone | PairingFailed | Hinted | Noise | Ignored
+_Step: TypeAlias = Callable[[Frame, int], list[PairingEvent]]
+
+
+class Introduction:
+    """HELLO, until a device answers: Introduced, or PairingFailed."""
+
+    def __init__(
+        self,
+        own_fingerprint: bytes,
+        *,
+        device_class: DeviceClass = DeviceClass.ANY,
+        pick: Callable[[tuple[int, ...]], int] = pick_session,
+        tries: int = HELLO_TRIES,
+    ) -> None:
+        self._hello = Hello(
+            1,
+            VERSION,
+            device_class,
+            FrameLimit.LARGE,
+            SCHEMA_HASHES[VERSION],
+            own_fingerprint,
+        )
+        self._pick = pick
+        self._tries = tries
+        self._deframer = Deframer()
+        self._out = b""
+        self._asked: Frame | None = None
+        self._due: int | None = None
+        self._waits: dict[FrameKind, _Step] = {}
+        """What is waited for now, and what is done with it."""
+        self._silence: Callable[[int], list[PairingEvent]] = self._ask_again
+        self._over = False
+
+    @property
+    def over(self) -> bool:
+        return self._over
+
+    def open(self, now: int) -> list[PairingEvent]:
+        """The port is open: begin."""
+        self._out = b"\0"  # ends what was left on the line
+        self._deframer.reset()
+        self._ask(now)
+        return []
+
+    def receive(self, data: bytes, now: int) -> list[PairingEvent]:
+        """What these bytes lead to."""
+        events: list[PairingEvent] = []
+        for heard in self._deframer.feed(data):
+            if self._over:
+                break
+            if isinstance(heard, Damage):
+                events.append(Noise(heard))
+            else:
+                events += self._frame(heard, now)
+        return events
+
+    def wake(self, now: int) -> list[PairingEvent]:
+        """Do what is due."""
+        if self._over or self._due is None or now < self._due:
+            return []
+        return self._silence(now)
+
+    def due(self) -> int | None:
+        """When wake() is wanted next; None when it is over."""
+        return None if self._over else self._due
+
+    def take(self) -> bytes:
+        """Bytes for the port, all that wait."""
+        out, self._out = self._out, b""
+        return out
+
+    def lost(self) -> list[PairingEvent]:
+        """The port has gone."""
+        return [] if self._over else self._fail(Why.LOST)
+
+    def close(self) -> list[PairingEvent]:
+        """End it now."""
+        return [] if self._over else self._fail(Why.CLOSED)
+
+    # --- steps --------------------------------------------------------------------------------
+
+    def _greeted(self, question: Frame, answer: Frame, rsp: HelloRsp, now: int) -> None:
+        """A device that may be spoken with has answered."""
+        self._end()
+
+    def _ask(self, now: int) -> None:
+        before = (self._asked.session,) if self._asked else ()
+        session = self._pick(before)
+        self._asked = Frame(FrameKind.HELLO, session, 0, self._hello.encode())
+        self._out += self._asked.encode()
+        self._tries -= 1
+        self._due = now + HELLO_WAIT_MS * _MS
+        self._waits = {FrameKind.HELLO_RSP: self._take_answer}
+
+    def _ask_again(self, now: int) -> list[PairingEvent]:
+        if self._tries <= 0:
+            return self._fail(Why.NO_ANSWER)
+        self._ask(now)
+        return []
+
+    def _take_answer(self, frame: Frame, now: int) -> list[PairingEvent]:
+        question = self._asked
+        if question is None or frame.session != question.session:
+            return [Ignored(WrongAnswer(f"HELLO_RSP under session {frame.session}"))]
+        try:
+            answer = HelloRsp.decode(frame.payload)
+            agree(self._hello, answer)
+            self._check(answer)
+        except ProtocolError as error:
+            return self._fail(Why.TURNED_AWAY, error)
+        self._waits = {}
+        self._greeted(question, frame, answer, now)
+        return [Introduced(answer)]
+
+    def _check(self, answer: HelloRsp) -> None:
+        """WrongDevice if it is not the one that is meant."""
+
+    def _frame(self, frame: Frame, now: int) -> list[PairingEvent]:
+        if frame.kind is FrameKind.ALERT:
+            return _hint(frame)
+        step = self._waits.get(frame.kind)
+        if step is None:
+            return [Ignored(WrongAnswer(f"{frame.kind.name} was not waited for"))]
+        return step(frame, now)
+
+    def _fail(self, why: Why, error: ProtocolError | None = None) -> list[PairingEvent]:
+        self._end()
+        return [PairingFailed(why, error)]
+
+    def _end(self) -> None:
+        self._over = True
+        self._waits = {}
+
+
+class Pairing(Introduction):
+    """HELLO, and then XXpsk3 with the device that answers: PairingDone, or PairingFailed.
+
+    `serial` and `fingerprint` name the device that people have looked at; another one is turned
+    away before it hears anything.
+    """
+
+    def __init__(
+        self,
+        own: X25519PrivateKey,
+        psk: bytes,
+        *,
+        device_class: DeviceClass = DeviceClass.ANY,
+        serial: str | None = None,
+        fingerprint: bytes | None = None,
+        pick: Callable[[tuple[int, ...]], int] = pick_session,
+        tries: int = HELLO_TRIES,
+    ) -> None:
+        self._own_fingerprint = fingerprint_of(own)
+        super().__init__(self._own_fingerprint, device_class=device_class, pick=pick, tries=tries)
+        self._own: X25519PrivateKey | None = own
+        self._psk = psk
+        self._serial = serial
+        self._fingerprint = fingerprint
+        self._shake: Handshake | None = None
+        self._answer: HelloRsp | None = None
+        self._opener: Opener | None = None
+        self._device_key = b""
+        self._session = 0
+        self._version = 0
+
+    def _check(self, answer: HelloRsp) -> None:
+        if self._serial not in (None, answer.serial):
+            raise WrongDevice(f"expected {self._serial}, found {answer.serial}")
+        if self._fingerprint not in (None, answer.fingerprint):
+            raise WrongDevice(
+                f"{answer.serial}: its key is {fingerprint_text(answer.fingerprint)}, "
+                f"not {fingerprint_text(self._fingerprint or b'')}"
+            )
+
+    def _greeted(self, question: Frame, answer: Frame, rsp: HelloRsp, now: int) -> None:
+        assert self._own is not None
+        self._answer = rsp
+        self._session = question.session
+        self._version = agree(self._hello, rsp)
+        self._shake = Handshake.xxpsk3("host", prologue(question, answer), self._own, self._psk)
+        self._send(FrameKind.PAIR1, self._shake.write())
+        self._wait(FrameKind.PAIR2, self._take_pair2, Why.NO_PAIR2, now)
+
+    def _take_pair2(self, frame: Frame, now: int) -> list[PairingEvent]:
+        assert self._shake is not None
+        assert self._answer is not None
+        if frame.session != self._session or frame.version != self._version:
+            return [Ignored(WrongAnswer(f"PAIR2 under session {frame.session}"))]
+        try:
+            self._shake.read(frame.payload)
+            self._device_key = self._shake.their_key
+            if fingerprint(self._device_key) != self._answer.fingerprint:
+                raise WrongDevice("PAIR2 brings another key than HELLO_RSP has named")
+            third = self._shake.write()
+            keys = self._shake.split()
+        except (HandshakeError, WrongDevice) as error:
+            return self._fail(Why.BAD_PAIR2, error)
+        self._opener = _opener(keys, self._session, self._version)
+        self._send(FrameKind.PAIR3, third)
+        self._wait(FrameKind.DATA, self._take_done, Why.NO_DONE, now)
+        return []
+
+    def _take_done(self, frame: Frame, now: int) -> list[PairingEvent]:
+        assert self._opener is not None
+        try:
+            opened = self._opener.open(frame)
+        except ProtocolError as error:
+            # Of another session, or forged: the true one may still come.
+            return [Ignored(error)]
+        try:
+            return [self._done(frame, opened)]
+        except ProtocolError as error:
+            return self._fail(Why.BAD_DONE, error)
+
+    def _done(self, frame: Frame, opened: bytes) -> PairingDone:
+        assert self._answer is not None
+        said = plaintext.decode(opened, sender="device")
+        if not isinstance(said, PairDone):
+            raise UnknownMessage("under the keys of a pairing stands PAIR_DONE and nothing else")
+        if frame.counter != 0:
+            raise WrongAnswer(f"PAIR_DONE came under counter {frame.counter}, not 0")
+        if said.fingerprint != self._own_fingerprint:
+            raise WrongDevice("PAIR_DONE names the key of another host")
+        done = PairingDone(self._device_key, self._answer, said)
+        self._end()
+        return done
+
+    def _send(self, kind: FrameKind, payload: bytes) -> None:
+        self._out += Frame(kind, self._session, 0, payload, self._version).encode()
+
+    def _wait(self, kind: FrameKind, step: _Step, why: Why, now: int) -> None:
+        self._waits = {kind: step}
+        self._due = now + PAIR_WAIT_MS * _MS
+        self._silence = lambda _: self._fail(why)
+
+    def _end(self) -> None:
+        """Let go of everything that is secret, and of a key that was not proven."""
+        super()._end()
+        if self._shake is not None:
+            self._shake.wipe()
+        if self._opener is not None:
+            self._opener.wipe()
+        self._own = None
+        self._psk = self._device_key = b""
+
+
+def _hint(frame: Frame) -> list[PairingEvent]:
+    try:
+        return [Hinted(Alert.decode(frame.payload))]
+    except ProtocolError as error:
+        return [Ignored(error)]
+
+
+def _opener(keys: Keys, session: int, version: int) -> Opener:
+    return Opener(keys.receive, session, version)

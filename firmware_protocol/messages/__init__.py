@@ -1,0 +1,1 @@
+"""Generated messages with the codec they share."""

@@ -1,0 +1,257 @@
+"""Messages of every class of device. Generated from messages.toml by firmware_protocol.generate.
+Not to be edited."""
+
+from typing import ClassVar
+
+from firmware_protocol.messages import codec
+from firmware_protocol.messages.codec import Command, Event, Reply, Spec
+from firmware_protocol.messages.enums import (
+    DeviceClass,
+    DeviceState,
+    FaultCode,
+    PowerCause,
+    Refusal,
+    ResumeMode,
+    TamperSource,
+    Verdict,
+)
+
+
+class Power(Event, frozen=True, gc=False):
+    """The device has started. The first event of every start."""
+
+    cause: PowerCause
+    """Why."""
+
+    ID: ClassVar = 0x01
+    NAME: ClassVar = "POWER"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("POWER", "<B", "cause", codec.one_of("cause", PowerCause))
+
+
+class Tamper(Event, frozen=True, gc=False):
+    """Someone is at the device, or no longer."""
+
+    source: TamperSource
+    """What."""
+    active: bool
+    """1 it began, 0 it is over; a source that has no end sends 1 only."""
+
+    ID: ClassVar = 0x02
+    NAME: ClassVar = "TAMPER"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec(
+        "TAMPER",
+        "<BB",
+        "source active",
+        codec.one_of("source", TamperSource),
+        codec.truth("active"),
+    )
+
+
+class Fault(Event, frozen=True, gc=False):
+    """Something does not work."""
+
+    code: FaultCode
+    """What; never NONE."""
+    arg: int
+    """As the code says, else 0."""
+
+    ID: ClassVar = 0x03
+    NAME: ClassVar = "FAULT"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("FAULT", "<BI", "code arg", codec.one_of("code", FaultCode, 1))
+
+
+class LogPressure(Event, frozen=True, gc=False):
+    """The ring fills up: once when it reaches 75 %, once when it is full up to its spare slots."""
+
+    used: int
+    """Percent of the ring that is not acknowledged, rounded down."""
+
+    ID: ClassVar = 0x04
+    NAME: ClassVar = "LOG_PRESSURE"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("LOG_PRESSURE", "<B", "used", codec.whole("used", 0, 100))
+
+
+class Paired(Event, frozen=True, gc=False):
+    """A host was paired; it has replaced the former one."""
+
+    fingerprint: bytes
+    """Of the host's key."""
+    pairings: int
+    """Pairings so far, this one included."""
+
+    ID: ClassVar = 0x05
+    NAME: ClassVar = "PAIRED"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec(
+        "PAIRED",
+        "<16sI",
+        "fingerprint pairings",
+        codec.exactly("fingerprint", 16),
+        codec.whole("pairings", 1, 0xFFFFFFFF),
+    )
+
+
+class InfoReply(Reply, frozen=True, gc=False):
+    """What runs on the device."""
+
+    firmware: bytes
+    """SHA-256 of the firmware image that runs."""
+    boot: int
+    """Starts of the device so far, this one included."""
+    cause: PowerCause
+    """Why it started."""
+    capacity: int
+    """Records that the ring holds."""
+    state: DeviceState
+    """How the device is."""
+
+    ID: ClassVar = 0xC0
+    NAME: ClassVar = "INFO_REPLY"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec(
+        "INFO_REPLY",
+        "<32sIBHB",
+        "firmware boot cause capacity state",
+        codec.exactly("firmware", 32),
+        codec.whole("boot", 1, 0xFFFFFFFF),
+        codec.one_of("cause", PowerCause),
+        codec.whole("capacity", 128, 65535),
+        codec.some_of("state", DeviceState),
+    )
+
+
+class ResumeReply(Reply, frozen=True, gc=False):
+    """How the ring stands."""
+
+    epoch: int
+    """The ring's name."""
+    oldest: int
+    """Lowest seq in the ring; head + 1 when it is empty."""
+    head: int
+    """Highest seq in the ring; 0 when nothing was ever recorded."""
+    chain: bytes
+    """Chain of `head`; zeros for head 0."""
+    verdict: Verdict
+    """What it amounts to."""
+
+    ID: ClassVar = 0xC1
+    NAME: ClassVar = "RESUME_REPLY"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec(
+        "RESUME_REPLY",
+        "<III8sB",
+        "epoch oldest head chain verdict",
+        codec.whole("epoch", 1, 0xFFFFFFFF),
+        codec.whole("oldest", 1, 0xFFFFFFFF),
+        codec.exactly("chain", 8),
+        codec.one_of("verdict", Verdict),
+    )
+
+
+class SelftestReply(Reply, frozen=True, gc=False):
+    """The first thing found wrong. Each one found is a FAULT event too."""
+
+    code: FaultCode
+    """NONE when all is well."""
+    arg: int
+    """As the code says, else 0."""
+
+    ID: ClassVar = 0xC2
+    NAME: ClassVar = "SELFTEST_REPLY"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("SELFTEST_REPLY", "<BI", "code arg", codec.one_of("code", FaultCode))
+
+
+class Refused(Reply, frozen=True, gc=False):
+    """The command was not carried out."""
+
+    command: int
+    """Id of the command, whatever it was."""
+    why: Refusal
+    """Why."""
+    arg: int
+    """As the reason says, else 0."""
+
+    ID: ClassVar = 0xFF
+    NAME: ClassVar = "REFUSED"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("REFUSED", "<BBH", "command why arg", codec.one_of("why", Refusal))
+
+
+class Info(Command, frozen=True, gc=False):
+    """What runs on the device. The first DATA of a session."""
+
+    ID: ClassVar = 0x40
+    NAME: ClassVar = "INFO"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "host"
+    SINCE: ClassVar = 1
+    IDEMPOTENT: ClassVar = True
+    DEADLINE_MS: ClassVar = 500
+    REPLY: ClassVar = InfoReply
+    SPEC: ClassVar = Spec("INFO", "<")
+
+
+class Resume(Command, frozen=True, gc=False):
+    """Where the host's record of this device ends. Events flow once it is answered with OK."""
+
+    epoch: int
+    """The ring that the host knows; 0 none yet."""
+    next: int
+    """The first seq that the host has not got; 0 with epoch 0."""
+    chain: bytes
+    """Chain of the record before it; zeros for next 1 and for ADOPT."""
+    mode: ResumeMode
+    """How to go on."""
+
+    ID: ClassVar = 0x41
+    NAME: ClassVar = "RESUME"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "host"
+    SINCE: ClassVar = 1
+    IDEMPOTENT: ClassVar = True
+    DEADLINE_MS: ClassVar = 500
+    REPLY: ClassVar = ResumeReply
+    SPEC: ClassVar = Spec(
+        "RESUME",
+        "<II8sB",
+        "epoch next chain mode",
+        codec.exactly("chain", 8),
+        codec.one_of("mode", ResumeMode),
+    )
+
+
+class Selftest(Command, frozen=True, gc=False):
+    """Tests what can be tested without moving a card."""
+
+    ID: ClassVar = 0x42
+    NAME: ClassVar = "SELFTEST"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "host"
+    SINCE: ClassVar = 1
+    IDEMPOTENT: ClassVar = False
+    DEADLINE_MS: ClassVar = 10000
+    REPLY: ClassVar = SelftestReply
+    SPEC: ClassVar = Spec("SELFTEST", "<")

@@ -1,0 +1,166 @@
+"""Messages of kind control. Generated from messages.toml by firmware_protocol.generate. Not to be
+edited."""
+
+from typing import ClassVar
+
+from firmware_protocol.messages import codec
+from firmware_protocol.messages.codec import Control, Spec
+from firmware_protocol.messages.enums import DeviceClass, DeviceState, NakWhy
+
+
+class HostBeat(Control, frozen=True, gc=False):
+    """The host lives. It acknowledges as EVT_ACK does, so that a lost one heals."""
+
+    epoch: int
+    """The ring; 0 before RESUME was answered with OK."""
+    seq: int
+    """Highest seq that the host keeps safely."""
+    window: int
+    """How many records after seq may be on their way."""
+
+    ID: ClassVar = 0x80
+    NAME: ClassVar = "HOST_BEAT"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "host"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("HOST_BEAT", "<IIB", "epoch seq window", codec.whole("window", 0, 8))
+
+
+class DeviceBeat(Control, frozen=True, gc=False):
+    """The device lives, and how it is."""
+
+    epoch: int
+    """The ring."""
+    head: int
+    """Highest seq in the ring."""
+    boot: int
+    """Starts of the device so far."""
+    t_us: int
+    """Device's clock."""
+    used: int
+    """Percent of the ring that is not acknowledged, rounded down."""
+    state: DeviceState
+    """How the device is."""
+    damaged: int
+    """Damaged frames since the start."""
+    refused: int
+    """Whole frames that were ignored, and malformed plaintexts, since the start."""
+
+    ID: ClassVar = 0x81
+    NAME: ClassVar = "DEVICE_BEAT"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec(
+        "DEVICE_BEAT",
+        "<IIIQBBII",
+        "epoch head boot t_us used state damaged refused",
+        codec.whole("epoch", 1, 0xFFFFFFFF),
+        codec.whole("boot", 1, 0xFFFFFFFF),
+        codec.whole("used", 0, 100),
+        codec.some_of("state", DeviceState),
+    )
+
+
+class EvtAck(Control, frozen=True, gc=False):
+    """The host keeps all records up to this one safely."""
+
+    epoch: int
+    """The ring."""
+    seq: int
+    """Highest seq that the host keeps safely."""
+    window: int
+    """How many records after seq may be on their way; 0 stops them."""
+
+    ID: ClassVar = 0x82
+    NAME: ClassVar = "EVT_ACK"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "host"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec(
+        "EVT_ACK",
+        "<IIB",
+        "epoch seq window",
+        codec.whole("epoch", 1, 0xFFFFFFFF),
+        codec.whole("window", 0, 8),
+    )
+
+
+class EvtNak(Control, frozen=True, gc=False):
+    """The host wants records again."""
+
+    epoch: int
+    """The ring."""
+    next: int
+    """The first record that is wanted."""
+    why: NakWhy
+    """Why."""
+
+    ID: ClassVar = 0x83
+    NAME: ClassVar = "EVT_NAK"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "host"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec(
+        "EVT_NAK",
+        "<IIB",
+        "epoch next why",
+        codec.whole("epoch", 1, 0xFFFFFFFF),
+        codec.whole("next", 1, 0xFFFFFFFF),
+        codec.one_of("why", NakWhy),
+    )
+
+
+class TimeAsk(Control, frozen=True, gc=False):
+    """Asks for the device's clock."""
+
+    t1: int
+    """Host's clock when this was sent, microseconds."""
+
+    ID: ClassVar = 0x84
+    NAME: ClassVar = "TIME_ASK"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "host"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("TIME_ASK", "<Q", "t1")
+
+
+class TimeAnswer(Control, frozen=True, gc=False):
+    """The device's clock."""
+
+    t1: int
+    """As asked."""
+    t2: int
+    """Device's clock when the question came, microseconds."""
+    t3: int
+    """Device's clock when this was sent, microseconds."""
+
+    ID: ClassVar = 0x85
+    NAME: ClassVar = "TIME_ANSWER"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("TIME_ANSWER", "<QQQ", "t1 t2 t3")
+
+
+class PairDone(Control, frozen=True, gc=False):
+    """The device has stored the host's key. Sent once, under the keys of the pairing; all else
+    there is ignored."""
+
+    fingerprint: bytes
+    """Of the host's key that was stored."""
+    pairings: int
+    """As in PAIRED."""
+
+    ID: ClassVar = 0x86
+    NAME: ClassVar = "PAIR_DONE"
+    CLASS: ClassVar = DeviceClass.ANY
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec(
+        "PAIR_DONE",
+        "<16sI",
+        "fingerprint pairings",
+        codec.exactly("fingerprint", 16),
+        codec.whole("pairings", 1, 0xFFFFFFFF),
+    )

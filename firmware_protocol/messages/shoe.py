@@ -1,0 +1,220 @@
+"""Messages of the shoe. Generated from messages.toml by firmware_protocol.generate. Not to be
+edited."""
+
+from typing import ClassVar
+
+from firmware_protocol.messages import codec
+from firmware_protocol.messages.codec import Command, Event, Reply, Spec
+from firmware_protocol.messages.enums import CardFlags, DeviceClass, JamCode, LockState, ReadWhy
+
+
+class CardRead(Event, frozen=True, gc=False):
+    """A card has left the shoe and was read. Its fields fill the body."""
+
+    shoe: int
+    """The loading it came from, as in LOADED; 0 before the first."""
+    pos: int
+    """1 for the first card of the loading, then one more for each card that leaves the shoe, read
+    or not, the cut card included."""
+    card: int
+    """The card."""
+    confidence: int
+    """How sure the reader is, percent."""
+    alternative: int
+    """What it would be otherwise; 0xFE: nothing else comes into question."""
+    flags: CardFlags
+    """What was odd."""
+    dwell: int
+    """Milliseconds that the card was over the reader; 65535 for longer."""
+    back: int
+    """The maker's number of the card's back; 0 not recognised."""
+    salt: bytes
+    """Random, drawn for this record alone; without it the chain would tell the card."""
+
+    ID: ClassVar = 0x10
+    NAME: ClassVar = "CARD_READ"
+    CLASS: ClassVar = DeviceClass.SHOE
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec(
+        "CARD_READ",
+        "<IHBBBBHB11s",
+        "shoe pos card confidence alternative flags dwell back salt",
+        codec.whole("pos", 1, 65535),
+        codec.whole("card", 0, 51),
+        codec.whole("confidence", 0, 100),
+        codec.whole("alternative", 0, 51, (0x40, 0xFE)),
+        codec.some_of("flags", CardFlags),
+        codec.exactly("salt", 11),
+        secret=True,
+    )
+
+
+class CardRetracted(Event, frozen=True, gc=False):
+    """A card that had been reported went back into the shoe."""
+
+    pos: int
+    """Its position; the next card out has this position again."""
+
+    ID: ClassVar = 0x11
+    NAME: ClassVar = "CARD_RETRACTED"
+    CLASS: ClassVar = DeviceClass.SHOE
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("CARD_RETRACTED", "<H", "pos", codec.whole("pos", 1, 65535))
+
+
+class ReadFail(Event, frozen=True, gc=False):
+    """A card has left the shoe and was not read."""
+
+    pos: int
+    """Its position."""
+    why: ReadWhy
+    """Why."""
+
+    ID: ClassVar = 0x12
+    NAME: ClassVar = "READ_FAIL"
+    CLASS: ClassVar = DeviceClass.SHOE
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec(
+        "READ_FAIL", "<HB", "pos why", codec.whole("pos", 1, 65535), codec.one_of("why", ReadWhy)
+    )
+
+
+class CutCard(Event, frozen=True, gc=False):
+    """The cut card has come out."""
+
+    pos: int
+    """Its position."""
+
+    ID: ClassVar = 0x13
+    NAME: ClassVar = "CUT_CARD"
+    CLASS: ClassVar = DeviceClass.SHOE
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("CUT_CARD", "<H", "pos", codec.whole("pos", 1, 65535))
+
+
+class Loaded(Event, frozen=True, gc=False):
+    """Cards were put in and the cover closed. Positions begin anew."""
+
+    shoe: int
+    """Number of this loading, one more than the last, kept over restarts."""
+    decks: int
+    """Decks as set at the shoe; 0 not known."""
+    count: int
+    """Cards as weighed or counted; 0 not known."""
+    shuffle: int
+    """Number of the shuffle as read from the cassette; 0 not known."""
+
+    ID: ClassVar = 0x14
+    NAME: ClassVar = "LOADED"
+    CLASS: ClassVar = DeviceClass.SHOE
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec(
+        "LOADED", "<IBHI", "shoe decks count shuffle", codec.whole("shoe", 1, 0xFFFFFFFF)
+    )
+
+
+class Cover(Event, frozen=True, gc=False):
+    """The cover was opened or closed."""
+
+    open: bool
+    """1 opened, 0 closed."""
+
+    ID: ClassVar = 0x15
+    NAME: ClassVar = "COVER"
+    CLASS: ClassVar = DeviceClass.SHOE
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("COVER", "<B", "open", codec.truth("open"))
+
+
+class ShoeJam(Event, frozen=True, gc=False):
+    """Cards are stuck in the shoe, or no longer."""
+
+    code: JamCode
+    """Where."""
+
+    ID: ClassVar = 0x16
+    NAME: ClassVar = "SHOE_JAM"
+    CLASS: ClassVar = DeviceClass.SHOE
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("SHOE_JAM", "<B", "code", codec.one_of("code", JamCode))
+
+
+class LockReply(Reply, frozen=True, gc=False):
+    """The lock is now so."""
+
+    state: LockState
+    """What it is."""
+
+    ID: ClassVar = 0xD0
+    NAME: ClassVar = "LOCK_REPLY"
+    CLASS: ClassVar = DeviceClass.SHOE
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("LOCK_REPLY", "<B", "state", codec.one_of("state", LockState))
+
+
+class RereadReply(Reply, frozen=True, gc=False):
+    """The record."""
+
+    record: bytes
+    """The plaintext of the event, just as it was sent."""
+
+    ID: ClassVar = 0xD1
+    NAME: ClassVar = "REREAD_REPLY"
+    CLASS: ClassVar = DeviceClass.SHOE
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SIZE: ClassVar = 120
+    SPEC: ClassVar = Spec(
+        "REREAD_REPLY", "<56s", "record", codec.exactly("record", 56), secret=True
+    )
+
+
+class Lock(Command, frozen=True, gc=False):
+    """Locks the shoe or opens it. Refused UNSUPPORTED without LOCK; OPEN is refused NOT_NOW while
+    the ring is full."""
+
+    state: LockState
+    """What it shall be."""
+
+    ID: ClassVar = 0x50
+    NAME: ClassVar = "LOCK"
+    CLASS: ClassVar = DeviceClass.SHOE
+    FROM: ClassVar = "host"
+    SINCE: ClassVar = 1
+    IDEMPOTENT: ClassVar = True
+    DEADLINE_MS: ClassVar = 500
+    REPLY: ClassVar = LockReply
+    SPEC: ClassVar = Spec("LOCK", "<B", "state", codec.one_of("state", LockState))
+
+
+class Reread(Command, frozen=True, gc=False):
+    """Asks for a record once more, acknowledged or not. Needs no RESUME."""
+
+    epoch: int
+    """The ring."""
+    seq: int
+    """The record."""
+
+    ID: ClassVar = 0x51
+    NAME: ClassVar = "REREAD"
+    CLASS: ClassVar = DeviceClass.SHOE
+    FROM: ClassVar = "host"
+    SINCE: ClassVar = 1
+    IDEMPOTENT: ClassVar = True
+    DEADLINE_MS: ClassVar = 500
+    REPLY: ClassVar = RereadReply
+    SPEC: ClassVar = Spec(
+        "REREAD",
+        "<II",
+        "epoch seq",
+        codec.whole("epoch", 1, 0xFFFFFFFF),
+        codec.whole("seq", 1, 0xFFFFFFFF),
+    )

@@ -1,0 +1,197 @@
+"""Messages of the station. Generated from messages.toml by firmware_protocol.generate. Not to be
+edited."""
+
+from typing import ClassVar
+
+from firmware_protocol.messages import codec
+from firmware_protocol.messages.codec import Command, Event, Reply, Spec
+from firmware_protocol.messages.enums import (
+    ButtonMask,
+    BuzzPattern,
+    DeviceClass,
+    Edge,
+    LampPattern,
+    WhichButton,
+)
+
+
+class Button(Event, frozen=True, gc=False):
+    """An armed button went down, or one that had gone down so came up."""
+
+    seat: int
+    """Seat."""
+    button: WhichButton
+    """Which."""
+    edge: Edge
+    """Which way."""
+    held: int
+    """UP: milliseconds that it was held, 65535 for longer; DOWN: 0."""
+    press: int
+    """Number of the press since the start; both edges carry it."""
+    token: int
+    """Token of the ARM that was in force when the button went down."""
+
+    ID: ClassVar = 0x30
+    NAME: ClassVar = "BUTTON"
+    CLASS: ClassVar = DeviceClass.STATION
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec(
+        "BUTTON",
+        "<BBBHIH",
+        "seat button edge held press token",
+        codec.whole("seat", 1, 15),
+        codec.one_of("button", WhichButton),
+        codec.one_of("edge", Edge),
+        codec.whole("press", 1, 0xFFFFFFFF),
+    )
+
+
+class Stuck(Event, frozen=True, gc=False):
+    """A button has been down for 10 s. It counts as not there until it has come up."""
+
+    seat: int
+    """Seat."""
+    button: WhichButton
+    """Which."""
+
+    ID: ClassVar = 0x31
+    NAME: ClassVar = "STUCK"
+    CLASS: ClassVar = DeviceClass.STATION
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec(
+        "STUCK",
+        "<BB",
+        "seat button",
+        codec.whole("seat", 1, 15),
+        codec.one_of("button", WhichButton),
+    )
+
+
+class LampFault(Event, frozen=True, gc=False):
+    """A lamp does not light."""
+
+    seat: int
+    """Seat."""
+    index: int
+    """Which of the seat's lamps, from 0."""
+
+    ID: ClassVar = 0x32
+    NAME: ClassVar = "LAMP_FAULT"
+    CLASS: ClassVar = DeviceClass.STATION
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("LAMP_FAULT", "<BB", "seat index", codec.whole("seat", 1, 15))
+
+
+class ArmReply(Reply, frozen=True, gc=False):
+    """The seat is armed, or disarmed."""
+
+    ID: ClassVar = 0xF0
+    NAME: ClassVar = "ARM_REPLY"
+    CLASS: ClassVar = DeviceClass.STATION
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("ARM_REPLY", "<")
+
+
+class LampsReply(Reply, frozen=True, gc=False):
+    """The lamps show it."""
+
+    ID: ClassVar = 0xF1
+    NAME: ClassVar = "LAMPS_REPLY"
+    CLASS: ClassVar = DeviceClass.STATION
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("LAMPS_REPLY", "<")
+
+
+class BuzzReply(Reply, frozen=True, gc=False):
+    """It plays, or has played."""
+
+    ID: ClassVar = 0xF2
+    NAME: ClassVar = "BUZZ_REPLY"
+    CLASS: ClassVar = DeviceClass.STATION
+    FROM: ClassVar = "device"
+    SINCE: ClassVar = 1
+    SPEC: ClassVar = Spec("BUZZ_REPLY", "<")
+
+
+class Arm(Command, frozen=True, gc=False):
+    """Says which buttons of a seat count, for how long, and under which token. Replaces the seat's
+    former ARM."""
+
+    seat: int
+    """Seat."""
+    mask: ButtonMask
+    """Buttons that count; 0 disarms."""
+    token: int
+    """Comes back with each press."""
+    ttl: int
+    """Milliseconds from now until the seat is disarmed by itself; 0 disarms."""
+
+    ID: ClassVar = 0x70
+    NAME: ClassVar = "ARM"
+    CLASS: ClassVar = DeviceClass.STATION
+    FROM: ClassVar = "host"
+    SINCE: ClassVar = 1
+    IDEMPOTENT: ClassVar = True
+    DEADLINE_MS: ClassVar = 500
+    REPLY: ClassVar = ArmReply
+    SPEC: ClassVar = Spec(
+        "ARM",
+        "<BHHH",
+        "seat mask token ttl",
+        codec.whole("seat", 1, 15),
+        codec.some_of("mask", ButtonMask),
+    )
+
+
+class Lamps(Command, frozen=True, gc=False):
+    """Says what all lamps of a seat show. Replaces what they showed."""
+
+    seat: int
+    """Seat."""
+    rgb: bytes
+    """Red, green, blue; without COLOUR the largest of the three is the brightness."""
+    pattern: LampPattern
+    """How."""
+    period: int
+    """Milliseconds of one period; OFF and STEADY ignore it; 0 for another pattern means STEADY."""
+    lease: int
+    """Milliseconds from now until the lamps go dark by themselves; 0 at once."""
+
+    ID: ClassVar = 0x71
+    NAME: ClassVar = "LAMPS"
+    CLASS: ClassVar = DeviceClass.STATION
+    FROM: ClassVar = "host"
+    SINCE: ClassVar = 1
+    IDEMPOTENT: ClassVar = True
+    DEADLINE_MS: ClassVar = 500
+    REPLY: ClassVar = LampsReply
+    SPEC: ClassVar = Spec(
+        "LAMPS",
+        "<B3sBHH",
+        "seat rgb pattern period lease",
+        codec.whole("seat", 1, 15),
+        codec.exactly("rgb", 3),
+        codec.one_of("pattern", LampPattern),
+    )
+
+
+class Buzz(Command, frozen=True, gc=False):
+    """Plays a sound once. Refused UNSUPPORTED without BUZZER."""
+
+    pattern: BuzzPattern
+    """Which."""
+
+    ID: ClassVar = 0x72
+    NAME: ClassVar = "BUZZ"
+    CLASS: ClassVar = DeviceClass.STATION
+    FROM: ClassVar = "host"
+    SINCE: ClassVar = 1
+    IDEMPOTENT: ClassVar = False
+    DEADLINE_MS: ClassVar = 500
+    REPLY: ClassVar = BuzzReply
+    SPEC: ClassVar = Spec("BUZZ", "<B", "pattern", codec.one_of("pattern", BuzzPattern))

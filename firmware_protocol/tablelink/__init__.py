@@ -1,0 +1,1 @@
+"""What both sides of TableLink share: framing, handshakes, session cipher."""

@@ -1,0 +1,66 @@
+"""HELLO and HELLO_RSP: what both sides agree on before any key, and what the handshake is bound to.
+
+Both frames are in clear and anyone can make them. What makes them true is that their bytes are the
+prologue of the handshake: it fails when host and device did not see the same.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+
+from firmware_protocol.messages.enums import DeviceClass, FrameKind
+from firmware_protocol.messages.errors import (
+    NoCommonVersion,
+    SchemaDiffers,
+    WrongAnswer,
+    WrongDevice,
+)
+from firmware_protocol.messages.frames import Hello, HelloRsp
+from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.tablelink.framing import Frame
+
+NO_SESSION = 0
+"""The session id of ALERT; no session has it."""
+
+
+def pick_session(taken: Collection[int] = ()) -> int:
+    """A session id unlike those that are running or were tried just now."""
+    while (session := 1 + secrets.randbelow(0xFFFF)) in taken:
+        pass
+    return session
+
+
+def prologue(hello: Frame, answer: Frame) -> bytes:
+    """What both handshakes begin with: the two frames as they were sent, without their CRC."""
+    if hello.kind != FrameKind.HELLO or answer.kind != FrameKind.HELLO_RSP:
+        raise WrongAnswer(f"{answer.kind.name} is no answer to {hello.kind.name}")
+    if hello.session != answer.session:
+        raise WrongAnswer(f"HELLO of session {hello.session}, answer of {answer.session}")
+    return hello.decoded() + answer.decoded()
+
+
+def common_version(hello: Hello, low: int, high: int) -> int:
+    """The highest version that both sides speak; NoCommonVersion if there is none."""
+    version = min(hello.version_max, high)
+    if version < max(hello.version_min, low):
+        raise NoCommonVersion(
+            f"versions {hello.version_min} to {hello.version_max} and {low} to {high}"
+        )
+    return version
+
+
+def agree(hello: Hello, answer: HelloRsp) -> int:
+    """The version that the session will have, as the host sees it, or why there can be none."""
+    version = common_version(hello, answer.version_min, answer.version_max)
+    if answer.schema != SCHEMA_HASHES[version]:
+        raise SchemaDiffers(
+            f"version {version} is {SCHEMA_HASHES[version].hex()} here and "
+            f"{answer.schema.hex()} in the device"
+        )
+    if hello.device_class not in (DeviceClass.ANY, answer.device_class):
+        raise WrongDevice(
+            f"expected a {hello.device_class.name.lower()}, found a "
+            f"{answer.device_class.name.lower()}"
+        )
+    return version

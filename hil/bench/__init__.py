@@ -1,0 +1,1 @@
+"""`holecard bench`: speed as ratios in one run."""

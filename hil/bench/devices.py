@@ -1,0 +1,142 @@
+"""A shoe, a shuffler and seven stations: what they cost the host, and the way back after a pull."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from statistics import median
+from typing import Final, cast
+
+from drivers.devices.shoe import Shoe
+from drivers.devices.shuffler import Shuffler
+from drivers.devices.state import State
+from drivers.devices.station import Station
+from drivers.ports.address import Address, Transport
+from drivers.session.lookup import Wanted
+from firmware_protocol.conformance import Profile
+from firmware_protocol.device.control import Chord, Draw, Load, Plug, Put
+from firmware_protocol.device.control import Pace as ShufflePace
+from firmware_protocol.messages.enums import ButtonMask, DeviceClass
+from hil.bench.devices_bench_host import PUBLIC, Host, hosted
+from hil.bench.measure import Pace
+from hil.bench.measure_bench_lines import Line, Section
+from hil.simulator.process import Running, running
+
+_SEATS: Final = 7
+_TABLE: Final[tuple[Profile, ...]] = ("shoe", "shuffler", *("station",) * _SEATS)
+_EVERY_BUTTON: Final = ButtonMask(0x1FF)
+_CHORD: Final = Chord(
+    1, ("hit", "stand", "double", "split", "surrender", "yes", "no", "bet", "call"), 30
+)
+_CHORD_EVERY: Final = 0.25
+_SECONDS: Final = 4.0
+
+
+class _Device:
+    def __init__(self, sim: Running, host: Host) -> None:
+        self.sim = sim
+        self.host = host
+
+
+_Table = list[_Device]
+
+
+@asynccontextmanager
+async def _table(folder: Path) -> AsyncIterator[_Table]:
+    async with AsyncExitStack() as stack:
+        table: _Table = []
+        for number, profile in enumerate(_TABLE):
+            serial = f"{profile[:2].upper()}-{number:04}"
+            place = folder / f"{profile}-{number}"
+            sim = stack.enter_context(
+                running(profile, place, "--serial", serial, paired_with=PUBLIC)
+            )
+            address = Address(Transport.SERIAL, str(sim.port))
+            wanted = Wanted(DeviceClass[profile.upper()], serial, sim.key, address)
+            table.append(_Device(sim, await stack.enter_async_context(hosted(wanted))))
+        for device in table:
+            await device.host.ready()
+        yield table
+
+
+class _Cost:
+    """What this process takes from its making to told()."""
+
+    def __init__(self, table: _Table) -> None:
+        self._table = table
+        self._events = self._count()
+        self._cpu, self._wall = time.process_time(), time.perf_counter()
+
+    def _count(self) -> int:
+        return sum(device.host.keeper.count for device in self._table)
+
+    def told(self) -> tuple[float, float]:
+        """Percent of one core, and events a second."""
+        wall = time.perf_counter() - self._wall
+        cpu = time.process_time() - self._cpu
+        return 100 * cpu / wall, (self._count() - self._events) / wall
+
+
+async def _idle(table: _Table, seconds: float) -> tuple[float, float]:
+    cost = _Cost(table)
+    await asyncio.sleep(seconds)
+    return cost.told()
+
+
+async def _busy(table: _Table, seconds: float) -> tuple[float, float]:
+    """More than people do: cards without a pause, a shuffle, all buttons four times a second."""
+    shoe, shuffler, *stations = table
+    shoe.sim.control.do(Load(decks=8))
+    await cast(Shoe, shoe.host.driver).open_gate()
+    shuffler.sim.control.do(ShufflePace(int(seconds * 1000)))
+    shuffler.sim.control.do(Put(6))
+    for station in stations:
+        await cast(Station, station.host.driver).arm(1, _EVERY_BUTTON, 1, 60_000)
+    shoe.sim.control.do(Draw(count=300, dwell_ms=0))
+    await cast(Shuffler, shuffler.host.driver).start(6)
+    cost = _Cost(table)
+    for _ in range(int(seconds / _CHORD_EVERY)):
+        for station in stations:
+            station.sim.control.do(_CHORD)
+        await asyncio.sleep(_CHORD_EVERY)
+    return cost.told()
+
+
+async def _reconnects(device: _Device, times: int) -> list[float]:
+    """Milliseconds from the cable being back to the device being ready."""
+    out = []
+    for _ in range(times):
+        device.sim.control.do(Plug(connected=False))
+        await device.host.until(lambda one: one.state is not State.READY)
+        begun = time.perf_counter()
+        device.sim.control.do(Plug(connected=True))
+        await device.host.until(lambda one: one.state is State.READY)
+        out.append(1000 * (time.perf_counter() - begun))
+    return out
+
+
+async def _run(folder: Path, pace: Pace) -> list[Line]:
+    seconds = min(_SECONDS, pace.slices * pace.seconds * 4)
+    async with _table(folder) as table:
+        idle, _ = await _idle(table, seconds)
+        busy, rate = await _busy(table, seconds)
+        back = await _reconnects(table[-1], max(3, pace.slices // 2))
+    return [
+        Line("idle", "host's CPU, nine devices idle", idle, "% of core"),
+        Line("busy", "host's CPU, nine devices at full rate", busy, "% of core"),
+        Line("rate", "events meanwhile", rate, "events/s"),
+        Line("back", "cable back in until ready, median", median(back), "ms"),
+        Line("back_most", "the longest of them", max(back), "ms"),
+    ]
+
+
+def _measure(pace: Pace) -> list[Line]:
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_run(Path(folder), pace))
+
+
+DEVICES: Final = Section("devices", "a shoe, a shuffler and seven stations on ptys", _measure)

@@ -1,0 +1,179 @@
+"""The review of a long record: its list of rounds, any round opened, and rounds looked for by card
+and by dealer and amount, beside the same rows asked for by hand in SQLite. With --full the record
+has a million rounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import urlencode
+
+import apsw
+import httpx
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from controller.audit.format.hole_cards import HoleKey
+from controller.audit.index.index import to_read
+from controller.audit.simulate.recorder import Keys
+from controller.audit.simulate.rounds import record_par
+from controller.config.loader import load_game
+from controller.games import default_jurisdiction, game_of
+from controller.rules.cards import DECK
+from controller.rules.cards import NAMES as CARDS
+from controller.screens.common.sessions import Links, Person, Sessions
+from controller.screens.common.texts import load
+from controller.screens.review.source.source import Beside
+from controller.screens.review.web.app import application, pages_of
+from controller.screens.review.web.link_login import ByLink
+from hil.bench.measure import Pace
+from hil.bench.measure_bench_lines import Line, Section
+from hil.bench.record import scratch
+
+ROUNDS: Final = 20_000
+FULL_ROUNDS: Final = 1_000_000
+LOOKS: Final = 15
+"""Pages of each kind."""
+_MOST: Final = 0.5
+"""Seconds."""
+_USUAL: Final = Pace().slices * Pace().seconds
+_PAGE: Final = 50
+Value: TypeAlias = int | str
+_MILLI: Final = 1e3
+_LISTED: Final = "SELECT * FROM raw_rounds WHERE round <= ? ORDER BY round DESC LIMIT ?"
+_OPENED: Final = (
+    "SELECT * FROM raw_records WHERE seq BETWEEN (SELECT first_seq FROM raw_rounds WHERE round = ?)"
+    " AND (SELECT last_seq FROM raw_rounds WHERE round = ?)"
+)
+_OF_ROUND: Final = "w.seq BETWEEN r.first_seq AND r.last_seq"
+_NEWEST: Final = "AND r.round <= ? ORDER BY r.round DESC LIMIT ?"
+_BY_CARD: Final = (
+    "SELECT * FROM raw_rounds r WHERE EXISTS "
+    f"(SELECT 1 FROM raw_cards w WHERE w.card = ? AND {_OF_ROUND}) {_NEWEST}"
+)
+_BY_AMOUNT: Final = (
+    "SELECT * FROM raw_rounds r WHERE EXISTS (SELECT 1 FROM raw_amounts w JOIN raw_records d "
+    f"ON d.seq = w.seq WHERE {_OF_ROUND} AND w.amount >= ? "
+    f"AND d.dealer = (SELECT id FROM words WHERE word = ?)) {_NEWEST}"
+)
+_DEALER: Final = "SELECT word FROM words WHERE id = (SELECT dealer FROM raw_shifts LIMIT 1)"
+_AMOUNT: Final = (
+    "SELECT amount FROM raw_amounts GROUP BY amount HAVING count(*) > ? "
+    "ORDER BY amount DESC LIMIT 1"
+)
+"""The largest that is no rarity."""
+_RARE: Final = 0.01
+"""In so many rounds."""
+NAMES: Final = {
+    "list": "rounds listed",
+    "round": "a round opened",
+    "card": "rounds looked for by card",
+    "amount": "rounds looked for by dealer and amount",
+}
+
+
+class _Search(NamedTuple):
+    """One kind of page, and its rows by hand."""
+
+    path: str
+    query: str
+    values: tuple[Value, ...]
+
+
+def _asked(db: apsw.Connection, random: Random, rounds: int) -> dict[str, _Search]:
+    """One page of each kind, up to any round."""
+    number, card = random.randint(1, rounds), random.choice(DECK)
+    before = f"before={number + 1}"
+    dealer = str(db.execute(_DEALER).get)
+    amount = db.execute(_AMOUNT, (round(rounds * _RARE),)).get or 0
+    sought = {"dealer": dealer, "least": str(amount)}
+    return {
+        "list": _Search(f"/rounds?{before}", _LISTED, (number, _PAGE)),
+        "round": _Search(f"/rounds/{number}", _OPENED, (number, number)),
+        "card": _Search(f"/rounds?card={CARDS[card]}&{before}", _BY_CARD, (card, number, _PAGE)),
+        "amount": _Search(
+            f"/rounds?{urlencode(sought)}&{before}", _BY_AMOUNT, (amount, dealer, number, _PAGE)
+        ),
+    }
+
+
+def rounds_of(pace: Pace) -> int:
+    if pace.full:
+        return FULL_ROUNDS
+    return max(100, round(ROUNDS * min(1.0, pace.slices * pace.seconds / _USUAL)))
+
+
+def _timed(db: apsw.Connection, query: str, values: tuple[Value, ...]) -> tuple[float, int]:
+    """Seconds, and how many rows there are."""
+    begun = time.perf_counter()
+    found = list(db.execute(query, values))
+    return time.perf_counter() - begun, len(found)
+
+
+async def _looked(record: Path, scratch: Path, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each page, and of its rows."""
+    source = Beside(record)
+    source.begin(lambda words: None)
+    links = Links()
+    review = application(source, pages_of(load()), ByLink(Sessions(), links), scratch)
+    review.house.prepare()
+    times: dict[str, list[float]] = {name: [] for one in NAMES for name in (one, f"{one}_sql")}
+    rows: Counter[str] = Counter()
+    transport = httpx.ASGITransport(review.app)
+    db = to_read(record)
+    random = Random(7)
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            await client.get(f"/enter?word={links.make(Person('Bench'))}")
+
+            async def page(path: str) -> float:
+                begun = time.perf_counter()
+                answer = await client.get(path)
+                took = time.perf_counter() - begun
+                if answer.status_code != 200:
+                    raise AssertionError(f"{path} is not shown: {answer.status_code}")
+                return took
+
+            for _ in range(LOOKS):
+                for name, one in _asked(db, random, rounds).items():
+                    times[name].append(await page(one.path))
+                    seconds, count = _timed(db, one.query, one.values)
+                    times[f"{name}_sql"].append(seconds)
+                    rows[name] += count
+    finally:
+        db.close()
+        review.close()
+    nothing = [name for name in NAMES if not rows[name]]
+    if nothing:
+        raise AssertionError(f"nothing is there: {', '.join(nothing)}")
+    return times
+
+
+def _measure(pace: Pace) -> list[Line]:
+    rounds = rounds_of(pace)
+    public = X25519PrivateKey.generate().public_key()
+    keys = Keys(Ed25519PrivateKey.generate(), HoleKey(bytes(range(32))), public)
+    game = game_of(load_game("mega"), default_jurisdiction())
+    with scratch() as place:
+        record_par(place / "record", game, rounds, lambda _: keys)
+        times = asyncio.run(_looked(place / "record", place, rounds))
+    middle = {name: median(found) for name, found in times.items()}
+    lines = [Line("rounds", "rounds in the record", rounds, "rounds")]
+    for name, text in NAMES.items():
+        by_hand = middle[f"{name}_sql"]
+        lines += [
+            Line(name, f"{text}, page", middle[name] * _MILLI, "ms"),
+            Line(f"{name}_longest", "  the longest", max(times[name]), "s", at_most=_MOST),
+            Line(f"{name}_sql", f"{text}, rows by hand", by_hand * _MILLI, "ms"),
+            Line(f"{name}_ratio", "  beside them", middle[name] / by_hand, "times"),
+        ]
+    return lines
+
+
+REVIEW: Final = Section("review", "a long record reviewed, beside its rows by hand", _measure)

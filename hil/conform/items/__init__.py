@@ -1,0 +1,1 @@
+"""The items of PROTOCOL.md, each a function."""

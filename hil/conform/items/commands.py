@@ -1,0 +1,360 @@
+"""Commands: answered once and in time, refused by name, never carried out twice."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from firmware_protocol.conformance import Profile
+from firmware_protocol.device.control import Defect
+from firmware_protocol.messages.codec import Command, Reply
+from firmware_protocol.messages.enums import (
+    ButtonMask,
+    BuzzPattern,
+    DeviceClass,
+    LampPattern,
+    LockState,
+    Refusal,
+    ResumeMode,
+    Verdict,
+)
+from firmware_protocol.messages.registry import (
+    COMMANDS,
+    Abort,
+    Arm,
+    Buzz,
+    Eject,
+    Fault,
+    Info,
+    InfoReply,
+    Lamps,
+    Lock,
+    Refused,
+    Reread,
+    RereadReply,
+    Resume,
+    ResumeReply,
+    Selftest,
+    SelftestReply,
+    Start,
+)
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
+from hil.conform.tester import text as words
+from hil.conform.tester.bench import Bench, flipped
+from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.describe import described
+from hil.conform.tester.findings import Lacking
+from hil.conform.tester.heard import call_bytes
+from hil.conform.tester.session import Session
+from hil.conform.tester.stimuli import AILING
+
+_SEAT: Final = 1
+_DARK: Final = Lamps(_SEAT, bytes(3), LampPattern.OFF, 0, 0)
+OWN: Final[dict[Profile, tuple[Command, ...]]] = {
+    "shoe": (Lock(LockState.LOCKED), Reread(1, 1)),
+    "shuffler": (Abort(), Start(6, 0), Eject(), Abort()),
+    "station": (Arm(_SEAT, ButtonMask(0), 0, 0), _DARK, Buzz(BuzzPattern.OFF)),
+}
+"""Harmless commands of each class: EJECT comes while a shuffle runs, so that no door opens."""
+_SURE: Final[dict[Profile, Command]] = {
+    "shoe": Lock(LockState.LOCKED),
+    "shuffler": Abort(),
+    "station": _DARK,
+}
+"""One of each class that is idempotent."""
+
+# Where a field is out of its range: the command's body, and the offset of the field.
+_RESUME_BODY: Final = Resume(1, 1, NO_CHAIN, ResumeMode.CHECK).encode()
+_RANGES: Final[dict[Profile, tuple[tuple[int, bytes, int], ...]]] = {
+    "shoe": (
+        (Lock.ID, b"\x02", 0),
+        (Lock.ID, b"\xff", 0),
+        (Reread.ID, bytes(4) + b"\x01\0\0\0", 0),
+        (Reread.ID, b"\x01\0\0\0" + bytes(4), 4),
+    ),
+    "shuffler": ((Start.ID, b"\0\0", 0), (Start.ID, b"\x0d\0", 0)),
+    "station": (
+        (Arm.ID, b"\0\x01\0\x01\0\x01\0", 0),
+        (Arm.ID, b"\x10\x01\0\x01\0\x01\0", 0),
+        (Arm.ID, b"\x01\0\x02\x01\0\x01\0", 1),
+        (Arm.ID, b"\x01\0\x80\x01\0\x01\0", 1),
+        (Lamps.ID, b"\x10\1\1\1\1\1\1\1\1", 0),
+        (Lamps.ID, b"\x01\1\1\1\x05\1\1\1\1", 4),
+        (Buzz.ID, b"\x05", 0),
+    ),
+}
+
+
+async def repeated(bench: Bench) -> str | None:
+    """A repeat of a command that is not idempotent gets the same reply, also while it is under
+    way, and nothing is done twice."""
+    session = await bench.session()
+    defect = await _ail(bench)
+    mark, came = len(session.kept), len(session.got)
+    for _ in range(2):
+        session.call(Selftest(), ident=50)  # a repeat of one under way waits for its reply
+    first = await session.ask(Selftest(), ident=50)
+    if defect and not isinstance(first, SelftestReply):
+        raise bench.finding("SELFTEST_REPLY", words.of_message(first))
+    await bench.pause(200)
+    others = [one for one in session.replies(50, came) if one != first]
+    if others:
+        raise bench.finding(f"{words.of_message(first)} alone", words.of_message(others[0]))
+    faults = _faults(session, mark)
+    await _heal(bench, defect)
+    mark = len(session.kept)
+    for _ in range(2):
+        again = await session.ask(Selftest(), ident=50)
+        if again != first:
+            raise bench.finding(f"{words.of_message(first)}, as before", words.of_message(again))
+    await bench.pause(300)
+    if _faults(session, mark):
+        raise bench.finding("no further FAULT for a repeat", f"{_faults(session, mark)} more")
+    other = await bench.session()  # the memory outlives a session
+    again = await other.ask(Selftest(), ident=50, boot=session.boot)
+    if again != first:
+        raise bench.finding(
+            f"{words.of_message(first)}, also in the next session", words.of_message(again)
+        )
+    remark = await _buzzes_once(bench, other)
+    if defect and not faults and isinstance(first, SelftestReply) and first.code:
+        raise bench.finding("a FAULT event too for what SELFTEST found")
+    return remark
+
+
+async def _buzzes_once(bench: Bench, session: Session) -> str | None:
+    """What a hand's eyes can count. A remark where it cannot."""
+    if bench.profile != "station" or not bench.operator.exact:
+        return None
+    try:
+        before = await _buzzes(bench)
+    except Lacking as lacking:
+        return f"sounds were not counted: needs {lacking.needs}"
+    first = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
+    again = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
+    played = await _buzzes(bench) - before
+    if again != first or played > 1:
+        raise bench.finding(
+            f"{words.of_message(first)} again, and one sound at most",
+            f"{words.of_message(again)}, and {played} sounds",
+        )
+    return None
+
+
+async def _buzzes(bench: Bench) -> int:
+    return await described(bench, "mechanism.buzzes", int)
+
+
+def _faults(session: Session, mark: int) -> int:
+    return sum(isinstance(one.event, Fault) for one in session.kept[mark:])
+
+
+async def _ail(bench: Bench) -> Defect | None:
+    """Something for SELFTEST to find, where a hand can see to it: then a test that is done again
+    gives another reply. With all well its reply shows nothing."""
+    if not bench.operator.exact:
+        return None
+    defect = AILING[bench.profile]
+    done = await bench.try_hand(defect)
+    await bench.pause(100)
+    return defect if done else None
+
+
+async def _heal(bench: Bench, defect: Defect | None) -> None:
+    if defect is not None:
+        await bench.hand(replace(defect, on=False))
+        await bench.pause(100)
+
+
+async def stale(bench: Bench) -> None:
+    """A command older than those remembered is refused STALE, if it is not idempotent."""
+    session = await bench.session()
+    await _done(bench, session, 100)
+    await session_refuses(session, Selftest(), 50, Refusal.STALE)
+    for ident in range(101, 109):
+        await _done(bench, session, ident)
+    await session_refuses(session, Selftest(), 100, Refusal.STALE)
+    await _done(bench, session, 101)
+    for ident, command in enumerate((Info(), _SURE[bench.profile]), 1):
+        reply = await session.ask(command, ident=ident)
+        if isinstance(reply, Refused) and reply.why is Refusal.STALE:
+            raise bench.finding(
+                "an idempotent command carried out, whatever its id", words.of_message(reply)
+            )
+    await session.lives()
+
+
+async def _done(bench: Bench, session: Session, ident: int) -> SelftestReply:
+    reply = await session.ask(Selftest(), ident=ident)
+    if not isinstance(reply, SelftestReply):
+        raise bench.finding("SELFTEST_REPLY", words.of_message(reply))
+    return reply
+
+
+async def session_refuses(
+    session: Session, command: Command, ident: int | None, why: Refusal
+) -> None:
+    session.check_refused(await session.ask(command, ident=ident), why)
+
+
+async def unknown(bench: Bench) -> None:
+    """Commands of other classes, reserved and unknown ids are refused UNKNOWN."""
+    session = await bench.session()
+    foreign = [
+        kind
+        for kind, command in COMMANDS.items()
+        if command.CLASS not in (DeviceClass.ANY, bench.device_class)
+    ]
+    for kind in (*foreign, 0x43, 0x48, 0x4F, 0x52, 0x58, 0x5F, 0x63, 0x73, 0x10, 0xC0, 0xFF, 0x00):
+        data = call_bytes(kind, session.next_id, session.boot)
+        await _refused_bytes(bench, session, kind, data, Refusal.UNKNOWN, f"COMMAND {kind:#04x}")
+    data = call_bytes(foreign[0], session.next_id, session.boot, b"\x77", flags=9, size=120)
+    await _refused_bytes(
+        bench, session, foreign[0], data, Refusal.UNKNOWN, "a foreign command, misshapen"
+    )
+
+
+async def _refused_bytes(
+    bench: Bench, session: Session, kind: int, data: bytes, why: Refusal, text: str
+) -> Refused:
+    session.next_id += 1
+    ident = int.from_bytes(data[4:8], "little")
+    reply = await session.ask_bytes(data, text, ident)
+    if reply is None:
+        raise bench.finding(f"REFUSED {why.name} within 500 ms")
+    refused = session.check_refused(reply, why)
+    if refused.command != kind:
+        raise bench.finding(f"REFUSED that names {kind:#04x}", words.of_message(refused))
+    return refused
+
+
+async def malformed(bench: Bench) -> None:
+    """A field out of its range, and padding that is not zero, is refused MALFORMED."""
+    session = await bench.session()
+    ranges = ((Resume.ID, _RESUME_BODY[:16] + b"\x02", 16), *_RANGES[bench.profile])
+    for kind, body, offset in ranges:
+        data = call_bytes(kind, session.next_id, session.boot, body)
+        text = f"{COMMANDS[kind].NAME} with a field at {offset} out of its range"
+        refused = await _refused_bytes(bench, session, kind, data, Refusal.MALFORMED, text)
+        if refused.arg != offset:
+            raise bench.finding(f"REFUSED MALFORMED with arg {offset}", words.of_message(refused))
+    for command in (Info(), Selftest(), *OWN[bench.profile][:1]):
+        whole = encode(CommandCall(1, session.boot, command))
+        size = command.SPEC.size
+        for data, text in (
+            (flipped(whole, 55), "its last byte of padding 1"),
+            (flipped(whole, 16 + size, 0x80), "its first byte of padding 128"),
+            (flipped(whole, 1), "a flag set"),
+            (whole[:3] + bytes((size + 1,)) + whole[4:], "len one too large"),
+            (whole.ljust(120, b"\0"), "a plaintext of 120 bytes"),
+        ):
+            numbered = data[:4] + session.next_id.to_bytes(4, "little") + data[8:]
+            refused = await _refused_bytes(
+                bench,
+                session,
+                command.ID,
+                numbered,
+                Refusal.MALFORMED,
+                f"{command.NAME} with {text}",
+            )
+            if refused.arg:
+                raise bench.finding("REFUSED MALFORMED with arg 0", words.of_message(refused))
+    await session.lives()
+
+
+async def not_resumed(bench: Bench) -> None:
+    """Unless the last RESUME was OK, all but INFO, RESUME and REREAD is refused NOT_RESUMED."""
+    session = await bench.session(resume=False)
+    await _only_some(bench, session)
+    ring = await session.learn()
+    await _only_some(bench, session)
+    if bench.profile == "shoe" and ring.oldest <= ring.head:
+        await session.demand(Reread(ring.epoch, ring.head), RereadReply)
+    await session.catch_up()
+    reply = await session.ask(Selftest())
+    if not isinstance(reply, SelftestReply):
+        raise bench.finding("SELFTEST_REPLY after RESUME", words.of_message(reply))
+    fork = Resume(ring.epoch, 0xFFFFFFFF, ring.chain, ResumeMode.CHECK)
+    if (await session.demand(fork, ResumeReply)).verdict is Verdict.OK:
+        raise bench.finding("FORK for next 0xFFFFFFFF")
+    await _only_some(bench, session)
+    await session.catch_up()
+
+
+async def _only_some(bench: Bench, session: Session) -> None:
+    await session.demand(Info(), InfoReply)
+    for command in (Selftest(), *OWN[bench.profile]):
+        if isinstance(command, Reread):
+            reply = await session.ask(command)
+            if isinstance(reply, Refused) and reply.why is Refusal.NOT_RESUMED:
+                raise bench.finding("REREAD carried out before RESUME", words.of_message(reply))
+        else:
+            await session.refused(command, Refusal.NOT_RESUMED)
+
+
+async def in_time(bench: Bench) -> None:
+    """Every command is answered within its deadline, with its own reply or REFUSED."""
+    session = await bench.session()
+    ring = await session.learn()
+    await session.catch_up()
+    resume = Resume(ring.epoch, ring.head + 1, ring.chain, ResumeMode.CHECK)
+    for command in (Info(), resume, Selftest(), *OWN[bench.profile]):
+        reply = await session.ask(command)
+        if isinstance(reply, Refused) and isinstance(command, Info | Resume | Selftest):
+            raise bench.finding(command.REPLY.NAME, words.of_message(reply))
+    # A command beside a SELFTEST that may still be at work.
+    number = session.call(Selftest())
+    mark = len(session.got)
+    await session.lives("INFO is answered beside a SELFTEST")
+    await session.answer(Selftest(), number, 0)
+    for kind in (0x43, 0x58):
+        data = call_bytes(kind, session.next_id, session.boot)
+        await _refused_bytes(bench, session, kind, data, Refusal.UNKNOWN, f"COMMAND {kind:#04x}")
+    strays = [
+        got.what
+        for got in session.got[mark:]
+        if isinstance(got.what, CommandReply) and got.what.host_boot != session.boot
+    ]
+    if strays:
+        raise bench.finding("replies with the command's host boot", str(len(strays)))
+
+
+async def other_boot(bench: Bench) -> None:
+    """The same command id under another host boot is another command."""
+    session = await bench.session()
+    await _done(bench, session, 90)
+    for boot, ident in ((session.boot ^ 0xFFFF0, 90), (session.boot ^ 0xFF00, 3)):
+        reply = await session.ask(Selftest(), ident=ident, boot=boot)
+        if not isinstance(reply, SelftestReply):
+            raise bench.finding(
+                f"SELFTEST_REPLY for command {ident} of another host boot",
+                words.of_message(reply),
+            )
+    await _changed_result(bench, session)
+
+
+async def _changed_result(bench: Bench, session: Session) -> None:
+    """Where a hand can make SELFTEST find something: the other boot's is not answered from
+    memory."""
+    defect = await _ail(bench)
+    if defect is None:
+        return
+    try:
+        well = await session.ask(Selftest(), ident=90)
+        ill: Reply = await session.ask(Selftest(), ident=90, boot=session.boot ^ 0xF0F0F0)
+    finally:
+        await _heal(bench, defect)
+    if ill == well:
+        raise bench.finding("a new SELFTEST under another host boot", words.of_message(ill))
+
+
+TRIALS: Final[dict[str, Trial]] = {
+    "CO-1": repeated,
+    "CO-2": stale,
+    "CO-3": unknown,
+    "CO-4": malformed,
+    "CO-5": not_resumed,
+    "CO-6": in_time,
+    "CO-7": other_boot,
+}

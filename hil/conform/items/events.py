@@ -1,0 +1,351 @@
+"""Records on their way: order, repeats, windows, acknowledgements."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+from firmware_protocol.messages.enums import NakWhy
+from firmware_protocol.messages.limits import RESEND_FIRST_MS, RESEND_MOST_MS, WINDOW
+from firmware_protocol.messages.registry import EvtAck, EvtNak
+from hil.conform.tester.bench import Bench
+from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.heard import Cursor, GotRecord
+from hil.conform.tester.line_noise import Noise
+from hil.conform.tester.recovery_rewind import arrived, on_their_way
+from hil.conform.tester.session import Session
+from hil.conform.tester.stimuli import make, ready, settle_ms, some
+
+_EARLY_MS: Final = {True: 1, False: 25}
+"""How much earlier than after its wait a repeat may seem to come."""
+_ROUNDS: Final = 6
+_NOISY_RECORDS: Final = 40
+_NOISY_MS: Final = 90_000
+_STILL_MS: Final = 8_000
+"""A record may be lost several times in a row; so often it is not, in a session that lives."""
+
+
+async def none_before_resume(bench: Bench) -> None:
+    """No event comes before RESUME was answered with OK."""
+    session = await bench.session()
+    await on_their_way(bench, session, 1)
+    cursor = session.cursor
+    session = await bench.session(resume=False)
+    await bench.pause(1500)
+    _none(bench, session, "no event before RESUME")
+    await session.learn()
+    await bench.pause(1500)
+    _none(bench, session, "no event after RESUME was answered NEW_EPOCH")
+    if cursor.epoch:
+        mark = len(session.records)
+        await session.resume(cursor)
+        await arrived(bench, session, mark, 1)
+
+
+def _none(bench: Bench, session: Session, expected: str) -> None:
+    if session.records:
+        raise bench.finding(expected, f"record {session.records[0].record.seq}")
+
+
+async def in_order(bench: Bench) -> None:
+    """Records come in order, seq growing by one, each chained to the one before."""
+    session = await bench.session()
+    await ready(bench, session)
+    start = session.cursor.seq
+    mark = len(session.records)
+    made = await make(bench, some(bench, 12))
+    await bench.until(lambda: session.cursor.seq >= start + made or None, settle_ms(made))
+    await bench.pause(bench.late_ms)
+    # Each as it came first: a repeat may have set out before its acknowledgement was there.
+    first = {one.record.seq: one.record for one in session.records[mark:]}
+    seqs = list(first)
+    if len(seqs) < made:
+        raise bench.finding(f"{made} records", f"{len(seqs)}: {seqs}")
+    if seqs != sorted(seqs):
+        raise bench.finding("records in the order of their seq", f"{seqs}")
+    boots = {one.record.boot for one in session.records}
+    if session.info is not None and boots != {session.info.boot}:
+        raise bench.finding(f"records of boot {session.info.boot}", f"{sorted(boots)}")
+    times = [one.t_us for one in first.values()]
+    if times != sorted(times):
+        raise bench.finding("times that do not go back", f"{times}")
+
+
+async def repeats(bench: Bench) -> None:
+    """A record without acknowledgement comes again after RESEND_FIRST, doubling to RESEND_MOST,
+    with the same plaintext under new counters."""
+    session = await bench.session()
+    records = await on_their_way(bench, session, 1)
+    # From here on nothing new is recorded: the waits are those of the oldest one alone.
+    oldest = records[0].record
+    await bench.pause(500)
+    _acknowledge(session, session.cursor.seq)
+    seen = [one for one in session.records if one.record.seq == oldest.seq]
+    deadline = RESEND_FIRST_MS * 7 + RESEND_MOST_MS * _ROUNDS
+    await bench.until(lambda: len(_times(session, oldest.seq)) >= _ROUNDS or None, deadline)
+    times = _times(session, oldest.seq)
+    if len(times) < _ROUNDS:
+        raise bench.finding(
+            f"record {oldest.seq} again and again, at least each {RESEND_MOST_MS} ms",
+            f"{len(times)} times in {deadline} ms",
+        )
+    _check_waits(bench, times)
+    if any(one.data != seen[0].data for one in session.records if one.record.seq == oldest.seq):
+        raise bench.finding("the same plaintext each time")
+
+
+def _times(session: Session, seq: int) -> list[int]:
+    return [one.at for one in session.records if one.record.seq == seq]
+
+
+def _check_waits(bench: Bench, times: list[int]) -> None:
+    """Each is as late as the others, give or take what the line holds back: that one came late
+    makes the wait before it longer and the one after it shorter."""
+    due, at, late = RESEND_FIRST_MS, 0, []
+    for time in times:
+        late.append((time - times[0]) / 1000 - at)
+        at += due
+        due = min(due * 2, RESEND_MOST_MS)
+    if max(late) - min(late) > bench.late_ms:
+        waits = [(after - before) / 1000 for before, after in itertools.pairwise(times)]
+        raise bench.finding(
+            f"repeats after {RESEND_FIRST_MS} ms, then twice as long each time up to "
+            f"{RESEND_MOST_MS} ms",
+            "after " + ", ".join(f"{one:.0f}" for one in waits) + " ms",
+            "no acknowledgement",
+        )
+
+
+def _acknowledge(session: Session, seq: int) -> None:
+    session.say(EvtAck(session.cursor.epoch, seq, session.window), loud=False)
+
+
+async def window(bench: Bench) -> None:
+    """No more than `window` records are on their way, new ones and repeats; window 0 stops
+    them."""
+    session = await bench.session()
+    await ready(bench, session)
+    await bench.pause(200)
+    session.holding = True
+    session.ack(window=2, loud=True)
+    await bench.pause(bench.late_ms)
+    mark, first = len(session.records), session.cursor.seq + 1
+    made = await make(bench, some(bench, 10))
+    got = await arrived(bench, session, mark, 2)
+    await session.until_recorded(first + made - 1, settle_ms(made))
+    await bench.pause(500)
+    _beyond(bench, session, mark, first + 1, "window 2")
+    session.accept(got[0].record)
+    session.ack(loud=True)
+    await arrived(bench, session, mark, 3)
+    await bench.pause(1500)
+    _beyond(bench, session, mark, first + 2, "window 2 and one more acknowledged")
+    await _narrower(bench, session)
+    session.ack(window=0, loud=True)
+    await bench.pause(bench.late_ms)
+    mark = len(session.records)
+    await bench.pause(2500)
+    if session.records[mark:]:
+        raise bench.finding("no record while the window is 0", _seqs(session.records[mark:]))
+    session.holding = False
+    session.ack(window=8, loud=True)
+    await session.until_kept(
+        lambda one: one.seq == first + made - 1, settle_ms(made), "all records once the window is 8"
+    )
+    await _most(bench, session)
+
+
+async def _narrower(bench: Bench, session: Session) -> None:
+    """A smaller window stops repeats too; an older acknowledgement sets it all the same."""
+    last = session.cursor.seq
+    session.ack(window=1, loud=True)
+    await bench.pause(bench.late_ms)
+    mark = len(session.records)
+    await bench.pause(2 * RESEND_MOST_MS)
+    _beyond(bench, session, mark, last + 1, "window 1, for repeats too")
+    if len(session.records) == mark:
+        raise bench.finding(f"record {last + 1} again, which is not acknowledged")
+    if not last:
+        return
+    # Heartbeats go on with window 1: whatever comes, comes for this one.
+    session.say(EvtAck(session.cursor.epoch, last - 1, 4))
+    fresh = last + 3
+    if not await bench.until(
+        lambda: any(one.record.seq == fresh for one in session.records) or None,
+        50 + bench.late_ms,
+    ):
+        raise bench.finding(f"record {fresh}: an older acknowledgement opens the window to 4")
+    await bench.pause(bench.late_ms)
+
+
+async def _most(bench: Bench, session: Session) -> None:
+    """The largest window there is: 8."""
+    if not bench.operator.exact:
+        return
+    await ready(bench, session)
+    await bench.pause(200)
+    session.holding = True
+    mark, last = len(session.records), session.cursor.seq
+    made = await make(bench, 12)
+    await arrived(bench, session, mark, 8)
+    await session.until_recorded(last + made, settle_ms(made))
+    await bench.pause(500)
+    _beyond(bench, session, mark, last + 8, "window 8")
+
+
+def _beyond(bench: Bench, session: Session, mark: int, last: int, why: str) -> None:
+    late = [one for one in session.records[mark:] if one.record.seq > last]
+    if late:
+        raise bench.finding(f"no record beyond {last}: {why}", _seqs(late))
+
+
+def _seqs(records: list[GotRecord]) -> str:
+    return "records " + ", ".join(str(one.record.seq) for one in records[:12])
+
+
+async def asked_again(bench: Bench) -> None:
+    """EVT_NAK brings records again from `next` on, and its wait begins anew; one of another epoch
+    or beyond what was sent brings nothing; an acknowledged record never comes again in the
+    session."""
+    session = await bench.session()
+    records = await on_their_way(bench, session, 4)
+    first = records[0].record
+    await _patient(bench, session, first.seq)
+    await _pointless(bench, session, records)
+    mark = len(session.records)
+    wanted = first.seq + 2
+    asked = bench.wire.now()
+    session.say(EvtNak(first.epoch, wanted, NakWhy.AGAIN))
+    await bench.until(lambda: session.records[mark:] or None, bench.late_ms + 50)
+    await bench.pause(bench.late_ms)
+    seqs = [one.record.seq for one in session.records[mark:]]
+    if not seqs or seqs[0] != wanted or seqs[:2] != [wanted, wanted + 1]:
+        raise bench.finding(f"records {wanted}, {wanted + 1} ... again, at once", f"{seqs}")
+    await _begins_anew(bench, session, first.seq, asked)
+    # The next repeat by itself is most of a second away: nothing is on the line now.
+    mark = len(session.records)
+    session.accept(records[1].record)
+    session.ack(loud=True)
+    await bench.pause(bench.late_ms)
+    session.say(EvtNak(first.epoch, first.seq, NakWhy.AGAIN))
+    await bench.pause(2500)
+    late = [one for one in session.records[mark:] if one.record.seq <= records[1].record.seq]
+    if late:
+        raise bench.finding(f"no record up to {records[1].record.seq} any more", _seqs(late))
+    if not session.records[mark:]:
+        raise bench.finding(f"records from {wanted} on again, which are not acknowledged")
+
+
+async def _pointless(bench: Bench, session: Session, records: list[GotRecord]) -> None:
+    """An EVT_NAK of another epoch, or beyond what was sent, brings nothing."""
+    first = records[0].record
+    mark = len(session.records)
+    beyond = max(one.record.seq for one in session.records) + 1
+    session.say(EvtNak((first.epoch ^ 1) or 2, first.seq, NakWhy.AGAIN))
+    session.say(EvtNak(first.epoch, beyond + 7, NakWhy.AGAIN))
+    await bench.pause(RESEND_MOST_MS // 4 + bench.late_ms)
+    if session.records[mark:]:
+        raise bench.finding("no record for an EVT_NAK to be ignored", _seqs(session.records[mark:]))
+
+
+async def _begins_anew(bench: Bench, session: Session, seq: int, asked: int) -> None:
+    """The wait of the oldest one is as long as it was, and counts from the EVT_NAK."""
+    count = len(_times(session, seq))
+    most = RESEND_MOST_MS + 2 * bench.late_ms
+    await bench.until(lambda: len(_times(session, seq)) > count or None, most)
+    waited = [(at - asked) / 1000 for at in _times(session, seq)[count:]]
+    least = RESEND_MOST_MS - _EARLY_MS[bench.wire.simulated]
+    if not waited or not least <= waited[0] <= RESEND_MOST_MS + bench.late_ms:
+        raise bench.finding(
+            f"record {seq} again {RESEND_MOST_MS} ms after the EVT_NAK",
+            f"after {waited[0]:.0f} ms" if waited else f"not within {most} ms",
+        )
+    await bench.pause(bench.late_ms)
+
+
+async def _patient(bench: Bench, session: Session, seq: int) -> None:
+    """Until the next repeat by itself is most of a second away."""
+    count = len(_times(session, seq)) + 4
+    if not await bench.until(lambda: len(_times(session, seq)) >= count or None, 6000):
+        raise bench.finding(f"record {seq} again and again without an acknowledgement")
+    await bench.pause(bench.late_ms)
+
+
+async def bad_line(bench: Bench) -> None:
+    """Through a line that flips, drops, doubles and splices, every record arrives exactly once and
+    in order."""
+    session = await bench.session()
+    await ready(bench, session)
+    await bench.pause(200)
+    start = session.cursor.seq
+    # Made while the line is clean: a session that is lost would lock or disarm the device.
+    session.ack(window=0)
+    made = await make(bench, some(bench, _NOISY_RECORDS))
+    await session.until_recorded(start + made, settle_ms(made))
+    session.forgiving = True
+    bench.noise = noise = Noise(bench.rng)
+    session.window = WINDOW
+    deadline = bench.wire.now() + _NOISY_MS * 1000
+    stand, since, began = session.cursor.seq, bench.wire.now(), session
+    while session.cursor.seq < start + made:
+        session = await _kept_alive(bench, session)
+        await bench.pause(250)
+        now = bench.wire.now()
+        if session.cursor.seq > stand or session is not began:
+            stand, since, began = session.cursor.seq, now, session
+        if now > deadline or now - since > _STILL_MS * 1000:
+            raise bench.finding(
+                f"record {stand + 1} of {start + made}: it comes again at least each "
+                f"{RESEND_MOST_MS} ms until it is acknowledged",
+                f"nothing beyond {stand} for {(now - since) // 1000} ms",
+                f"a line that hit {noise.hits} frames",
+            )
+
+
+async def _kept_alive(bench: Bench, session: Session) -> Session:
+    """The session, or a new one that goes on after the same record when all was lost for a
+    second. The handshake has a clean line: how it is repeated is the host's."""
+    last = session.got[-1].at if session.got else 0
+    if bench.wire.now() - last < 1_200_000:
+        return session
+    noise = bench.mend_line()
+    new = await bench.session(session.cursor)
+    new.forgiving = True
+    bench.noise = noise
+    return new
+
+
+async def host_killed(bench: Bench) -> None:
+    """When the host is killed before it acknowledged, the record comes again in the next session,
+    unchanged."""
+    for gone in (False, True):
+        session = await bench.session()
+        records = await on_their_way(bench, session, 2)
+        cursor = Cursor(session.cursor.epoch, session.cursor.seq, session.cursor.chain)
+        if gone:
+            await bench.alone()
+        new = await bench.session(cursor)
+        for was in records:
+            await _comes_again(bench, new, was)
+
+
+async def _comes_again(bench: Bench, session: Session, was: GotRecord) -> None:
+    seq = was.record.seq
+    now = await session.until_kept(
+        lambda one: one.seq == seq,
+        2000,
+        f"record {seq} in the next session, for it was not acknowledged",
+    )
+    if now.encode() != was.data:
+        raise bench.finding(f"record {seq} unchanged", now.encode().hex())
+
+
+TRIALS: Final[dict[str, Trial]] = {
+    "EV-1": none_before_resume,
+    "EV-2": in_order,
+    "EV-3": repeats,
+    "EV-4": window,
+    "EV-5": asked_again,
+    "EV-6": bad_line,
+    "EV-7": host_killed,
+}

@@ -1,0 +1,194 @@
+"""Frames and HELLO: what the device makes of bytes in clear."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from firmware_protocol.messages.enums import FrameKind
+from firmware_protocol.messages.limits import SCHEMA_HASHES
+from firmware_protocol.messages.registry import HelloRsp
+from firmware_protocol.tablelink.framing import Frame
+from hil.conform.tester.bench import Bench, flipped, raw
+from hil.conform.tester.bench_trial import Trial
+
+_ANSWERS: Final = (FrameKind.HELLO_RSP, FrameKind.HS2, FrameKind.PAIR2)
+"""Not DATA: a session that ran before may not have ended yet."""
+
+_OUT_OF_RANGE: Final = (
+    (0, 0, "version_min"),
+    (0, 16, "version_min"),
+    (1, 0, "version_max"),
+    (1, 16, "version_max"),
+    (2, 4, "device_class"),
+    (3, 149, "largest"),
+)
+"""Offset, value and name of a field of HELLO."""
+
+
+async def hello_answered(bench: Bench) -> None:
+    """HELLO is answered within HELLO_WAIT by a whole HELLO_RSP under its session id and counter
+    0."""
+    for session in (bench.pick(), 1, 0xFFFF):
+        hello = bench.hello_frame()
+        await bench.greet(Frame(FrameKind.HELLO, session, 0, hello.payload))
+    if bench.damage:
+        raise bench.finding("whole frames only")
+
+
+async def flips(bench: Bench) -> None:
+    """A HELLO with any one bit flipped is not answered; the next whole one is."""
+    hello = bench.hello_frame().encode()
+    for at in range(len(hello)):
+        for bit in range(8):
+            spoilt = flipped(hello, at, 1 << bit)
+            await _spoilt(bench, spoilt, f"HELLO with bit {8 * at + bit} flipped")
+
+
+async def _spoilt(bench: Bench, data: bytes, text: str) -> None:
+    """These bytes get no answer. Whatever the device answers comes before the answer to the HELLO
+    that follows: so the wait for one silence is saved."""
+    mark = len(bench.log)
+    hello = bench.hello_frame()
+    bench.send(data + b"\0" + hello.encode(), f"{text}, then a whole HELLO")
+    await bench.greeted(hello, mark)
+    for one in bench.frames(*_ANSWERS, since=mark):
+        if one.frame.session != hello.session:
+            raise bench.finding("an answer to the whole HELLO alone")
+    if len(bench.frames(*_ANSWERS, since=mark)) > 1:
+        raise bench.finding("one answer, to the whole HELLO alone")
+
+
+async def flood(bench: Bench) -> None:
+    """After 10,000 bytes without a 0x00, and after random bytes, the next whole frame is
+    answered."""
+    without = bytes(bench.rng.randrange(1, 256) for _ in range(10_000))
+    for data, text in ((without, "10,000 bytes without 0x00"), (None, "4,000 random bytes")):
+        rubbish = bench.rng.randbytes(4000) if data is None else data
+        mark = len(bench.log)
+        bench.send(rubbish, text)
+        await bench.pause(len(rubbish) / 11.5)  # as long as they take at 115200 baud
+        hello = bench.hello_frame()
+        bench.send(b"\0" + hello.encode(), f"{text}, 0x00, then a whole HELLO")
+        await bench.greeted(hello, mark)
+
+
+async def empties_and_pauses(bench: Bench) -> None:
+    """Empty frames mean nothing. A frame sent byte by byte with pauses is taken."""
+    mark = len(bench.log)
+    hello = bench.hello_frame()
+    bench.send(bytes(300) + hello.encode() + bytes(3), "300 times 0x00, then HELLO")
+    await bench.greeted(hello, mark)
+    await bench.unanswered(
+        *_ANSWERS, since=mark + 1, expected="no answer to empty frames", ms=bench.late_ms
+    )
+    hello = bench.hello_frame()
+    mark = len(bench.log)
+    data = hello.encode()
+    for at in range(len(data)):
+        text = "HELLO byte by byte, 10 ms apart, once 1 s" if at == 0 else None
+        bench.send(data[at : at + 1], text)
+        await bench.pause(1000 if at == 20 else 10)
+    await bench.greeted(hello, mark)
+
+
+async def misshapen(bench: Bench) -> None:
+    """A cut frame, two frames spliced, an unknown kind or version and a wrong n are not
+    answered."""
+    one, other = bench.hello_frame(), bench.hello_frame()
+    data, decoded = one.encode(), one.decoded()
+    for bad, text in (
+        (data[:20] + b"\0", "HELLO cut after 20 bytes"),
+        (data[10:], "HELLO without its first 10 bytes"),
+        (data[:-1] + other.encode(), "two HELLO without the 0x00 between"),
+        (data[:25] + other.encode()[25:], "the halves of two HELLO"),
+        (raw(b"\x17" + decoded[1:]), "kind 7, otherwise a HELLO"),
+        (raw(b"\x1e" + decoded[1:]), "kind 14, otherwise a HELLO"),
+        (raw(b"\x00" + decoded[1:]), "a HELLO of version 0"),
+        (raw(b"\x20" + decoded[1:]), "a HELLO of version 2"),
+        (raw(b"\xf0" + decoded[1:]), "a HELLO of version 15"),
+        (raw(flipped(decoded, 1)), "HELLO with n 33, 32 bytes"),
+        (raw(flipped(decoded, 1) + b"\0"), "HELLO with n 33, 33 bytes"),
+        (raw(decoded[:1] + b"\x1f" + decoded[2:-1]), "HELLO with n 31, 31 bytes"),
+        (raw(decoded + b"\0"), "HELLO with a byte more than n"),
+        (raw(decoded[:2] + b"\0\0" + decoded[4:]), "HELLO of session 0"),
+        (raw(flipped(decoded, 4)), "HELLO with counter 1"),
+    ):
+        await _spoilt(bench, bad, text)
+
+
+async def random_differs(bench: Bench) -> None:
+    """HELLO_RSP has another `random` each time; all else but `state` stays the same."""
+    first = await bench.greet()
+    seen = {first.says.random}
+    for _ in range(8):
+        says = (await bench.greet()).says
+        if says.random in seen:
+            raise bench.finding("a `random` that was not there before", says.random.hex())
+        seen.add(says.random)
+        for field in HelloRsp.SPEC.fields:
+            was, now = getattr(first.says, field), getattr(says, field)
+            if field not in ("random", "state") and was != now:
+                raise bench.finding(f"`{field}` as before: {was!r}", repr(now))
+
+
+async def introduces_itself(bench: Bench) -> None:
+    """HELLO_RSP names the profile's class, legal texts, and the schema hash of the common
+    version."""
+    says = (await bench.greet()).says  # greet() has read it strictly: the texts are legal
+    if says.device_class is not bench.device_class:
+        raise bench.finding(bench.device_class.name, says.device_class.name)
+    if not says.version_min <= 1 <= says.version_max:
+        raise bench.finding("version 1", f"{says.version_min} to {says.version_max}")
+    _check_schema(bench, says, SCHEMA_HASHES[1])
+    says = (await bench.greet(version_min=1, version_max=9, schema=bytes(8))).says
+    _check_schema(bench, says, SCHEMA_HASHES.get(min(9, says.version_max)))
+    for device_class in range(4):  # what the HELLO names changes nothing
+        again = (await bench.greet(device_class=device_class)).says
+        if again.device_class is not bench.device_class:
+            raise bench.finding(bench.device_class.name, again.device_class.name)
+
+
+def _check_schema(bench: Bench, says: HelloRsp, schema: bytes | None) -> None:
+    # Of a version that this page does not have yet, nothing can be said.
+    if schema is not None and says.schema != schema:
+        raise bench.finding(f"schema {schema.hex()}", says.schema.hex())
+
+
+async def no_common_version(bench: Bench) -> None:
+    """A HELLO of versions 15 to 15 is answered; HS1 after it is not."""
+    for version in (1, 15):
+        greeting = await bench.greet(version_min=15, version_max=15, schema=bytes(8))
+        shake, frame = bench.hs1(greeting, text="HS1 after a HELLO of versions 15 to 15")
+        shake.wipe()
+        mark = len(bench.log)
+        if version == 15:
+            bench.send(raw(b"\xf2" + frame.decoded()[1:]), "the HS1 in version 15")
+        await bench.unanswered(FrameKind.HS2, since=mark, expected="no HS2")
+    await bench.session()
+
+
+async def ill_formed(bench: Bench) -> None:
+    """A HELLO whose reserved bytes are not zero, or with a field out of its range, is not
+    answered."""
+    for at in range(4):
+        hello = bench.hello_frame()
+        bad = Frame(FrameKind.HELLO, hello.session, 0, flipped(hello.payload, 4 + at, 0x80))
+        await _spoilt(bench, bad.encode(), f"HELLO with a bit of reserved byte {at} set")
+    for at, value, field in _OUT_OF_RANGE:
+        hello = bench.hello_frame()
+        payload = hello.payload[:at] + bytes((value,)) + hello.payload[at + 1 :]
+        bad = Frame(FrameKind.HELLO, hello.session, 0, payload)
+        await _spoilt(bench, bad.encode(), f"HELLO with {field} {value}")
+
+
+TRIALS: Final[dict[str, Trial]] = {
+    "FR-1": hello_answered,
+    "FR-2": flips,
+    "FR-3": flood,
+    "FR-4": empties_and_pauses,
+    "FR-5": misshapen,
+    "HE-1": random_differs,
+    "HE-2": introduces_itself,
+    "HE-3": no_common_version,
+    "HE-4": ill_formed,
+}

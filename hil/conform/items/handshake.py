@@ -1,0 +1,181 @@
+"""Handshakes: who is served, who is not, and what a new session does to the one before."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from msgspec.structs import replace
+
+from firmware_protocol.messages.enums import Capabilities, FrameKind
+from firmware_protocol.messages.limits import PENDING_LIFE_MS
+from firmware_protocol.messages.registry import Hello, HelloRsp, Info, InfoReply
+from firmware_protocol.tablelink.framing import Frame
+from firmware_protocol.tablelink.hello import prologue
+from firmware_protocol.tablelink.noise import Handshake
+from firmware_protocol.tablelink.plaintext import CommandCall
+from hil.conform.tester.bench import Bench, Greeting, flipped
+from hil.conform.tester.bench_trial import Trial
+
+_NO_HS2: Final = "no HS2"
+
+
+async def paired_host(bench: Bench) -> None:
+    """The paired host gets an HS2 that opens, and INFO is answered under the new keys."""
+    await bench.alone()
+    session = await bench.session(resume=False)
+    for _ in range(3):
+        await session.lives("INFO each time it comes")
+    again = await bench.session(resume=False)
+    if again.info is None or session.info is None or again.info.boot != session.info.boot:
+        raise bench.finding("the same boot as in the session before")
+
+
+async def strange_host(bench: Bench) -> None:
+    """A strange host's HS1 is not answered, and the paired host is served right after."""
+    stranger = X25519PrivateKey.generate()
+    greeting = await bench.greet(own=stranger)
+    mark = len(bench.log)
+    bench.hs1(greeting, own=stranger, text="HS1 of a host that is not paired")
+    await bench.unanswered(FrameKind.HS2, since=mark, expected=_NO_HS2)
+    greeting = await bench.greet()
+    mark = len(bench.log)
+    bench.hs1(greeting, own=stranger, text="HS1 of a stranger under the paired host's fingerprint")
+    await bench.unanswered(FrameKind.HS2, since=mark, expected=_NO_HS2)
+    await bench.session()
+
+
+async def replayed(bench: Bench) -> None:
+    """An HS1 that was recorded is not answered when it is replayed, with its HELLO or without."""
+    greeting = await bench.greet()
+    mark = len(bench.log)
+    shake, hs1 = bench.hs1(greeting)
+    await bench.hs2(shake, greeting.session, mark)
+    mark = len(bench.log)
+    bench.send_frame(hs1, "the same HS1 again")
+    await bench.unanswered(FrameKind.HS2, since=mark, expected=_NO_HS2)
+    await bench.greet(greeting.hello)
+    mark = len(bench.log)
+    bench.send_frame(hs1, "the same HELLO again, then the same HS1")
+    await bench.unanswered(FrameKind.HS2, since=mark, expected=_NO_HS2)
+    await bench.session()
+
+
+async def changed_on_the_way(bench: Bench) -> None:
+    """When HELLO or HELLO_RSP was changed on the way (versions, capabilities, serial number), HS1
+    is not answered; under another session id it is ignored, and the right one after it is
+    served."""
+    ways: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
+        ("HELLO's versions", {"version_max": 9}, {}),
+        ("HELLO's fingerprint", {"fingerprint": bytes(16)}, {}),
+        ("HELLO_RSP's versions", {}, {"version_max": 15}),
+        ("HELLO_RSP's capabilities", {}, {"capabilities": Capabilities(0x7)}),
+        ("HELLO_RSP's serial number", {}, {"serial": "ANOTHER-1"}),
+        ("HELLO_RSP's random", {}, {"random": bytes(8)}),
+    )
+    for what, hello, answer in ways:
+        greeting = await bench.greet()
+        mark = len(bench.log)
+        seen = _prologue(greeting, hello, answer)
+        if seen == greeting.prologue:
+            continue  # it says so already
+        bench.hs1(greeting, seen=seen, text=f"HS1 as if {what} had been changed on the way")
+        await bench.unanswered(FrameKind.HS2, since=mark, expected=_NO_HS2)
+    await _other_id(bench)
+    await bench.session()
+
+
+async def _other_id(bench: Bench) -> None:
+    """HS1 under another session id changes nothing: the right one after it is served."""
+    greeting = await bench.greet()
+    shake = Handshake.kk("host", greeting.prologue, bench.own, bench.device_key)
+    right = Frame(FrameKind.HS1, greeting.session, 0, shake.write())
+    mark = len(bench.log)
+    bench.send_frame(replace(right, session=bench.pick()), "HS1 under another session id")
+    await bench.unanswered(FrameKind.HS2, since=mark, expected=_NO_HS2)
+    bench.send_frame(right, "the same HS1 under its own session id")
+    await bench.hs2(shake, greeting.session, mark)
+
+
+def _prologue(greeting: Greeting, hello: dict[str, Any], answer: dict[str, Any]) -> bytes:
+    """The prologue of a host that saw these fields."""
+    asked = Hello.decode(greeting.hello.payload)
+    fields = {name: getattr(asked, name) for name in Hello.SPEC.fields} | hello
+    says = {name: getattr(greeting.says, name) for name in HelloRsp.SPEC.fields} | answer
+    one = Frame(FrameKind.HELLO, greeting.session, 0, Hello(**fields).encode())
+    other = Frame(FrameKind.HELLO_RSP, greeting.session, 0, HelloRsp(**says).encode())
+    return prologue(one, other)
+
+
+async def undisturbed(bench: Bench) -> None:
+    """HELLO, HS1 and garbage during a session do not end it."""
+    session = await bench.session()
+    await bench.greet()
+    await session.lives("HELLO does not end the session")
+    greeting = await bench.greet()
+    mark = len(bench.log)
+    shake, _ = bench.hs1(greeting)
+    pending = await bench.hs2(shake, greeting.session, mark)
+    await session.lives("HS1 that opens does not end the session")
+    greeting = await bench.greet(own=X25519PrivateKey.generate())
+    bench.hs1(greeting, own=X25519PrivateKey.generate(), text="HS1 of a stranger")
+    await session.lives("HS1 that does not open does not end the session")
+    bench.send(bench.rng.randbytes(700) + b"\0", "700 random bytes")
+    frame = pending.sealer.seal(bytes(56))
+    bad = flipped(frame.payload, 60)
+    bench.send_frame(Frame(FrameKind.DATA, frame.session, 0, bad), "DATA of the pending session")
+    await session.lives("garbage does not end the session")
+    mark = len(session.got)
+    await bench.pause(1500)
+    if len(session.got) - mark < 4:
+        raise bench.finding("DEVICE_BEAT goes on in the session")
+    await session.lives()
+
+
+async def takes_over(bench: Bench) -> None:
+    """The first valid DATA of a new session ends the former one, whose frames are then ignored."""
+    former = await bench.session()
+    new = await bench.shake()
+    await bench.pause(600)
+    await former.lives("the former session goes on until the new one's first DATA")
+    number = new.begin()
+    if not isinstance(
+        await bench.until(lambda: new.reply_to(number), 500 + bench.late_ms), InfoReply
+    ):
+        raise bench.finding("INFO_REPLY under the new keys")
+    former.beating = False
+    await bench.pause(bench.late_ms)  # what was on its way
+    mark = len(former.got)
+    former.say(CommandCall(900, former.boot, Info()))
+    await bench.pause(bench.quiet_ms)
+    if len(former.got) > mark:
+        raise bench.finding("no DATA under the former session")
+    await new.lives()
+    await new.catch_up()
+
+
+async def forgotten(bench: Bench) -> None:
+    """A handshake without DATA is forgotten after PENDING_LIFE."""
+    await bench.alone()
+    session = await bench.shake()
+    await bench.pause(2000)
+    await bench.begin(session)  # a host has 3 s
+    await bench.alone()
+    session = await bench.shake()
+    await bench.pause(PENDING_LIFE_MS + 500 + bench.late_ms)
+    mark = len(bench.log)
+    session.call(Info())
+    await bench.unanswered(
+        FrameKind.DATA, since=mark, expected="no DATA under keys older than 10 s"
+    )
+
+
+TRIALS: Final[dict[str, Trial]] = {
+    "HS-1": paired_host,
+    "HS-2": strange_host,
+    "HS-3": replayed,
+    "HS-4": changed_on_the_way,
+    "HS-5": undisturbed,
+    "HS-6": takes_over,
+    "HS-7": forgotten,
+}

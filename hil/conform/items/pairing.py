@@ -1,0 +1,159 @@
+"""Pairing: only with the switch on and the label's code, and what it does to the former host."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from firmware_protocol.messages.common import Paired
+from firmware_protocol.messages.enums import DeviceState, FrameKind, TamperSource
+from firmware_protocol.messages.registry import Info, Tamper
+from firmware_protocol.tablelink.fingerprints import fingerprint_of
+from firmware_protocol.tablelink.plaintext import EventRecord
+from hil.conform.tester.bench import Bench, flipped
+from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.findings import Lacking
+from hil.conform.tester.heard import Cursor
+from hil.conform.tester.pairing import attempt, label_code, pair, pair1, switch
+from hil.conform.tester.session import Session
+
+_TRIES: Final = 5
+
+
+async def switched_off(bench: Bench) -> None:
+    """With the service switch off, PAIR1 is not answered."""
+    says = (await bench.greet()).says
+    if DeviceState.SERVICE in says.state:
+        if "service" not in bench.operator.can:
+            raise Lacking("the service switch, which is on, turned off")
+        await switch(bench, False)
+    for own in (X25519PrivateKey.generate(), bench.own):
+        mark = len(bench.log)
+        await pair1(bench, own, bytes(16))
+        await bench.unanswered(FrameKind.PAIR2, since=mark, expected="no PAIR2, the switch is off")
+    if not bench.unpaired:
+        await bench.session()
+
+
+async def wrong_code(bench: Bench) -> None:
+    """A wrong label code gets no PAIR_DONE, makes TAMPER PAIRING_CODE, and the former host stays
+    paired; after five, PAIR1 is not answered."""
+    code = await label_code(bench)
+    session = await bench.session()
+    await switch(bench, True)
+    try:
+        await _try_wrong(bench, session, code)
+    finally:
+        await switch(bench, False)
+    await bench.session()
+
+
+async def _try_wrong(bench: Bench, session: Session, code: bytes) -> None:
+    stranger = X25519PrivateKey.generate()
+    for turn in range(_TRIES):
+        mark = len(session.kept)
+        text = f"PAIR3 made with wrong label code {turn + 1}"
+        tried = await attempt(bench, stranger, flipped(code, turn), text)
+        await session.until_kept(_is_wrong_code, 2000, "TAMPER PAIRING_CODE", mark)
+        await bench.pause(bench.late_ms)
+        if bench.frames(FrameKind.DATA, since=tried.mark, session=tried.session):
+            raise bench.finding("no PAIR_DONE, the label code was wrong")
+    found = sum(_is_wrong_code(one) for one in session.kept)
+    if found != _TRIES:
+        raise bench.finding(f"TAMPER PAIRING_CODE {_TRIES} times", f"{found} times")
+    await session.lives("wrong codes do not end the paired host's session")
+    mark = len(bench.log)
+    await pair1(bench, stranger, code)
+    await bench.unanswered(
+        FrameKind.PAIR2, since=mark, expected="no PAIR2 after five wrong label codes"
+    )
+    again = await bench.session()
+    await again.lives("the former host stays paired")
+    await switch(bench, False)
+    await switch(bench, True)
+    mark = len(bench.log)
+    _, first = await pair1(bench, stranger, code)
+    if not await bench.frame(FrameKind.PAIR2, first.session, 5000, mark):
+        raise bench.finding("PAIR2 once the switch was off and on again")
+    await bench.greet()  # forgets the unfinished pairing
+
+
+def _is_wrong_code(record: EventRecord) -> bool:
+    event = record.event
+    return isinstance(event, Tamper) and event.source is TamperSource.PAIRING_CODE
+
+
+async def pairs(bench: Bench) -> None:
+    """Pairing gives PAIR_DONE and PAIRED, replaces the host, and ends a running session
+    before PAIRED."""
+    code = await label_code(bench)
+    session = await bench.session()
+    new = X25519PrivateKey.generate()
+    async with _put_back(bench, code):
+        await switch(bench, True)
+        await bench.pause(200)
+        done = await pair(bench, new, code)
+        if done.device_key != bench.device_key:
+            raise bench.finding("the device's key as before", done.device_key.hex())
+        cursor = session.cursor
+        await _ended(bench, session)
+        await switch(bench, False)
+        await _former_refused(bench)
+        await _new_served(bench, new, cursor, done.pairings)
+
+
+@asynccontextmanager
+async def _put_back(bench: Bench, code: bytes) -> AsyncIterator[None]:
+    """Whatever happens, the host that the run began with is paired again."""
+    own = bench.own
+    try:
+        yield
+    finally:
+        bench.own = own
+        bench.end_sessions()
+        await switch(bench, True)
+        await pair(bench, own, code)
+        await switch(bench, False)
+
+
+async def _ended(bench: Bench, session: Session) -> None:
+    await bench.pause(bench.late_ms)  # what was on its way
+    if any(isinstance(one.record.event, Paired) for one in session.records):
+        raise bench.finding("PAIRED for the new host: the former session is over before it")
+    session.beating = False
+    mark = len(session.got)
+    session.call(Info())
+    await bench.pause(bench.quiet_ms)
+    if len(session.got) > mark:
+        raise bench.finding("no DATA in the session that pairing has ended")
+    bench.end_sessions()
+
+
+async def _former_refused(bench: Bench) -> None:
+    greeting = await bench.greet()
+    mark = len(bench.log)
+    bench.hs1(greeting, text="HS1 of the host that was replaced")
+    await bench.unanswered(FrameKind.HS2, since=mark, expected="no HS2 for the former host")
+
+
+async def _new_served(bench: Bench, new: X25519PrivateKey, cursor: Cursor, pairings: int) -> None:
+    bench.own = new
+    session = await bench.session(cursor)
+    if session.info is None or DeviceState.PAIRED not in session.info.state:
+        raise bench.finding("state PAIRED")
+    print_of_new = fingerprint_of(new)
+    record = await session.until_kept(
+        lambda one: isinstance(one.event, Paired), 2000, "the event PAIRED"
+    )
+    if record.event != Paired(print_of_new, pairings):
+        raise bench.finding(f"PAIRED of {print_of_new.hex()}, pairing {pairings}")
+
+
+TRIALS: Final[dict[str, Trial]] = {
+    "PA-1": switched_off,
+    "PA-2": wrong_code,
+    "PA-3": pairs,
+}

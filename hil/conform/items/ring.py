@@ -1,0 +1,326 @@
+"""The ring: RESUME's verdicts, power cuts, roll-backs and what happens when it is full."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final, Literal, TypeAlias, get_args
+
+from firmware_protocol.conformance import Profile
+from firmware_protocol.device import control as hands
+from firmware_protocol.messages.enums import (
+    Capabilities,
+    DeviceState,
+    LockState,
+    Refusal,
+    ResumeMode,
+    Verdict,
+)
+from firmware_protocol.messages.limits import PRESSURE_PERCENT, RESEND_MOST_MS
+from firmware_protocol.messages.registry import (
+    Cover,
+    Door,
+    EvtAck,
+    Info,
+    Lock,
+    LogPressure,
+    Power,
+    Resume,
+    ResumeReply,
+    Start,
+)
+from firmware_protocol.tablelink.plaintext import NO_CHAIN
+from hil.conform.tester import text as words
+from hil.conform.tester.bench import Bench, flipped
+from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.findings import HandRefused
+from hil.conform.tester.heard import Cursor
+from hil.conform.tester.recovery_rewind import arrived
+from hil.conform.tester.session import Session
+from hil.conform.tester.stimuli import make, ready, settle_ms
+from hil.conform.tester.wire import WireLost
+
+Moment: TypeAlias = Literal["now"] | hands.Moment
+_MOMENTS: Final[tuple[Moment, ...]] = ("now", *get_args(hands.Moment))
+_OFF_MS: Final = 200
+_DOING_MS: Final = 1000
+"""So long the few records of a power cut take."""
+_TAMPERS: Final = 12
+"""More than the ring has spare slots."""
+_LATER_MS: Final = 3000
+_MOVING: Final[dict[Profile, tuple[hands.Hand, ...]]] = {
+    "shoe": (hands.CoverHand(open=True), hands.CoverHand(open=False)),
+    "shuffler": (hands.DoorHand(open=True), hands.DoorHand(open=False)),
+}
+
+
+# --- power ----------------------------------------------------------------------------------
+
+
+async def power_cuts(bench: Bench) -> None:
+    """When power is cut at any moment, no record is lost or changed, POWER comes first, boot grows
+    and seq goes on."""
+    for moment in _MOMENTS if bench.operator.exact else ("now",):
+        for holding in (False, True):
+            await _one_cut(bench, moment, holding=holding)
+
+
+async def _one_cut(bench: Bench, moment: Moment, *, holding: bool) -> None:
+    session = await bench.session()
+    await ready(bench, session)
+    await bench.pause(200)
+    boot = session.info.boot if session.info is not None else 0
+    session.holding = holding
+    await cut_during(bench, session, moment, 2)
+    seen = {one.record.seq: one.data for one in session.records if one.record.seq}
+    cursor = session.cursor
+    new = await bench.session(cursor)
+    await new.until_kept(
+        lambda one: one.boot > boot, 2000, f"POWER, after a power cut {moment}: boot beyond {boot}"
+    )
+    first = next(one for one in new.kept if one.boot > boot)
+    if not isinstance(first.event, Power):
+        raise bench.finding("POWER first after the start", words.of_message(first.event))
+    if new.info is not None and new.info.boot != first.boot:
+        raise bench.finding(f"records of boot {new.info.boot}", f"boot {first.boot}")
+    for record in new.kept:
+        if seen.get(record.seq, record.encode()) != record.encode():
+            raise bench.finding(
+                f"record {record.seq} as it came before the cut", words.of_message(record.event)
+            )
+    lost = [seq for seq in seen if cursor.seq < seq and seq not in {one.seq for one in new.kept}]
+    if lost:
+        raise bench.finding("every record that came before the cut", f"without {lost}")
+
+
+async def cut_during(bench: Bench, session: Session, moment: Moment, count: int) -> None:
+    """Cut the power at this moment of an activity, and wait until the device is there again."""
+    if moment == "now":
+        await make(bench, count)
+        await bench.pause(100)
+        await bench.hand(hands.Power(at="now", off_ms=_OFF_MS))
+    else:
+        await bench.hand(hands.Power(at=moment, off_ms=_OFF_MS))
+        with suppress(HandRefused, WireLost):  # the moment may come while the hand is still at it
+            await make(bench, count)
+        await bench.pause_lossy(_DOING_MS)
+        _come_to(session, moment)
+    await bench.pause_lossy(_OFF_MS + 300)
+    await bench.back()
+
+
+def _come_to(session: Session, moment: Moment) -> None:
+    """Say what makes such a moment, if it has not come: nothing is heard by a device that is
+    without power or has started anew."""
+    if moment == "before_reply":
+        session.call(Info())
+    elif moment == "before_ack" and session.holding and session.records:
+        last = session.records[-1].record
+        session.say(EvtAck(last.epoch, last.seq, session.window))
+
+
+# --- RESUME ---------------------------------------------------------------------------------
+
+
+async def verdicts(bench: Bench) -> None:
+    """RESUME is answered NEW_EPOCH for another epoch, FORK for a chain that does not fit and for
+    `next` beyond head + 1; after these no event comes, also when one before was OK."""
+    session = await bench.session(resume=False)
+    ring = await session.learn()
+    if ring.verdict is not Verdict.NEW_EPOCH:
+        raise bench.finding("NEW_EPOCH for epoch 0", ring.verdict.name)
+    epoch, after = ring.epoch, ring.head + 1
+    wrong = flipped(ring.chain, 3)
+    for resume, verdict in (
+        (Resume(epoch ^ 1 or 2, after, ring.chain, ResumeMode.CHECK), Verdict.NEW_EPOCH),
+        (Resume(epoch ^ 1 or 2, after, NO_CHAIN, ResumeMode.ADOPT), Verdict.NEW_EPOCH),
+        (Resume(epoch, after, wrong, ResumeMode.CHECK), Verdict.FORK),
+        (Resume(epoch, after + 1, ring.chain, ResumeMode.CHECK), Verdict.FORK),
+        (Resume(epoch, after + 1, NO_CHAIN, ResumeMode.ADOPT), Verdict.FORK),
+        (Resume(epoch, 0xFFFFFFFF, ring.chain, ResumeMode.CHECK), Verdict.FORK),
+        *_inside(ring),
+    ):
+        await verdict_of(bench, session, resume, verdict)
+        await bench.pause(500)
+        if session.records:
+            raise bench.finding("no event", f"record {session.records[0].record.seq}")
+    await _last_counts(bench, session, ring)
+
+
+async def _last_counts(bench: Bench, session: Session, ring: ResumeReply) -> None:
+    """After OK, too, what is not OK stops the events."""
+    resume = Resume(ring.epoch, ring.head + 2, ring.chain, ResumeMode.CHECK)
+    if ring.oldest <= ring.head:
+        session.holding = True
+        await session.resume(Cursor(ring.epoch, ring.head - 1, NO_CHAIN), ResumeMode.ADOPT)
+        await arrived(bench, session, 0, 1)
+        await verdict_of(bench, session, resume, Verdict.FORK)
+        await bench.pause(bench.late_ms)
+        mark = len(session.records)
+        await bench.pause(2 * RESEND_MOST_MS)
+        if session.records[mark:]:
+            raise bench.finding("no event: the last RESUME was answered FORK", "the record again")
+        session.holding = False
+    await session.resume(Cursor(ring.epoch, ring.head, ring.chain))
+
+
+def _inside(ring: ResumeReply) -> list[tuple[Resume, Verdict]]:
+    """What can be asked only of a ring that holds records, or that held some."""
+    out = []
+    if ring.oldest <= ring.head:
+        wrong = flipped(ring.chain, 7, 0x80)
+        resume = Resume(ring.epoch, ring.head, wrong, ResumeMode.CHECK)
+        out.append((resume, Verdict.FORK))
+    if ring.oldest > 1:
+        for mode in (ResumeMode.CHECK, ResumeMode.ADOPT):
+            resume = Resume(ring.epoch, ring.oldest - 1, NO_CHAIN, mode)
+            out.append((resume, Verdict.GAP))
+    return out
+
+
+async def verdict_of(bench: Bench, session: Session, resume: Resume, *verdicts: Verdict) -> None:
+    reply = await session.demand(resume, ResumeReply)
+    if reply.verdict not in verdicts:
+        raise bench.finding(" or ".join(one.name for one in verdicts), reply.verdict.name)
+
+
+async def rolled_back(bench: Bench) -> None:
+    """A ring that was rolled back is answered FORK."""
+    session = await bench.session()
+    await ready(bench, session)
+    await bench.pause(200)
+    await bench.hand(hands.Ring(what="save"))
+    start = session.cursor.seq
+    await session.until_head(start + await make(bench, 2))
+    cursor = session.cursor
+    await bench.hand(hands.Ring(what="restore"))
+    await bench.back()
+    new = await bench.session(resume=False)
+    resume = Resume(cursor.epoch, cursor.seq + 1, cursor.chain, ResumeMode.CHECK)
+    await verdict_of(bench, new, resume, Verdict.FORK)
+    await bench.pause(1000)
+    if new.records:
+        raise bench.finding("no event after FORK", f"record {new.records[0].record.seq}")
+    await new.catch_up()
+    # The same place again, with another history up to it.
+    await ready(bench, new)
+    while new.cursor.seq < cursor.seq + 1:
+        await new.until_head(new.cursor.seq + await make(bench, 2))
+    again = await bench.session(resume=False)
+    await verdict_of(bench, again, resume, Verdict.FORK)
+    await again.catch_up()
+
+
+async def adopts(bench: Bench) -> None:
+    """RESUME with ADOPT from `oldest` or head + 1 is answered OK."""
+    session = await bench.session()
+    ring = await session.learn()
+    for after in (ring.oldest, ring.head + 1):
+        resume = Resume(ring.epoch, after, NO_CHAIN, ResumeMode.ADOPT)
+        session.holding = True
+        await verdict_of(bench, session, resume, Verdict.OK)
+        await bench.pause(500)
+        came = [one.record.seq for one in session.records]
+        if after <= ring.head and came[:1] != [after]:
+            raise bench.finding(f"record {after} first", f"{came}")
+        session.records.clear()
+
+
+# --- a full ring ----------------------------------------------------------------------------
+
+
+async def fills_up(bench: Bench) -> None:
+    """Without acknowledgements LOG_PRESSURE comes at PRESSURE_PERCENT, a full ring locks the
+    device, no record is overwritten, and what happens then is recorded later."""
+    session = await bench.session()
+    await ready(bench, session)
+    await bench.pause(200)
+    cursor = session.cursor
+    session.holding = True
+    session.ack(window=0, loud=True)
+    await bench.pause(bench.late_ms)
+    await bench.hand(hands.Ring(what="fill"))
+    await bench.pause(300)
+    await session.next_beat()
+    await _locked(bench, session)
+    moved = await _past_full(bench)
+    new = await bench.session(cursor)
+    beat = await new.next_beat()
+    await new.until_head(beat.head, settle_ms(beat.head - cursor.seq))
+    _pressure(bench, new, new.info.capacity if new.info is not None else 0)
+    await new.next_beat()
+    after = await new.next_beat()
+    if moved:
+        await _told_later(bench, new)
+    if DeviceState.FULL in after.state:
+        raise bench.finding("not FULL any more once all is acknowledged", "FULL")
+    await ready(bench, new)
+
+
+async def _locked(bench: Bench, session: Session) -> None:
+    beat = await session.next_beat()
+    wanted = DeviceState.FULL | DeviceState.LOCKED
+    if beat.state & wanted != wanted:
+        raise bench.finding("state FULL and LOCKED", str(beat.state), "a ring filled by its maker")
+    if bench.profile == "shoe" and _locks(bench):
+        await session.refused(Lock(LockState.OPEN), Refusal.NOT_NOW)
+    if bench.profile == "shuffler":
+        await session.refused(Start(6, 0), Refusal.NOT_NOW)
+
+
+def _locks(bench: Bench) -> bool:
+    return bench.says is not None and Capabilities.LOCK in bench.says.capabilities
+
+
+async def _past_full(bench: Bench) -> bool:
+    """More happens than the ring has room for. Whether a cover or door was opened and closed."""
+    if not bench.operator.exact:
+        return False
+    moving = _MOVING.get(bench.profile, ())
+    moved = [await bench.try_hand(hand) for hand in moving]
+    for turn in range(_TAMPERS):
+        await bench.try_hand(hands.Tamper(source="case", active=turn % 2 == 0))
+    if bench.profile == "shoe":
+        await bench.try_hand(hands.Draw(count=1, force=True))
+    await bench.pause(500)
+    return bool(moved) and all(moved)
+
+
+async def _told_later(bench: Bench, session: Session) -> None:
+    """What happened at a full ring is recorded once there is room, in its order."""
+
+    def told() -> list[bool]:
+        return [one.event.open for one in session.kept if isinstance(one.event, Cover | Door)]
+
+    await bench.until(lambda: told()[-2:] == [True, False] or None, _LATER_MS)
+    if told()[-2:] != [True, False]:
+        raise bench.finding(
+            "a record of the opening and one of the closing while the ring was full",
+            f"{len(told())} records of cover or door, the last ones {told()[-4:]}",
+            "room in the ring again",
+        )
+
+
+def _pressure(bench: Bench, session: Session, capacity: int) -> None:
+    """LOG_PRESSURE stands where the share is reached, and once more where the ring is full."""
+    found = [
+        (number, one.event.used)
+        for number, one in enumerate(session.kept, 1)
+        if isinstance(one.event, LogPressure)
+    ]
+    first = capacity * PRESSURE_PERCENT / 100
+    if not found or abs(found[0][0] - first) > 2 or not 74 <= found[0][1] <= 77:
+        raise bench.finding(
+            f"LOG_PRESSURE as about the {first:.0f}th record that is not acknowledged, used 75",
+            f"{found} (number, used)",
+        )
+    if len(found) != 2:
+        raise bench.finding("LOG_PRESSURE twice: at 75 percent and when full", f"{found}")
+
+
+TRIALS: Final[dict[str, Trial]] = {
+    "EV-8": power_cuts,
+    "EV-9": verdicts,
+    "EV-10": rolled_back,
+    "EV-11": fills_up,
+    "EV-12": adopts,
+}

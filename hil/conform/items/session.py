@@ -1,0 +1,268 @@
+"""The running session: counters, tags, and what is ignored."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from firmware_protocol.messages.enums import FrameKind, NakWhy, Refusal
+from firmware_protocol.messages.limits import DEAD_MS, RESEND_MOST_MS
+from firmware_protocol.messages.registry import EvtAck, EvtNak, Info
+from firmware_protocol.tablelink.framing import Frame
+from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, encode
+from hil.conform.tester.bench import Bench, flipped, raw
+from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.findings import Lacking
+from hil.conform.tester.heard import call_bytes
+from hil.conform.tester.recovery_rewind import on_their_way
+from hil.conform.tester.session import Session
+
+_AHEAD: Final = 5000
+
+
+def _replies(session: Session, mark: int) -> list[CommandReply]:
+    return [got.what for got in session.got[mark:] if isinstance(got.what, CommandReply)]
+
+
+def _info(session: Session, ident: int) -> bytes:
+    return encode(CommandCall(ident, session.boot, Info()))
+
+
+async def sent_twice(bench: Bench) -> None:
+    """A DATA frame sent twice is taken once."""
+    session = await bench.session()
+    mark = len(session.got)
+    frame = session.say(CommandCall(700, session.boot, Info()))
+    bench.send_frame(frame, "INFO, and the same frame again")
+    await bench.pause(bench.quiet_ms)
+    replies = _replies(session, mark)
+    if len(replies) != 1:
+        raise bench.finding("one INFO_REPLY", f"{len(replies)}")
+    await session.lives()
+
+
+async def changed(bench: Bench) -> None:
+    """DATA with a changed header, ciphertext or tag and a right CRC is ignored, and the session
+    goes on."""
+    session = await bench.session()
+    # Far ahead, so that the heartbeats beside it do not make its counter an old one.
+    before, session.sealer.counter = session.sealer.counter, _AHEAD
+    frame = session.sealer.seal(_info(session, 701))
+    session.sealer.counter = before
+    decoded = frame.decoded()
+    end = len(decoded)
+    changes = [
+        (0, 0x20, "another version"),
+        (2, 0x01, "another session id"),
+        (4, 0x01, "another counter"),
+        (5, 0x10, "a far counter"),
+        *((at, 0x01, f"byte {at - 8} of its ciphertext") for at in (8, 10, 12, 16, 40, 63)),
+        *((at, 0x80, f"byte {at - (end - 16)} of its tag") for at in (end - 16, end - 8, end - 1)),
+    ]
+    mark = len(session.got)
+    for at, bits, text in changes:
+        bench.send(raw(flipped(decoded, at, bits)), f"DATA with {text} changed, CRC right")
+        await bench.pause(max(40, bench.late_ms))
+        if _replies(session, mark):
+            raise bench.finding("no answer")
+    await bench.pause(bench.quiet_ms)
+    if _replies(session, mark):
+        raise bench.finding("no answer to any of the changed frames")
+    session.sealer.counter = _AHEAD + 1
+    bench.send_frame(frame, "the frame unchanged: no changed one may have moved the counter")
+    if not await bench.until(lambda: session.reply_to(701, mark), 500 + bench.late_ms):
+        raise bench.finding("INFO_REPLY")
+    await session.lives()
+
+
+async def counters_taken(bench: Bench) -> None:
+    """A counter that skips some is accepted; one that goes back is not."""
+    session = await bench.session()
+    session.sealer.counter += 1000
+    await session.lives("a counter that skips 1000 is accepted")
+    session.sealer.counter += 70_000
+    await session.lives("a counter that skips 70,000 is accepted")
+    for back in (30_000, 500, 1):
+        mark = len(session.got)
+        ahead = session.sealer.counter
+        session.sealer.counter = ahead - back
+        session.say_bytes(_info(session, 702), f"INFO under counter {ahead - back}, not above last")
+        session.sealer.counter = ahead
+        await bench.pause(bench.quiet_ms)
+        if _replies(session, mark):
+            raise bench.finding("no answer to a counter that goes back")
+    await session.lives()
+
+
+async def counters_sent(bench: Bench) -> None:
+    """The device's counters begin at 0 and grow by one."""
+    session = await bench.session()
+    for _ in range(5):
+        await session.lives()
+        await bench.pause(300)
+    counters = [one.frame.counter for one in bench.frames(FrameKind.DATA, session=session.ident)]
+    if bench.damage and not bench.wire.simulated:
+        raise Lacking("a clean line: frames came damaged")
+    if counters != list(range(len(counters))):
+        raise bench.finding("counters 0, 1, 2 ...", f"{counters[:12]} ...")
+
+
+async def falls_silent(bench: Bench) -> None:
+    """Without DATA from the host for DEAD the device falls silent, and ignores the session from
+    then on."""
+    session = await bench.session()
+    session.beating = False
+    await session.lives()
+    await bench.pause(DEAD_MS - 150 - bench.late_ms)
+    await session.lives(f"a session lives until {DEAD_MS} ms without DATA")
+    last = bench.wire.now()
+    await bench.pause_until(last + (DEAD_MS + 60 + bench.late_ms) * 1000)
+    mark = len(bench.log)
+    await bench.pause(1500)
+    if bench.frames(FrameKind.DATA, since=mark):
+        raise bench.finding(
+            f"silence from {DEAD_MS} ms after the last DATA on", sent="nothing for 2.5 s"
+        )
+    session.call(Info())
+    await bench.unanswered(FrameKind.DATA, since=mark, expected="nothing in a session that is over")
+    await bench.session()
+
+
+async def malformed(bench: Bench) -> None:
+    """A malformed plaintext changes nothing; a malformed command is refused."""
+    session = await bench.session()
+    mark = len(session.got)
+    for data, text in _malformed(session):
+        session.say_bytes(data, text)
+        await bench.pause(20)
+    await bench.pause(bench.quiet_ms)
+    if _replies(session, mark):
+        raise bench.finding("no answer to a malformed plaintext")
+    await session.lives()
+    await _padded_command(bench, session)
+    await _padded_ack(bench, session)
+
+
+def _malformed(session: Session) -> list[tuple[bytes, str]]:
+    ack = encode(EvtAck(session.cursor.epoch or 1, session.cursor.seq, 8))
+    info = _info(session, 703)
+    return [
+        (bytes(56), "56 zeros, which have no type"),
+        (b"\x05" + info[1:], "a plaintext of type 5"),
+        (b"\x03" + info[1:], "a REPLY from the host"),
+        (b"\x01" + info[1:], "an EVENT from the host"),
+        (ack[:2] + b"\x8f" + ack[3:], "CONTROL 0x8F, which there is not"),
+        (ack[:2] + b"\x81" + ack[3:], "DEVICE_BEAT from the host"),
+        (flipped(ack, 1), "EVT_ACK with a flag set"),
+        (flipped(ack, 3), "EVT_ACK with a wrong len"),
+        (flipped(ack, 12, 0x1F), "EVT_ACK with a window beyond 8"),
+        (flipped(ack, 55), "EVT_ACK with padding that is not zero"),
+        (ack.ljust(120, b"\0"), "EVT_ACK in a plaintext of 120 bytes"),
+        (info[:4] + bytes(4) + info[8:], "INFO with command id 0"),
+        (info[:8] + bytes(8) + info[16:], "INFO with host boot 0"),
+    ]
+
+
+async def _padded_command(bench: Bench, session: Session) -> None:
+    data = flipped(call_bytes(Info.ID, 704, session.boot), 55)
+    reply = await session.ask_bytes(data, "INFO with padding that is not zero", 704)
+    if reply is None:
+        raise bench.finding("REFUSED MALFORMED")
+    session.check_refused(reply, Refusal.MALFORMED)
+
+
+async def _padded_ack(bench: Bench, session: Session) -> None:
+    """An EVT_ACK that is malformed acknowledges nothing: the record comes again."""
+    try:
+        records = await on_their_way(bench, session, 1)
+    except Lacking:
+        return  # the cable alone shows no more
+    last = records[-1].record
+    ack = encode(EvtAck(last.epoch, last.seq, 8))
+    mark = len(session.records)
+    session.say_bytes(flipped(ack, 30), "EVT_ACK with padding that is not zero")
+    again = await bench.until(
+        lambda: session.records[mark:] or None, 2 * RESEND_MOST_MS + bench.late_ms
+    )
+    if again is None:
+        raise bench.finding(f"record {last.seq} again, for it was not acknowledged")
+
+
+async def counts(bench: Bench) -> None:
+    """DEVICE_BEAT counts damaged and refused frames, each once and as what it is."""
+    session = await bench.session()
+    await session.next_beat()
+    before = await session.next_beat()
+    damaged = _damaged(bench)
+    refused = _refused(bench, session)
+    malformed = _malformed(session)
+    for data, text in damaged + refused:
+        bench.send(data, text)
+        await bench.pause(25)
+    for plaintext, text in (*malformed, *_uncounted(session)):
+        session.say_bytes(plaintext, text)
+        await bench.pause(25)
+    await session.next_beat()
+    after = await session.next_beat()
+    _check_count(bench, "damaged", len(damaged), after.damaged - before.damaged)
+    _check_count(bench, "refused", len(refused) + len(malformed), after.refused - before.refused)
+
+
+def _damaged(bench: Bench) -> list[tuple[bytes, str]]:
+    hello = bench.hello_frame().encode()
+    return [
+        (flipped(hello, 20, 0x40), "a HELLO with a flipped bit"),
+        (hello[:30] + b"\0", "a HELLO cut after 30 bytes"),
+        (b"\x05\x11\x22\x33\x44\0", "four bytes"),
+        (bytes((0xFE,)) * 100 + b"\0", "a COBS code beyond the end"),
+        (bytes((0xAA,)) * 300 + b"\0", "300 bytes without 0x00"),
+    ]
+
+
+def _refused(bench: Bench, session: Session) -> list[tuple[bytes, str]]:
+    frame = session.say(CommandCall(705, session.boot, Info()))
+    hello = bench.hello_frame()
+    bad = Frame(FrameKind.DATA, frame.session, frame.counter + 900, bytes(72))
+    strays = (
+        (FrameKind.HELLO, flipped(hello.payload, 5), "a HELLO that is ill-formed"),
+        (FrameKind.HS1, bytes(48), "HS1 without a HELLO"),
+        (FrameKind.HS2, bytes(48), "HS2 from the host"),
+        (FrameKind.PAIR3, bytes(64), "PAIR3 without a pairing"),
+        (FrameKind.DATA, bytes(72), "DATA of no session"),
+    )
+    return [
+        (frame.encode(), "a replayed frame"),
+        (frame.encode(), "a replayed frame"),
+        (bad.encode(), "DATA that is not authentic"),
+        *((Frame(kind, hello.session, 0, data).encode(), text) for kind, data, text in strays),
+    ]
+
+
+def _uncounted(session: Session) -> list[tuple[bytes, str]]:
+    """What is answered, and what is well-formed and means nothing."""
+    epoch = (session.cursor.epoch ^ 1) or 2
+    return [
+        (flipped(_info(session, 706), 55), "INFO with padding that is not zero"),
+        (call_bytes(0x43, 707, session.boot), "COMMAND 0x43, which there is not"),
+        (encode(EvtAck(epoch, 1, 8)), "EVT_ACK of another epoch"),
+        (encode(EvtNak(epoch, 1, NakWhy.GAP)), "EVT_NAK of another epoch"),
+    ]
+
+
+def _check_count(bench: Bench, name: str, sent: int, counted: int) -> None:
+    # On a real line noise damages some.
+    most = 2 * sent if name == "damaged" and not bench.wire.simulated else sent
+    if not sent <= counted <= most:
+        raise bench.finding(
+            f"DEVICE_BEAT.{name} grown by {sent}", f"grown by {counted}", f"{sent} {name} frames"
+        )
+
+
+TRIALS: Final[dict[str, Trial]] = {
+    "SE-1": sent_twice,
+    "SE-2": changed,
+    "SE-3": counters_taken,
+    "SE-4": counters_sent,
+    "SE-6": falls_silent,
+    "SE-7": malformed,
+    "SE-8": counts,
+}

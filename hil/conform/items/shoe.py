@@ -1,0 +1,217 @@
+"""The shoe: positions, salts, REREAD, the lock and the gate."""
+
+from __future__ import annotations
+
+from typing import Final, get_args
+
+from firmware_protocol.device import control as hands
+from firmware_protocol.device.control import Draw, Load
+from firmware_protocol.messages.enums import Capabilities, DeviceState, LockState, Refusal
+from firmware_protocol.messages.limits import REREAD_DEPTH
+from firmware_protocol.messages.registry import (
+    CardRead,
+    CutCard,
+    Lock,
+    LockReply,
+    ReadFail,
+    Reread,
+    RereadReply,
+)
+from firmware_protocol.tablelink.plaintext import EventRecord
+from hil.conform.items.ring import cut_during
+from hil.conform.tester import text as words
+from hil.conform.tester.bench import Bench
+from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.describe import described
+from hil.conform.tester.findings import Pointless
+from hil.conform.tester.session import Session
+from hil.conform.tester.stimuli import load, make, ready, settle_ms, some, unlock
+
+CARD_EVENTS: Final = (CardRead, ReadFail, CutCard)
+
+
+def out(session: Session, since: int = 0) -> list[EventRecord]:
+    """The records of cards that have left the shoe."""
+    return [one for one in session.kept[since:] if isinstance(one.event, CARD_EVENTS)]
+
+
+async def drawn(
+    bench: Bench, session: Session, count: int, *, since: int, made: int
+) -> list[EventRecord]:
+    def enough() -> list[EventRecord] | None:
+        found = out(session, since)
+        return found if len(found) >= count else None
+
+    found = await bench.until(enough, settle_ms(made))
+    if found is None:
+        raise bench.finding(
+            f"{count} of CARD_READ, READ_FAIL, CUT_CARD", f"{len(out(session, since))}"
+        )
+    return found
+
+
+async def salts(bench: Bench) -> None:
+    """Salts differ from record to record."""
+    session = await bench.session()
+    await ready(bench, session)
+    mark = len(session.kept)
+    made = await make(bench, some(bench, 20))
+    cards = await drawn(bench, session, made, since=mark, made=made)
+    seen = [one.event.salt for one in cards if isinstance(one.event, CardRead)]
+    if len(seen) < 2:
+        raise bench.finding("CARD_READ twice at least", f"{len(seen)} times")
+    if len(set(seen)) < len(seen):
+        raise bench.finding("another salt in each CARD_READ", f"{len(set(seen))} of {len(seen)}")
+
+
+async def positions(bench: Bench) -> None:
+    """Each card that leaves takes the next position, read or not; LOADED begins anew."""
+    session = await bench.session()
+    first = await load(bench, session, Load(decks=6))
+    await _count(bench, session, first.shoe)
+    second = await load(bench, session, Load(decks=6))
+    if second.shoe != first.shoe + 1:
+        raise bench.finding(f"LOADED {first.shoe + 1}", f"LOADED {second.shoe}")
+    await _count(bench, session, second.shoe)
+
+
+async def _count(bench: Bench, session: Session, shoe: int) -> None:
+    pulls: list[Draw] = [Draw(count=2), Draw(read="no_index"), Draw(), Draw(read="unreadable")]
+    if bench.operator.exact:
+        pulls += [
+            Draw(double=True),
+            Draw(read="too_fast"),
+            Draw(),
+            Draw(double=True, read="no_index"),
+        ]
+    pulls.append(Draw())
+    await unlock(bench, session)
+    mark, wanted = len(session.kept), 0
+    for pull in pulls:
+        await bench.hand(pull)
+        wanted += pull.count * (2 if pull.double else 1)
+        await drawn(bench, session, wanted, since=mark, made=2)
+    await bench.pause(500)
+    found = [_pos(one) for one in out(session, mark)]
+    if found != list(range(1, wanted + 1)):
+        raise bench.finding(f"positions 1 to {wanted}, each once", f"{found}")
+    for one in out(session, mark):
+        if isinstance(one.event, CardRead) and one.event.shoe != shoe:
+            raise bench.finding(f"CARD_READ of shoe {shoe}", f"of shoe {one.event.shoe}")
+
+
+def _pos(record: EventRecord) -> int:
+    event = record.event
+    assert isinstance(event, CARD_EVENTS)
+    return event.pos
+
+
+async def rereads(bench: Bench) -> None:
+    """REREAD returns any of the last REREAD_DEPTH records byte for byte, before RESUME too; others
+    are refused NOT_KEPT."""
+    session = await bench.session()
+    await ready(bench, session)
+    start = session.cursor.seq
+    made = await make(bench, some(bench, REREAD_DEPTH + 6))
+    if not await bench.until(lambda: session.cursor.seq >= start + made or None, settle_ms(made)):
+        raise bench.finding(f"{made} records", f"{session.cursor.seq - start}")
+    await bench.pause(300)
+    records = {one.seq: one.encode() for one in session.kept}
+    head = session.cursor.seq
+    await _reread_all(bench, session, records, head)
+    await _not_kept(session, head)
+    new = await bench.session(resume=False)
+    last = dict(list(records.items())[-3:])
+    await _reread_all(bench, new, last, head)
+    await _not_kept(new, head, epoch=session.cursor.epoch)
+
+
+async def _reread_all(bench: Bench, session: Session, records: dict[int, bytes], head: int) -> None:
+    epoch = int.from_bytes(next(iter(records.values()))[2:6], "little")
+    for seq, data in records.items():
+        if seq <= head - REREAD_DEPTH:
+            continue
+        reply = await session.demand(Reread(epoch, seq), RereadReply)
+        if reply.record != data:
+            raise bench.finding(f"record {seq} byte for byte", "another record")
+
+
+async def _not_kept(session: Session, head: int, epoch: int = 0) -> None:
+    epoch = epoch or session.cursor.epoch
+    await session.refused(Reread(epoch, head + 1), Refusal.NOT_KEPT)
+    await session.refused(Reread(epoch ^ 1 or 2, head), Refusal.NOT_KEPT)
+    if head > REREAD_DEPTH:
+        await session.refused(Reread(epoch, head - REREAD_DEPTH), Refusal.NOT_KEPT)
+
+
+async def locks(bench: Bench) -> None:
+    """LOCK sets and reports its state; after the end of a session the shoe is locked; a session
+    that takes over changes nothing."""
+    session = await bench.session()
+    if bench.says is not None and Capabilities.LOCK not in bench.says.capabilities:
+        await session.refused(Lock(LockState.LOCKED), Refusal.UNSUPPORTED)
+        return
+    for state in (LockState.LOCKED, LockState.OPEN, LockState.OPEN, LockState.LOCKED):
+        await _lock(bench, session, state)
+    await _lock(bench, session, LockState.OPEN)
+    new = await bench.session(session.cursor)
+    await _is(bench, new, LockState.OPEN, "a session that takes over changes no lock")
+    await _lock(bench, new, LockState.LOCKED)
+    newer = await bench.session(new.cursor)
+    await _is(bench, newer, LockState.LOCKED, "a session that takes over changes no lock")
+    await _lock(bench, newer, LockState.OPEN)
+    cursor = newer.cursor
+    await bench.alone()
+    says = (await bench.greet()).says
+    if DeviceState.LOCKED not in says.state:
+        raise bench.finding("LOCKED after the end of the session", str(says.state))
+    last = await bench.session(cursor)
+    await _is(bench, last, LockState.LOCKED, "the shoe is locked after the end of a session")
+
+
+async def _lock(bench: Bench, session: Session, state: LockState) -> None:
+    reply = await session.demand(Lock(state), LockReply)
+    if reply.state is not state:
+        raise bench.finding(f"LOCK_REPLY {state.name}", words.of_message(reply))
+    await _is(bench, session, state, f"after LOCK {state.name}")
+
+
+async def _is(bench: Bench, session: Session, state: LockState, why: str) -> None:
+    info = await session.lives()
+    found = LockState.LOCKED if DeviceState.LOCKED in info.state else LockState.OPEN
+    if found is not state:
+        raise bench.finding(f"INFO_REPLY of a shoe that is {state.name}: {why}", found.name)
+
+
+async def gate(bench: Bench) -> None:
+    """With GATE, no card is out whose record is not there after a power cut."""
+    says = (await bench.greet()).says
+    if Capabilities.GATE not in says.capabilities:
+        raise Pointless("GATE, which this shoe does not have")
+    bench.need_exact("to count the cards that are out")
+    session = await bench.session()
+    await load(bench, session, Load(decks=6))
+    recorded = 0
+    for moment in ("now", *get_args(hands.Moment)):
+        session = await bench.session(session.cursor)
+        await unlock(bench, session)
+        await cut_during(bench, session, moment, 2)
+        new = await bench.session(session.cursor)
+        head = (await new.next_beat()).head
+        await new.until_head(head)
+        recorded += len(out(session)) + len(out(new))
+        there = len(await described(bench, "mechanism.out", list))
+        if there > recorded:
+            raise bench.finding(
+                f"at most {recorded} cards out, as recorded", f"{there}", f"power cut '{moment}'"
+            )
+        session = new
+
+
+TRIALS: Final[dict[str, Trial]] = {
+    "SH-1": salts,
+    "SH-2": positions,
+    "SH-3": rereads,
+    "SH-4": locks,
+    "SH-5": gate,
+}

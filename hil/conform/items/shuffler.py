@@ -1,0 +1,188 @@
+"""The shuffler: each shuffle begins once and ends once, with a host or without."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from firmware_protocol.device.control import Pace, Put
+from firmware_protocol.messages.enums import DeviceState, FaultCode, Refusal
+from firmware_protocol.messages.registry import (
+    Abort,
+    AbortReply,
+    CountError,
+    Done,
+    Fault,
+    Start,
+    Started,
+    StartReply,
+)
+from firmware_protocol.tablelink.plaintext import EventRecord
+from hil.conform.tester import text as words
+from hil.conform.tester.bench import Bench
+from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.findings import Lacking
+from hil.conform.tester.session import Session
+
+_DECKS: Final = 6
+_PACE_MS: Final = 3000
+_BEGIN_MS: Final = 5000
+_SHUFFLE_MS: Final = 900_000
+"""The longest that a shuffle may take here."""
+_AFTER_MS: Final = 1500
+
+
+async def _prepared(bench: Bench) -> Session:
+    """No shuffle runs, and cards lie in it where a hand can put them in."""
+    session = await bench.session()
+    if DeviceState.RUNNING in (await session.lives()).state:
+        await session.demand(Abort(), AbortReply)
+    await bench.pause(500)
+    if "activity" in bench.operator.can:
+        if bench.operator.exact:
+            await bench.try_hand(Pace(shuffle_ms=_PACE_MS))
+        await bench.hand(Put(decks=_DECKS))
+        await bench.pause(300)
+    return session
+
+
+async def _start(bench: Bench, session: Session) -> int:
+    """A shuffle begins; its number. STARTED has come."""
+    reply = await session.ask(Start(_DECKS, 0))
+    if not isinstance(reply, StartReply):
+        if bench.operator.can:
+            raise bench.finding("START_REPLY", words.of_message(reply))
+        raise Lacking(f"a shuffler that takes START: door closed, {_DECKS} decks in it")
+    started = await session.until_kept(
+        lambda one: isinstance(one.event, Started), _BEGIN_MS, "STARTED", _mark(session)
+    )
+    if started.event != Started(reply.shuffle, _DECKS):
+        raise bench.finding(
+            words.of_message(Started(reply.shuffle, _DECKS)), words.of_message(started.event)
+        )
+    return reply.shuffle
+
+
+def _mark(session: Session) -> int:
+    """Behind the end of the last shuffle."""
+    ends = [number for number, one in enumerate(session.kept, 1) if _ends(one)]
+    return ends[-1] if ends else 0
+
+
+def _ends(record: EventRecord) -> bool:
+    event = record.event
+    aborted = isinstance(event, Fault) and event.code is FaultCode.ABORTED
+    return aborted or isinstance(event, Done | CountError)
+
+
+async def _end(bench: Bench, session: Session, number: int, since: int = 0) -> EventRecord:
+    """The one record that ends the shuffle."""
+    end = await session.until_kept(_ends, _SHUFFLE_MS, "DONE, COUNT_ERROR or FAULT ABORTED", since)
+    await bench.pause(_AFTER_MS)
+    ends = [one for one in session.kept[since:] if _ends(one)]
+    if len(ends) > 1:
+        raise bench.finding(
+            "one of DONE, COUNT_ERROR and FAULT ABORTED, once",
+            ", ".join(words.of_message(one.event) for one in ends),
+        )
+    if isinstance(end.event, Done) and end.event.shuffle != number:
+        raise bench.finding(f"DONE of shuffle {number}", words.of_message(end.event))
+    if isinstance(end.event, Fault) and end.event.arg != number:
+        raise bench.finding(f"FAULT ABORTED with arg {number}", words.of_message(end.event))
+    return end
+
+
+async def starts_and_ends(bench: Bench) -> None:
+    """START is answered with the number that STARTED carries; DONE, COUNT_ERROR or FAULT ABORTED
+    ends it, once."""
+    session = await _prepared(bench)
+    mark = len(session.kept)
+    number = await _start(bench, session)
+    if DeviceState.RUNNING not in (await session.lives()).state:
+        raise bench.finding("state RUNNING while a shuffle runs")
+    await _end(bench, session, number, mark)
+    if DeviceState.RUNNING in (await session.lives()).state:
+        raise bench.finding("not RUNNING once the shuffle is over")
+    if not bench.operator.exact:
+        return
+    mark = len(session.kept)
+    again = await _start(bench, session)
+    if again != number + 1:
+        raise bench.finding(f"shuffle {number + 1}", f"shuffle {again}")
+    await _end(bench, session, again, mark)
+
+
+async def one_at_a_time(bench: Bench) -> None:
+    """START during a shuffle is refused NOT_NOW; a repeated START does not start twice."""
+    session = await _prepared(bench)
+    mark = len(session.kept)
+    first = session.next_id
+    number = await _start(bench, session)
+    again = await session.ask(Start(_DECKS, 0), ident=first)
+    if again != StartReply(number):
+        raise bench.finding(words.of_message(StartReply(number)), words.of_message(again))
+    await session.refused(Start(_DECKS, 0), Refusal.NOT_NOW)
+    again = await session.ask(Start(_DECKS, 0), ident=first)
+    if again != StartReply(number):
+        raise bench.finding(words.of_message(StartReply(number)), words.of_message(again))
+    await bench.pause(500)
+    await session.demand(Abort(), AbortReply)
+    await _end(bench, session, number, mark)
+    began = [one for one in session.kept[mark:] if isinstance(one.event, Started)]
+    if len(began) != 1:
+        raise bench.finding("STARTED once", f"{len(began)} times")
+    again = await session.ask(Start(_DECKS, 0), ident=first)
+    await bench.pause(_AFTER_MS)
+    if (
+        again != StartReply(number)
+        or len([one for one in session.kept[mark:] if isinstance(one.event, Started)]) != 1
+    ):
+        raise bench.finding("the reply from memory, and no second shuffle", words.of_message(again))
+
+
+async def aborts(bench: Bench) -> None:
+    """ABORT ends a shuffle with FAULT ABORTED and its number; without one it is answered and
+    changes nothing."""
+    session = await _prepared(bench)
+    mark = len(session.kept)
+    number = await _start(bench, session)
+    await bench.pause(300)
+    await session.demand(Abort(), AbortReply)
+    record = await session.until_kept(
+        _ends, _BEGIN_MS, f"FAULT ABORTED with arg {number} after ABORT", mark
+    )
+    if record.event != Fault(FaultCode.ABORTED, number):
+        raise bench.finding(f"FAULT ABORTED with arg {number}", words.of_message(record.event))
+    await _end(bench, session, number, mark)
+    mark = len(session.kept)
+    await session.demand(Abort(), AbortReply)
+    await bench.pause(_AFTER_MS)
+    if session.kept[mark:]:
+        raise bench.finding(
+            "no record of an ABORT without a shuffle", words.of_message(session.kept[mark].event)
+        )
+    if DeviceState.RUNNING in (await session.lives()).state:
+        raise bench.finding("not RUNNING after ABORT")
+
+
+async def goes_on_alone(bench: Bench) -> None:
+    """A shuffle goes on while the host is away, and its events arrive afterwards."""
+    session = await _prepared(bench)
+    number = await _start(bench, session)
+    cursor = session.cursor
+    await bench.alone()
+    if bench.operator.exact:
+        await bench.pause(_PACE_MS)
+    new = await bench.session(cursor)
+    end = await _end(bench, new, number)
+    if isinstance(end.event, Fault):
+        raise bench.finding(
+            "DONE or COUNT_ERROR: a shuffle goes on without a host", words.of_message(end.event)
+        )
+
+
+TRIALS: Final[dict[str, Trial]] = {
+    "SF-1": starts_and_ends,
+    "SF-2": one_at_a_time,
+    "SF-3": aborts,
+    "SF-4": goes_on_alone,
+}

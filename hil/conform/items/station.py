@@ -1,0 +1,186 @@
+"""The station: which presses count, and what the lamps show."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from firmware_protocol.device.control import ButtonName, LetGo, Press
+from firmware_protocol.messages.enums import ButtonMask, Edge, LampPattern, WhichButton
+from firmware_protocol.messages.limits import STUCK_AFTER_MS
+from firmware_protocol.messages.registry import Button, Lamps, LampsReply, Stuck
+from hil.conform.tester import text as words
+from hil.conform.tester.bench import Bench
+from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.describe import described
+from hil.conform.tester.session import Session
+from hil.conform.tester.stimuli import TOKEN, arm, find_seat
+
+_HELD_MS: Final = 80
+_SETTLE_MS: Final = 400
+_TTL_MS: Final = 600
+_LEASE_MS: Final = 2000
+_RED: Final = bytes((200, 0, 0))
+
+
+def _events(session: Session, mark: int) -> list[Button | Stuck]:
+    return [one.event for one in session.kept[mark:] if isinstance(one.event, Button | Stuck)]
+
+
+async def _press(bench: Bench, button: ButtonName = "hit", bounces: int = 0) -> None:
+    await bench.hand(Press(seat=bench.seat, button=button, held_ms=_HELD_MS, bounces=bounces))
+    await bench.pause(_HELD_MS + _SETTLE_MS)
+
+
+async def _counts(bench: Bench, session: Session, token: int, why: str, bounces: int = 0) -> int:
+    """A press of HIT makes DOWN and UP; its number."""
+    mark = len(session.kept)
+    await _press(bench, bounces=bounces)
+    await bench.until(lambda: len(_events(session, mark)) >= 2 or None, 3000)
+    await bench.pause(200)
+    found = _events(session, mark)
+    shown = ", ".join(words.of_message(one) for one in found) or "nothing"
+    if [one.edge for one in found if isinstance(one, Button)] != [Edge.DOWN, Edge.UP]:
+        raise bench.finding(f"BUTTON DOWN and BUTTON UP, once each: {why}", shown)
+    for one in found:
+        if not isinstance(one, Button) or (one.seat, one.button, one.token) != (
+            bench.seat,
+            WhichButton.HIT,
+            token,
+        ):
+            raise bench.finding(f"BUTTON HIT of seat {bench.seat} with token {token}", shown)
+    numbers = {one.press for one in found if isinstance(one, Button)}
+    if len(numbers) != 1:
+        raise bench.finding("one press number in both edges", shown)
+    return numbers.pop()
+
+
+async def _makes_none(bench: Bench, session: Session, button: ButtonName, why: str) -> None:
+    mark = len(session.kept)
+    await _press(bench, button)
+    if _events(session, mark):
+        raise bench.finding(
+            f"no record of a press: {why}",
+            ", ".join(words.of_message(one) for one in _events(session, mark)),
+        )
+
+
+async def unarmed(bench: Bench) -> None:
+    """A button that is not armed makes no record."""
+    session = await bench.session()
+    await find_seat(bench, session)
+    await _makes_none(bench, session, "hit", "no button of the seat is armed")
+    await arm(bench, session, mask=ButtonMask.HIT)
+    await _makes_none(bench, session, "stand", "only HIT is armed")
+    await _counts(bench, session, TOKEN, "HIT is armed")
+
+
+async def one_press(bench: Bench) -> None:
+    """A press makes DOWN and UP with the token of its ARM and one press number, even through a
+    bouncing contact."""
+    session = await bench.session()
+    await arm(bench, session, token=1001)
+    first = await _counts(bench, session, 1001, "a press")
+    await arm(bench, session, token=65535)
+    second = await _counts(bench, session, 65535, "a press under another ARM")
+    if second == first:
+        raise bench.finding("another press number for another press", str(second))
+    if not bench.operator.exact:
+        return
+    await arm(bench, session, token=7)
+    await _counts(bench, session, 7, "a press whose contact bounces", bounces=6)
+    mark = len(session.kept)
+    await bench.hand(Press(seat=bench.seat, button="hit", held_ms=None))
+    await bench.pause(100)
+    await arm(bench, session, mask=ButtonMask(0), token=8)
+    await bench.hand(LetGo(seat=bench.seat, button="hit"))
+    await bench.pause(_SETTLE_MS)
+    found = [(one.edge, one.token) for one in _events(session, mark) if isinstance(one, Button)]
+    if found != [(Edge.DOWN, 7), (Edge.UP, 7)]:
+        raise bench.finding("UP with the token of its DOWN, also when disarmed since", str(found))
+
+
+async def disarms(bench: Bench) -> None:
+    """A seat is disarmed when its ttl runs out, by an empty mask, and with the end of the
+    session."""
+    session = await bench.session()
+    await arm(bench, session, ttl=_TTL_MS)
+    await bench.pause(_TTL_MS + 100 + bench.late_ms)
+    await _makes_none(bench, session, "hit", f"the ttl of {_TTL_MS} ms has run out")
+    await arm(bench, session)
+    await arm(bench, session, mask=ButtonMask(0))
+    await _makes_none(bench, session, "hit", "ARM with an empty mask")
+    await arm(bench, session)
+    await arm(bench, session, ttl=0)
+    await _makes_none(bench, session, "hit", "ARM with ttl 0")
+    await arm(bench, session, token=21)
+    new = await bench.session(session.cursor)
+    await _counts(bench, new, 21, "a session that takes over changes no arm")
+    cursor = new.cursor
+    await bench.alone()
+    await _press(bench)
+    last = await bench.session(cursor)
+    await _makes_none(bench, last, "hit", "the session had ended")
+    if _events(last, 0):
+        raise bench.finding("no record of a press after the end of the session")
+
+
+async def stuck(bench: Bench) -> None:
+    """A button held for STUCK_AFTER makes STUCK once, and does not count until it has come up."""
+    session = await bench.session()
+    await arm(bench, session)
+    mark = len(session.kept)
+    await bench.hand(Press(seat=bench.seat, button="hit", held_ms=None))
+    await bench.until(lambda: _events(session, mark) or None, 3000)
+    # When it was told, not when a person came to press Enter.
+    down = next((one.at for one in session.records if one.record in session.kept[mark:]), 0)
+    await bench.pause_until(down + (STUCK_AFTER_MS - 1000) * 1000)
+    if any(isinstance(one, Stuck) for one in _events(session, mark)):
+        raise bench.finding("no STUCK before 10 s")
+    await session.until_kept(
+        lambda one: isinstance(one.event, Stuck),
+        2000 + bench.late_ms,
+        f"STUCK {STUCK_AFTER_MS // 1000} s after the button went down",
+        mark,
+    )
+    await arm(bench, session, token=77)
+    await bench.pause_until(down + (STUCK_AFTER_MS + 5000) * 1000)
+    await bench.hand(LetGo(seat=bench.seat, button="hit"))
+    await bench.pause(_SETTLE_MS)
+    found = _events(session, mark)
+    kinds = [one.edge.name if isinstance(one, Button) else "STUCK" for one in found]
+    if kinds != ["DOWN", "STUCK", "UP"]:
+        raise bench.finding("DOWN, STUCK once, and UP", ", ".join(kinds))
+    await _counts(bench, session, 77, "it has come up, so it counts again")
+
+
+async def lamps(bench: Bench) -> None:
+    """Lamps show what LAMPS says, and are dark when the lease runs out."""
+    session = await bench.session()
+    seat = await find_seat(bench, session)
+    lit = Lamps(seat, _RED, LampPattern.STEADY, 0, _LEASE_MS)
+    await session.demand(lit, LampsReply)
+    await _shows(bench, True, f"seat {seat} is lit red")
+    await bench.pause(_LEASE_MS + bench.late_ms)
+    await _shows(bench, False, f"seat {seat} is lit")
+    await session.demand(Lamps(seat, _RED, LampPattern.STEADY, 0, 60_000), LampsReply)
+    await _shows(bench, True, f"seat {seat} is lit red")
+    await session.demand(Lamps(seat, _RED, LampPattern.OFF, 0, 60_000), LampsReply)
+    await _shows(bench, False, f"seat {seat} is lit")
+
+
+async def _shows(bench: Bench, wanted: bool, what: str) -> None:
+    if not bench.operator.exact:
+        seen = await bench.beside(bench.operator.confirm(f"Look: {what}?"))
+    else:
+        seen = await described(bench, f"mechanism.seats.{bench.seat}.lamps.lit", bool)
+    if seen is not wanted:
+        raise bench.finding(f"{what}: {'yes' if wanted else 'no'}", "yes" if seen else "no")
+
+
+TRIALS: Final[dict[str, Trial]] = {
+    "ST-1": unarmed,
+    "ST-2": one_press,
+    "ST-3": disarms,
+    "ST-4": stuck,
+    "ST-5": lamps,
+}

@@ -1,0 +1,158 @@
+"""The cable tapped: nothing on it may tell a card."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from msgspec import Struct
+
+from firmware_protocol.device.control import Draw, Load
+from firmware_protocol.messages.enums import AlertCode, DeviceState, FaultCode, FrameKind
+from firmware_protocol.messages.registry import Alert
+from firmware_protocol.tablelink.framing import Frame
+from hil.conform.tester import text as words
+from hil.conform.tester.bench import Arrival, Bench
+from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.recovery_rewind import arrived
+from hil.conform.tester.stimuli import load, make, ready, settle_ms, some, unlock
+from hil.faults import tap
+from hil.faults.tap import Tapped
+
+_LOW: Final = ("2c", "3d", "4h", "5s", "6c", "7d", "8h", "9s", "Tc", "Ad")
+_HIGH: Final = ("Kh", "Jd", "Qs", "Kc", "Qd", "Jh", "Ks", "Qc", "Jc", "Kd")
+_DRAWN: Final = 8
+_QUIET_US: Final = 3_000_000
+_WATCHED_US: Final = 3_000_000
+_REAL_GAP_US: Final = 40_000
+"""At a port a gap is what the machine and the line make of it: only what is far beyond is found."""
+
+
+class _Run(Struct, frozen=True):
+    """What a tap sees of one order of cards, and when each new record came."""
+
+    frames: list[Tapped]
+    records: list[int]
+
+
+async def same_timing(bench: Bench) -> str | None:
+    """Two orders of cards drawn with the same timing give frames of the same lengths and, in
+    simulated time, exactly the same gaps."""
+    bench.need_exact("two known orders of cards, drawn with the same timing")
+    low, high, low_again, high_again = [
+        await _tap(bench, cards) for cards in (_LOW, _HIGH, _LOW, _HIGH)
+    ]
+    for other in (high, low_again, high_again):
+        unlike = tap.differs(low.frames, other.frames) if bench.wire.simulated else None
+        if unlike is not None:
+            raise bench.finding(
+                "frames of the same kinds and lengths, at the same moments",
+                unlike,
+                "two orders of cards",
+            )
+        if not bench.wire.simulated and _sizes(low) != _sizes(other):
+            raise bench.finding(
+                f"frames of lengths {_sizes(low)}", f"{_sizes(other)}", "two orders of cards"
+            )
+    if bench.wire.simulated:
+        return None
+    off = _off((low, low_again), (high, high_again))
+    if off > _REAL_GAP_US:
+        raise bench.finding(
+            f"gaps that differ by less than {_REAL_GAP_US // 1000} ms",
+            f"by {off / 1000:.1f} ms",
+            "two orders of cards",
+        )
+    return (
+        "lengths only, not timing: at a port less than "
+        f"{_REAL_GAP_US // 1000} ms of it cannot be told (gaps differed by {off / 1000:.1f} ms)"
+    )
+
+
+async def _tap(bench: Bench, cards: tuple[str, ...]) -> _Run:
+    await bench.alone()
+    session = await bench.session()
+    await load(bench, session, Load(decks=0, cards=cards))
+    bench.stock = 0
+    await unlock(bench, session)
+    began = session.began or 0
+    await bench.pause_until(began + _QUIET_US)
+    frames, records = len(bench.log), len(session.records)
+    await bench.hand(Draw(count=_DRAWN))
+    await bench.pause_until(began + _QUIET_US + _WATCHED_US)
+    await arrived(bench, session, records, _DRAWN)
+    return _Run(
+        _tapped(bench.log[frames:]),
+        [one.at - began for one in session.records[records:]],
+    )
+
+
+def _tapped(heard: list[Arrival]) -> list[Tapped]:
+    return [Tapped(one.at, "device", one.frame, len(one.frame.encode())) for one in heard]
+
+
+def _gaps(run: _Run) -> list[int]:
+    times = run.records[:_DRAWN]
+    return [after - before for before, after in itertools.pairwise(times)]
+
+
+def _off(low: tuple[_Run, ...], high: tuple[_Run, ...]) -> int:
+    """By how much the cards change a gap: what a busy machine does to one run it does not do to
+    every one with these cards, so each gap counts by the two runs that are most alike."""
+    pairs = [(_gaps(one), _gaps(two)) for one in low for two in high]
+    alike = [min(abs(one[at] - two[at]) for one, two in pairs) for at in range(_DRAWN - 1)]
+    return max(alike)
+
+
+def _sizes(run: _Run) -> list[int]:
+    return sorted({one.size for one in run.frames})
+
+
+async def nothing_in_clear(bench: Bench) -> None:
+    """No plaintext is on the wire: nothing that came is found in it, and no ciphertext comes
+    twice."""
+    session = await bench.session()
+    await ready(bench, session)
+    await bench.pause(200)
+    session.holding = True  # so that records come more than once
+    mark = len(session.records)
+    made = await make(bench, some(bench, 8))
+    await arrived(bench, session, mark, made)
+    await bench.pause(settle_ms(1))
+    session.holding = False
+    # What makes a device give hints in clear.
+    strange = Frame(FrameKind.DATA, bench.pick(), 0, bytes(72))
+    bench.send_frame(strange, "DATA of no session, for an ALERT")
+    await bench.pause(1100)
+    bench.hs1(await bench.greet(), own=X25519PrivateKey.generate(), text="HS1, for an ALERT")
+    await bench.pause(1100)
+    info = await session.lives()
+    other = await bench.session(session.cursor)
+    await bench.pause(500)
+    _alerts(bench, info.state)
+    heard = _tapped(bench.log)
+    again = tap.repeated(heard)
+    if again:
+        raise bench.finding("another ciphertext each time", again[0])
+    for one in (session, other):
+        found = tap.found(heard, tap.secrets_of(got.record for got in one.records))
+        if found:
+            raise bench.finding("no part of a record in clear", found[0])
+
+
+def _alerts(bench: Bench, state: DeviceState) -> None:
+    """An ALERT says what its code says and no more."""
+    for arrival in bench.frames(FrameKind.ALERT):
+        alert = Alert.decode(arrival.frame.payload)
+        defect = alert.code is AlertCode.DEFECT
+        known = alert.arg in list(FaultCode) and DeviceState.FAULTY in state
+        if (alert.arg and not defect) or (defect and not known):
+            raise bench.finding(
+                "ALERT with arg 0, or DEFECT of a device that says it is FAULTY",
+                words.of_alert(arrival.frame),
+                "cards that were drawn",
+            )
+
+
+TRIALS: Final[dict[str, Trial]] = {"TAP-1": same_timing, "TAP-2": nothing_in_clear}

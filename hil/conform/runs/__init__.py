@@ -1,0 +1,1 @@
+"""A whole run: device, keys, items, report."""

@@ -1,0 +1,52 @@
+"""The hands of a simulated device that runs elsewhere, through its control socket."""
+
+from __future__ import annotations
+
+import asyncio
+
+from controller.errors import UsageProblem
+from firmware_protocol.device.control import Describe, Hand
+from firmware_protocol.device.interfaces import Answer, CannotDo
+from hil.conform.tester.findings import Lacking
+from hil.conform.tester.operators import ALL_NEEDS
+from hil.control.socket import Control, ControlLost, HandRefused
+
+
+def _words(hand: Hand, wrong: str) -> str:
+    """The verb, and the field that the device does not know."""
+    verb = str(hand.__struct_config__.tag)
+    return f"'{verb}'" if wrong == "do" else f"'{verb}' with {wrong}"
+
+
+class Controlled:
+    can = ALL_NEEDS
+    exact = True
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    async def do(self, hand: Hand) -> Answer:
+        # In a thread: heartbeats go on while the device works on it.
+        return await asyncio.to_thread(self._do, hand)
+
+    def _do(self, hand: Hand) -> Answer:
+        try:
+            return self._control.do(hand)
+        except HandRefused as refused:
+            if refused.where == "do" or refused.where in hand.__struct_fields__:
+                known = _words(hand, refused.where)
+                raise Lacking(f"a device that knows {known}") from None
+            raise CannotDo(refused.what) from None
+        except ControlLost as lost:
+            raise UsageProblem(
+                "--control", str(lost), "the control socket of a device that runs"
+            ) from None
+
+    async def label(self) -> str:
+        label = (await self.do(Describe())).get("label")
+        if not isinstance(label, str):
+            raise Lacking("the code of the label, which 'describe' does not tell")
+        return label
+
+    async def confirm(self, question: str) -> bool:
+        raise Lacking("a person's eyes: --ask")

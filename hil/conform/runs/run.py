@@ -1,0 +1,155 @@
+"""A whole run: the port, who is there, the keys, pairing where that can be, and the items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec import Struct
+
+from controller.errors import UsageProblem
+from drivers.ports.address import Address
+from drivers.ports.port import PortRefused
+from firmware_protocol import conformance
+from firmware_protocol.conformance import Item, Profile
+from hil.conform.runs.identify import meet, why_unpaired
+from hil.conform.runs.keys import Keyring
+from hil.conform.runs.report import Setting
+from hil.conform.runs.runner import Course, Outcome, course, untried
+from hil.conform.tester.bench import Bench
+from hil.conform.tester.findings import Finding
+from hil.conform.tester.operators import Operator
+from hil.conform.tester.recovery import drain, undo
+from hil.conform.tester.wire import PortWire, WireLost
+
+_NO_KEY: Final = bytes(32)
+_GREETINGS: Final = 3
+_NO_ANSWER: Final = "the device does not answer HELLO"
+
+
+class Plan(Struct, frozen=True):
+    profile: Profile
+    port: str
+    address: Address
+    keys: Keyring
+    items: tuple[Item, ...]
+    seed: int
+
+
+class Ran(Struct, frozen=True):
+    setting: Setting
+    course: Course
+    notices: tuple[str, ...]
+    """What is to be known about the run as a whole."""
+
+
+async def run(plan: Plan, operator: Operator, tell: Callable[[Outcome], None] | None) -> Ran:
+    wire = PortWire(plan.address)
+    try:
+        await wire.open()
+    except PortRefused as refused:
+        # It names its port by itself.
+        raise UsageProblem("--port", str(refused), "a port that is there and free") from None
+    bench = Bench(
+        wire,
+        plan.profile,
+        operator,
+        own=plan.keys.own,
+        device_key=_NO_KEY,
+        seed=plan.seed,
+    )
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    notices: list[str] = []
+    try:
+        done = await tried(bench, plan, notices, tell)
+    except WireLost as lost:  # outside of the items, which find that themselves
+        raise UsageProblem("--port", f"{plan.port}: {lost}", "a port that stays") from None
+    finally:
+        await wire.close()
+    setting = Setting(
+        profile=plan.profile,
+        port=plan.port,
+        operator=type(operator).__name__.lower(),
+        seed=plan.seed,
+        simulated_time=wire.simulated,
+        began=began,
+        device=_device(bench),
+    )
+    return Ran(setting, done, tuple(notices))
+
+
+async def tried(
+    bench: Bench, plan: Plan, notices: list[str], tell: Callable[[Outcome], None] | None
+) -> Course:
+    answers = await _answers(bench)
+    if answers:
+        notices += await meet(bench)
+        answers = await _undone(bench)
+    if answers:
+        done = await _all(bench, plan, notices, tell)
+    else:
+        done = await _silent(bench, plan, tell)
+        notices.append(f"{_NO_ANSWER}: is {plan.port} the right port, and has it power?")
+    if done.broken_off:
+        notices.append(f"the run was broken off: {done.broken_off}")
+    return done
+
+
+async def _all(
+    bench: Bench, plan: Plan, notices: list[str], tell: Callable[[Outcome], None] | None
+) -> Course:
+    bench.unpaired, notice = await why_unpaired(bench, plan.keys)
+    if bench.unpaired:
+        notices.append(notice)
+    else:
+        await bench.fresh()
+        await drain(bench)
+    done = await course(bench, plan.items, tell)
+    bench.end_sessions()
+    return done
+
+
+async def _answers(bench: Bench) -> bool:
+    for _ in range(_GREETINGS):
+        await bench.fresh()
+        try:
+            await bench.greet()
+        except Finding:
+            continue
+        return True
+    return False
+
+
+async def _undone(bench: Bench) -> bool:
+    """What a run that was broken off has left is taken back; False: the device went with it."""
+    try:
+        await undo(bench)
+    except Finding:
+        return False
+    return True
+
+
+async def _silent(bench: Bench, plan: Plan, tell: Callable[[Outcome], None] | None) -> Course:
+    """Nothing can be found out about a device that does not answer HELLO, but that."""
+    first = next(iter(conformance.load()))
+    done = await course(bench, (first,), tell)
+    rest = [untried(item, _NO_ANSWER) for item in plan.items if item != first]
+    if tell is not None:
+        for outcome in rest:
+            tell(outcome)
+    return Course((*done.outcomes, *rest), done.broken_off)
+
+
+def _device(bench: Bench) -> dict[str, str]:
+    says = bench.says
+    if says is None:
+        return {}
+    return {
+        "class": says.device_class.name.lower(),
+        "maker": says.maker,
+        "model": says.model,
+        "serial": says.serial,
+        "fingerprint": says.fingerprint.hex(),
+        **({"firmware": bench.firmware.hex()} if bench.firmware else {}),
+    }

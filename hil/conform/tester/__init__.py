@@ -1,0 +1,1 @@
+"""The tester's side: wire, handshake, session, operators."""

@@ -1,0 +1,26 @@
+"""What hands see at a device: fields of `describe`, which a maker's own simulator need not have."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from firmware_protocol.device.control import Describe
+from firmware_protocol.device.interfaces import Answer
+from hil.conform.tester.bench import Bench
+from hil.conform.tester.findings import Lacking
+
+_T = TypeVar("_T")
+
+
+def field(answer: Answer, path: str, kind: type[_T]) -> _T:
+    """One field of the answer to `describe`. Lacking where there is none of this kind."""
+    found: Any = answer
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(found, kind):
+        raise Lacking(f"a device whose 'describe' tells {path}")
+    return found
+
+
+async def described(bench: Bench, path: str, kind: type[_T]) -> _T:
+    return field(await bench.hand(Describe()), path, kind)

@@ -1,0 +1,55 @@
+"""What a session has heard, and where the tester's record of the ring ends."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from firmware_protocol.messages.enums import PlaintextType
+from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, Plaintext
+
+
+class Cursor(Struct, frozen=True):
+    """Where the tester's record of the ring ends."""
+
+    epoch: int
+    seq: int
+    chain: bytes
+
+
+NO_CURSOR: Final = Cursor(0, 0, NO_CHAIN)
+
+
+class Got(Struct, frozen=True):
+    """A plaintext that came."""
+
+    at: int
+    counter: int
+    data: bytes
+    what: Plaintext
+
+
+class GotRecord(Struct, frozen=True):
+    """A record that came, each time that it did."""
+
+    at: int
+    counter: int
+    data: bytes
+    record: EventRecord
+
+
+def call_bytes(
+    kind: int,
+    ident: int,
+    boot: int,
+    body: bytes = b"",
+    *,
+    length: int | None = None,
+    flags: int = 0,
+    size: int = 56,
+) -> bytes:
+    """A COMMAND as no encoder would make it."""
+    head = bytes((PlaintextType.COMMAND, flags, kind, len(body) if length is None else length))
+    numbers = ident.to_bytes(4, "little") + boot.to_bytes(8, "little")
+    return (head + numbers + body).ljust(size, b"\0")

@@ -1,0 +1,104 @@
+"""Pairing as the tester does it, right or wrong on purpose."""
+
+from __future__ import annotations
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from msgspec import Struct
+
+from firmware_protocol.device.control import Service
+from firmware_protocol.messages.enums import FrameKind
+from firmware_protocol.messages.errors import BadLabelCode, ProtocolError
+from firmware_protocol.messages.limits import PAIR_WAIT_MS
+from firmware_protocol.messages.registry import PairDone
+from firmware_protocol.tablelink.fingerprints import fingerprint_of, label_psk, read_label
+from firmware_protocol.tablelink.framing import Frame
+from firmware_protocol.tablelink.noise import Handshake, Keys
+from firmware_protocol.tablelink.plaintext import decode
+from firmware_protocol.tablelink.session_cipher import Opener
+from hil.conform.tester.bench import Bench
+from hil.conform.tester.findings import Lacking
+
+
+class Paired(Struct, frozen=True):
+    """What a pairing gave: the device's key, and which pairing it was."""
+
+    device_key: bytes
+    pairings: int
+
+
+class Attempt(Struct, frozen=True):
+    """A pairing up to PAIR3, which is sent."""
+
+    session: int
+    device_key: bytes
+    keys: Keys
+    mark: int
+
+
+async def label_code(bench: Bench) -> bytes:
+    """The code on the device's label."""
+    text = await bench.operator.label()
+    try:
+        return read_label(text)
+    except BadLabelCode as problem:
+        raise Lacking(f"the code of the label ({problem})") from None
+
+
+async def pair1(bench: Bench, own: X25519PrivateKey, code: bytes) -> tuple[Handshake, Frame]:
+    """HELLO and PAIR1."""
+    greeting = await bench.greet(own=own)
+    shake = Handshake.xxpsk3("host", greeting.prologue, own, label_psk(code))
+    frame = Frame(FrameKind.PAIR1, greeting.session, 0, shake.write())
+    bench.send_frame(frame)
+    return shake, frame
+
+
+async def attempt(bench: Bench, own: X25519PrivateKey, code: bytes, text: str = "") -> Attempt:
+    """HELLO to PAIR3."""
+    mark = len(bench.log)
+    shake, first = await pair1(bench, own, code)
+    answer = await bench.frame(FrameKind.PAIR2, first.session, PAIR_WAIT_MS, mark)
+    if answer is None:
+        raise bench.finding(f"PAIR2 within {PAIR_WAIT_MS} ms, the service switch being on")
+    try:
+        shake.read(answer.payload)
+    except ProtocolError as error:
+        raise bench.finding("a PAIR2 that opens", f"{error.name}: {error}") from None
+    key = shake.their_key
+    last = Frame(FrameKind.PAIR3, first.session, 0, shake.write())
+    mark = len(bench.log)
+    bench.send_frame(last, text)
+    return Attempt(first.session, key, shake.split(), mark)
+
+
+async def pair(bench: Bench, own: X25519PrivateKey, code: bytes) -> Paired:
+    """A whole pairing with the right code."""
+    tried = await attempt(bench, own, code)
+    frame = await bench.frame(FrameKind.DATA, tried.session, PAIR_WAIT_MS, tried.mark)
+    if frame is None:
+        raise bench.finding(f"PAIR_DONE within {PAIR_WAIT_MS} ms")
+    try:
+        done = decode(Opener(tried.keys.receive, tried.session).open(frame), sender="device")
+    except ProtocolError as error:
+        raise bench.finding("PAIR_DONE under the keys of the pairing", str(error)) from None
+    print_of_own = fingerprint_of(own)
+    if not isinstance(done, PairDone) or frame.counter:
+        raise bench.finding("PAIR_DONE with counter 0", type(done).__name__)
+    if done.fingerprint != print_of_own:
+        raise bench.finding(f"fingerprint {print_of_own.hex()}", done.fingerprint.hex())
+    return Paired(tried.device_key, done.pairings)
+
+
+async def switch(bench: Bench, on: bool) -> None:
+    await bench.hand(Service(on=on))
+    await bench.pause(100)
+
+
+async def pair_for_run(bench: Bench) -> bytes:
+    """Pair the run's host with a device whose label and switch are at hand; the device's key."""
+    code = await label_code(bench)
+    await switch(bench, False)  # wrong codes are counted from the next turn on
+    await switch(bench, True)
+    done = await pair(bench, bench.own, code)
+    await switch(bench, False)
+    return done.device_key

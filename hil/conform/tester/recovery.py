@@ -1,0 +1,124 @@
+"""A device brought to rest: what an item that did not come to its end has left there is undone.
+
+A run that was broken off leaves cards that are still being drawn, a shuffle that runs, a button
+that is held, a full ring, a power cut that waits for its moment. None of it says anything about the
+device. Whatever cannot be undone in time is left: the hands that it stops then say so by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from firmware_protocol.conformance import Profile
+from firmware_protocol.device.control import CoverHand, DoorHand, Hand, LetGo, Load, Power, Service
+from firmware_protocol.messages.codec import Reply
+from firmware_protocol.messages.enums import DeviceState, Refusal
+from firmware_protocol.messages.limits import MAX_SEAT
+from firmware_protocol.messages.registry import Abort, AbortReply, Refused, Selftest
+from hil.conform.tester.bench import Bench
+from hil.conform.tester.findings import Finding, HandRefused, Lacking
+from hil.conform.tester.session import Session
+from hil.conform.tester.stimuli import AILING, load, make
+
+DRAIN_MS: Final = 20_000
+"""How long a device may take to come to rest: a hand that draws 70 cards needs 8 s."""
+_LOOK_MS: Final = 250
+_DECKS: Final = 6
+
+
+async def undo(bench: Bench) -> None:
+    """Have hands take back what hands did. It needs no session: pairing may come after it."""
+    if not bench.operator.exact:
+        return
+    await bench.try_hand(Service(on=False))
+    await bench.try_hand(replace(AILING[bench.profile], on=False))
+    # Nothing else ends a cut that waits for its moment. Where it is refused, power is off already.
+    try:
+        await bench.hand(Power())
+        await bench.back()
+    except HandRefused:
+        await bench.back()
+    except Lacking:
+        pass
+    for hand in _LEFT[bench.profile]:
+        await bench.try_hand(hand)
+
+
+async def drain(bench: Bench) -> None:
+    """Acknowledge what waits, and wait until the device is ready for what items do to it."""
+    deadline = bench.wire.now() + DRAIN_MS * 1000
+    try:
+        session = await bench.session()
+        await _until_idle(bench, session, deadline)
+        if bench.operator.exact:
+            await _until_free(bench, session, deadline)
+    except (Finding, Lacking):
+        return  # an item finds it too, and says it under its own name
+
+
+async def to_rest(bench: Bench) -> None:
+    """All of it, between two items."""
+    await bench.fresh()
+    try:
+        await undo(bench)
+        if not bench.unpaired:
+            await drain(bench)
+    except Finding:
+        return  # it does not come back after a power cut: every further item will say so
+    finally:
+        bench.handled = False
+
+
+async def _until_idle(bench: Bench, session: Session, deadline: int) -> None:
+    """No shuffle runs, the ring has room, and no self-test is under way."""
+    busy = DeviceState.RUNNING | DeviceState.FULL
+    while (state := (await session.lives()).state) & busy and bench.wire.now() < deadline:
+        if DeviceState.RUNNING in state:
+            await session.demand(Abort(), AbortReply)
+        await bench.pause(_LOOK_MS)
+    while _is_busy(await session.ask(Selftest())) and bench.wire.now() < deadline:
+        await bench.pause(_LOOK_MS)
+
+
+def _is_busy(reply: Reply) -> bool:
+    return isinstance(reply, Refused) and reply.why is Refusal.BUSY
+
+
+async def _until_free(bench: Bench, session: Session, deadline: int) -> None:
+    """A hand is let at the device."""
+    while True:
+        try:
+            await _PROBE[bench.profile](bench, session)
+        except HandRefused:
+            if bench.wire.now() >= deadline:
+                return
+            await bench.pause(_LOOK_MS)
+        else:
+            return
+
+
+async def _load(bench: Bench, session: Session) -> None:
+    await load(bench, session, Load(decks=_DECKS))
+
+
+async def _door(bench: Bench, session: Session) -> None:
+    await make(bench, 2)
+
+
+async def _nothing(bench: Bench, session: Session) -> None:
+    pass
+
+
+_LEFT: Final[dict[Profile, tuple[Hand, ...]]] = {
+    "shoe": (CoverHand(open=False),),
+    "shuffler": (DoorHand(open=False),),
+    "station": tuple(LetGo(seat=seat, button="hit") for seat in range(1, MAX_SEAT + 1)),
+}
+_PROBE: Final[dict[Profile, Callable[[Bench, Session], Awaitable[None]]]] = {
+    "shoe": _load,
+    "shuffler": _door,
+    "station": _nothing,
+}

@@ -1,0 +1,349 @@
+"""The tester's side of a running session. Does what a host does, or on purpose something else.
+
+It is not the host's link: counters, acknowledgements and heartbeats are all in the item's hand.
+What a device may never do (a counter twice, a tag that is wrong, a plaintext that is malformed, a
+chain that does not fit) is a finding at once, whatever the item is about.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from firmware_protocol.messages.codec import Command, Control, Reply
+from firmware_protocol.messages.enums import NakWhy, Refusal, ResumeMode, Verdict
+from firmware_protocol.messages.errors import ProtocolError
+from firmware_protocol.messages.limits import HEARTBEAT_MS, NAK_GAP_MS, WINDOW
+from firmware_protocol.messages.registry import (
+    DeviceBeat,
+    EvtAck,
+    EvtNak,
+    HostBeat,
+    Info,
+    InfoReply,
+    Refused,
+    Resume,
+    ResumeReply,
+)
+from firmware_protocol.tablelink.framing import Frame
+from firmware_protocol.tablelink.noise import Keys
+from firmware_protocol.tablelink.plaintext import (
+    NO_CHAIN,
+    CommandCall,
+    CommandReply,
+    EventRecord,
+    Plaintext,
+    decode,
+    encode,
+)
+from firmware_protocol.tablelink.session_cipher import Opener, Sealer
+from hil.conform.tester import text as words
+from hil.conform.tester.heard import NO_CURSOR, Cursor, Got, GotRecord
+
+if TYPE_CHECKING:
+    from hil.conform.tester.bench import Bench
+
+_BEAT_US: Final = HEARTBEAT_MS * 1000
+_T = TypeVar("_T", bound=Reply)
+
+
+class Session:
+    def __init__(self, bench: Bench, ident: int, keys: Keys, boot: int | None = None) -> None:
+        self._bench = bench
+        self.ident = ident
+        self.sealer = Sealer(keys.send, ident)
+        self.opener = Opener(keys.receive, ident)
+        self.boot = secrets.randbits(64) | 1 if boot is None else boot
+        self.next_id = 1
+        self.began: int | None = None
+        self._beats = 0
+        self.beating = False
+        self.resumed = False
+        self.cursor = NO_CURSOR
+        self.window = WINDOW
+        self.holding = False
+        """Nothing is acknowledged: records are only noted."""
+        self.forgiving = False
+        """The line is noisy: frames may come twice."""
+        self.got: list[Got] = []
+        self.records: list[GotRecord] = []
+        self.kept: list[EventRecord] = []
+        self.info: InfoReply | None = None
+        self._bytes: dict[int, bytes] = {}
+        self._nak_at: int | None = None
+
+    # --- sending ------------------------------------------------------------------------------
+
+    def say(self, what: Plaintext, *, loud: bool = True) -> Frame:
+        """Seal it and send it. `loud`: the report names it as what was sent."""
+        return self.say_bytes(encode(what), words.of_plaintext(what), loud=loud)
+
+    def say_bytes(self, plaintext: bytes, text: str, *, loud: bool = True) -> Frame:
+        frame = self.sealer.seal(plaintext)
+        where = f"{text} (session {self.ident:#06x}, counter {frame.counter})"
+        self._bench.send(frame.encode(), where if loud else None)
+        return frame
+
+    def begin(self) -> int:
+        """The session begins: INFO goes out, and heartbeats from now on. Its command id."""
+        self.began = self._bench.wire.now()
+        self.beating = True
+        return self.call(Info())
+
+    def call(self, command: Command, *, ident: int | None = None, boot: int | None = None) -> int:
+        number = self._number(ident)
+        self.say(CommandCall(number, self.boot if boot is None else boot, command))
+        return number
+
+    def _number(self, ident: int | None) -> int:
+        if ident is not None:
+            return ident
+        self.next_id += 1
+        return self.next_id - 1
+
+    # --- heartbeat ----------------------------------------------------------------------------
+
+    def beat_due(self) -> int | None:
+        if not self.beating or self.began is None:
+            return None
+        return self.began + (self._beats + 1) * _BEAT_US
+
+    def beat(self, now: int) -> None:
+        """Send the heartbeat that is due. Those that were missed stay missed."""
+        if self.began is not None:
+            self._beats = (now - self.began) // _BEAT_US
+        cursor = self.cursor if self.resumed else NO_CURSOR
+        window = self.window if self.resumed else 0
+        self.say(HostBeat(cursor.epoch, cursor.seq, window), loud=False)
+
+    # --- hearing ------------------------------------------------------------------------------
+
+    def take(self, frame: Frame, at: int) -> None:
+        try:
+            plaintext = self.opener.open(frame)
+        except ProtocolError as error:
+            if self.forgiving:
+                return
+            raise self._bench.finding(
+                "DATA that opens, each counter once",
+                f"{words.of_frame(frame)}: {error.name} ({error})",
+            ) from None
+        try:
+            what = decode(plaintext, sender="device", device_class=self._bench.device_class)
+        except ProtocolError as error:
+            raise self._bench.finding(
+                "a well-formed plaintext", f"{plaintext[:8].hex()}...: {error.name} ({error})"
+            ) from None
+        self._bench.note(at, words.of_plaintext(what), quiet=isinstance(what, DeviceBeat))
+        self.got.append(Got(at, frame.counter, plaintext, what))
+        if isinstance(what, EventRecord):
+            self.records.append(GotRecord(at, frame.counter, plaintext, what))
+            if self.resumed and not self.holding:
+                self._keep(what, plaintext)
+        elif isinstance(what, CommandReply) and isinstance(what.reply, ResumeReply):
+            self.resumed = what.reply.verdict is Verdict.OK
+
+    def _keep(self, record: EventRecord, data: bytes) -> None:
+        """What PROTOCOL.md has a host do with a record."""
+        cursor = self.cursor
+        if record.epoch != cursor.epoch:
+            raise self._bench.finding(
+                f"records of epoch {cursor.epoch:#x}, as RESUME said", f"epoch {record.epoch:#x}"
+            )
+        if record.seq > cursor.seq + 1:
+            self._nak(cursor)
+            return
+        if record.seq == cursor.seq + 1:
+            self._check_chain(record, cursor)
+            self.cursor = Cursor(record.epoch, record.seq, record.chain)
+            self.kept.append(record)
+            self._bytes[record.seq] = data
+        elif self._bytes.get(record.seq, data) != data:
+            raise self._bench.finding(
+                f"record {record.seq} as it came before", "another record under this seq"
+            )
+        self.ack()
+
+    def _check_chain(self, record: EventRecord, cursor: Cursor) -> None:
+        if not record.follows(cursor.chain):
+            raise self._bench.finding(
+                f"record {record.seq} chained to the one before: chain = first 8 bytes of "
+                "BLAKE2b(chain before || bytes 0 to 47)",
+                f"chain {record.chain.hex()} after {cursor.chain.hex()}",
+            )
+
+    def _nak(self, cursor: Cursor) -> None:
+        now = self._bench.wire.now()
+        if self._nak_at is None or now - self._nak_at >= NAK_GAP_MS * 1000:
+            self._nak_at = now
+            self.say(EvtNak(cursor.epoch, cursor.seq + 1, NakWhy.GAP), loud=False)
+
+    def ack(self, seq: int | None = None, window: int | None = None, *, loud: bool = False) -> None:
+        """Acknowledge up to the cursor, or up to `seq`; with `window` it stays so."""
+        if window is not None:
+            self.window = window
+        last = self.cursor.seq if seq is None else seq
+        self.say(EvtAck(self.cursor.epoch, last, self.window), loud=loud)
+
+    def accept(self, record: EventRecord) -> None:
+        """Move the cursor without a word; the next heartbeat tells the device."""
+        self.cursor = Cursor(record.epoch, record.seq, record.chain)
+
+    # --- asking -------------------------------------------------------------------------------
+
+    def reply_to(self, ident: int, since: int = 0, boot: int | None = None) -> Reply | None:
+        """The first reply to this command that came after `since` plaintexts had."""
+        return next(iter(self.replies(ident, since, boot)), None)
+
+    def replies(self, ident: int, since: int = 0, boot: int | None = None) -> list[Reply]:
+        """All replies to it."""
+        wanted = (ident, self.boot if boot is None else boot)
+        return [
+            got.what.reply
+            for got in self.got[since:]
+            if isinstance(got.what, CommandReply)
+            and (got.what.command_id, got.what.host_boot) == wanted
+        ]
+
+    async def ask(
+        self, command: Command, *, ident: int | None = None, boot: int | None = None
+    ) -> Reply:
+        """The reply to this command, within its deadline."""
+        mark = len(self.got)
+        number = self.call(command, ident=ident, boot=boot)
+        return await self.answer(command, number, mark, boot)
+
+    async def answer(
+        self, command: Command, number: int, mark: int, boot: int | None = None
+    ) -> Reply:
+        bench = self._bench
+        wait = command.DEADLINE_MS + bench.late_ms
+        tries = 3 if self.forgiving else 1
+        reply: Reply | None = None
+        for turn in range(tries):
+            if turn:
+                self.call(command, ident=number, boot=boot)
+            reply = await bench.until(lambda: self.reply_to(number, mark, boot), wait)
+            if reply is not None:
+                break
+        if reply is None:
+            raise bench.finding(f"{command.REPLY.NAME} or REFUSED within {command.DEADLINE_MS} ms")
+        if not isinstance(reply, command.REPLY | Refused):
+            raise bench.finding(f"{command.REPLY.NAME} or REFUSED", words.of_message(reply))
+        if isinstance(reply, Refused) and reply.command != command.ID:
+            raise bench.finding(
+                f"REFUSED that names command {command.ID:#04x}", words.of_message(reply)
+            )
+        return reply
+
+    async def demand(self, command: Command, reply: type[_T]) -> _T:
+        """The command's own reply; REFUSED is a finding."""
+        got = await self.ask(command)
+        if not isinstance(got, reply):
+            raise self._bench.finding(reply.NAME, words.of_message(got))
+        return got
+
+    async def refused(self, command: Command, *why: Refusal) -> Refused:
+        """REFUSED for one of these reasons; anything else is a finding."""
+        got = await self.ask(command)
+        return self.check_refused(got, *why)
+
+    def check_refused(self, got: Reply, *why: Refusal, arg: int | None = None) -> Refused:
+        names = " or ".join(one.name for one in why)
+        if not isinstance(got, Refused) or got.why not in why:
+            raise self._bench.finding(f"REFUSED {names}", words.of_message(got))
+        if arg is not None and got.arg != arg:
+            raise self._bench.finding(f"REFUSED {names} with arg {arg}", words.of_message(got))
+        return got
+
+    async def ask_bytes(self, plaintext: bytes, text: str, ident: int) -> Reply | None:
+        """The reply to a command that may be malformed; None if none comes."""
+        mark = len(self.got)
+        self.say_bytes(plaintext, text)
+        return await self._bench.until(
+            lambda: self.reply_to(ident, mark), 500 + self._bench.late_ms
+        )
+
+    async def lives(self, why: str = "the session goes on") -> InfoReply:
+        """INFO is answered."""
+        mark = len(self.got)
+        number = self.call(Info())
+        wait = Info.DEADLINE_MS + self._bench.late_ms
+        reply = await self._bench.until(lambda: self.reply_to(number, mark), wait)
+        if not isinstance(reply, InfoReply):
+            raise self._bench.finding(f"INFO_REPLY: {why}")
+        return reply
+
+    # --- RESUME -------------------------------------------------------------------------------
+
+    async def learn(self) -> ResumeReply:
+        """How the ring stands: RESUME as from a host that has no record of it."""
+        return await self.demand(Resume(0, 0, NO_CHAIN, ResumeMode.CHECK), ResumeReply)
+
+    async def resume(self, cursor: Cursor, mode: ResumeMode = ResumeMode.CHECK) -> ResumeReply:
+        """RESUME after this record; anything but OK is a finding."""
+        chain = NO_CHAIN if mode is ResumeMode.ADOPT else cursor.chain
+        self.cursor = cursor
+        self.resumed = False  # take() sets it at the answer: events may follow it at once
+        command = Resume(cursor.epoch, cursor.seq + 1, chain, mode)
+        reply = await self.demand(command, ResumeReply)
+        if reply.verdict is not Verdict.OK:
+            raise self._bench.finding("RESUME_REPLY with verdict OK", words.of_message(reply))
+        return reply
+
+    async def catch_up(self) -> ResumeReply:
+        """Go on at the ring's end, whatever was recorded before."""
+        ring = await self.learn()
+        return await self.resume(Cursor(ring.epoch, ring.head, ring.chain))
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def controls(self, kind: type[Control], since: int = 0) -> list[Got]:
+        return [got for got in self.got[since:] if isinstance(got.what, kind)]
+
+    async def next_beat(self) -> DeviceBeat:
+        """The next DEVICE_BEAT that comes."""
+        mark = len(self.got)
+
+        def beat() -> DeviceBeat | None:
+            for got in self.controls(DeviceBeat, mark):
+                if isinstance(got.what, DeviceBeat):
+                    return got.what
+            return None
+
+        found = await self._bench.until(beat, HEARTBEAT_MS * 2 + self._bench.late_ms)
+        if found is None:
+            raise self._bench.finding("DEVICE_BEAT each 250 ms")
+        return found
+
+    async def until_head(self, head: int, ms: int = 5000) -> None:
+        """Every record up to this one is kept."""
+        if not await self._bench.until(lambda: self.cursor.seq >= head or None, ms):
+            raise self._bench.finding(f"every record up to {head}", f"up to {self.cursor.seq}")
+
+    async def until_recorded(self, head: int, ms: int) -> None:
+        """The device says that it has recorded so far, whether it may send it or not."""
+        mark = len(self.got)
+
+        def far() -> bool | None:
+            beats = self.controls(DeviceBeat, mark)
+            return (
+                any(isinstance(b.what, DeviceBeat) and b.what.head >= head for b in beats) or None
+            )
+
+        if not await self._bench.until(far, ms):
+            raise self._bench.finding(f"DEVICE_BEAT with head {head}, for so much was recorded")
+
+    async def until_kept(
+        self, fits: Callable[[EventRecord], bool], ms: int, expected: str, since: int = 0
+    ) -> EventRecord:
+        """The first record from kept[since] on that fits; a finding if none comes."""
+
+        def found() -> EventRecord | None:
+            return next((one for one in self.kept[since:] if fits(one)), None)
+
+        record = await self._bench.until(found, ms)
+        if record is None:
+            raise self._bench.finding(expected)
+        return record

@@ -1,0 +1,148 @@
+"""Records by hand, the same way for every class: cards drawn, a door moved, a button pressed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from firmware_protocol.conformance import Profile
+from firmware_protocol.device.control import Defect, DoorHand, Draw, Load, Press
+from firmware_protocol.messages.enums import ButtonMask, Capabilities, LockState
+from firmware_protocol.messages.limits import DEBOUNCE_MS, MAX_SEAT
+from firmware_protocol.messages.registry import Arm, ArmReply, Loaded, Lock, LockReply
+from hil.conform.tester.bench import Bench
+from hil.conform.tester.session import Session
+
+EVERY_BUTTON: Final = ButtonMask(sum(ButtonMask))
+TOKEN: Final = 0x5A17
+AILING: Final[dict[Profile, Defect]] = {
+    "shoe": Defect(code="reader"),
+    "shuffler": Defect(code="sensor"),
+    "station": Defect(code="sensor"),
+}
+"""What a hand breaks for SELFTEST to find."""
+_DECKS: Final = 6
+_LOAD_MS: Final = 10_000
+_HELD_MS: Final = 60
+_DWELL_MS: Final = 40
+_TTL_MS: Final = 60_000
+
+
+async def ready(bench: Bench, session: Session) -> None:
+    """Bring the device to where a hand makes records: loaded and open, or armed."""
+    await _READY[bench.profile](bench, session)
+
+
+async def make(bench: Bench, count: int) -> int:
+    """At least so many records by hand, and how many. The session must have been made ready."""
+    return await _MAKE[bench.profile](bench, count)
+
+
+def some(bench: Bench, count: int) -> int:
+    """So many, or fewer where a person has to do it."""
+    return count if bench.operator.exact else min(count, 4)
+
+
+def settle_ms(count: int) -> int:
+    """How long that many records take to be made and sent."""
+    return 2000 + 400 * count
+
+
+# --- shoe -----------------------------------------------------------------------------------
+
+
+async def load(bench: Bench, session: Session, hand: Load) -> Loaded:
+    """Put cards in. The record of it."""
+    mark = len(session.kept)
+    await bench.hand(hand)
+    record = await session.until_kept(
+        lambda one: isinstance(one.event, Loaded), _LOAD_MS, "LOADED after the cover closed", mark
+    )
+    assert isinstance(record.event, Loaded)
+    bench.stock = len(hand.cards) or hand.decks * 52
+    return record.event
+
+
+async def unlock(bench: Bench, session: Session) -> None:
+    if bench.says is not None and Capabilities.LOCK in bench.says.capabilities:
+        reply = await session.demand(Lock(LockState.OPEN), LockReply)
+        if reply.state is not LockState.OPEN:
+            raise bench.finding("LOCK_REPLY OPEN")
+
+
+async def _shoe_ready(bench: Bench, session: Session) -> None:
+    if bench.stock < 100:
+        await load(bench, session, Load(decks=_DECKS))
+    await unlock(bench, session)
+
+
+async def _draw(bench: Bench, count: int) -> int:
+    bench.stock -= count
+    await bench.hand(Draw(count=count, dwell_ms=_DWELL_MS))
+    return count
+
+
+# --- shuffler -------------------------------------------------------------------------------
+
+
+async def _nothing(bench: Bench, session: Session) -> None:
+    pass
+
+
+async def _doors(bench: Bench, count: int) -> int:
+    """The door is left closed."""
+    for _ in range((count + 1) // 2):
+        await bench.hand(DoorHand(open=True))
+        await bench.hand(DoorHand(open=False))
+    return (count + 1) // 2 * 2
+
+
+# --- station --------------------------------------------------------------------------------
+
+
+async def arm(
+    bench: Bench,
+    session: Session,
+    *,
+    mask: ButtonMask = EVERY_BUTTON,
+    token: int = TOKEN,
+    ttl: int = _TTL_MS,
+) -> None:
+    seat = await find_seat(bench, session)
+    await session.demand(Arm(seat, mask, token, ttl), ArmReply)
+
+
+async def find_seat(bench: Bench, session: Session) -> int:
+    """A seat that the station has."""
+    for seat in range(1, MAX_SEAT + 1):
+        if bench.seat:
+            break
+        if isinstance(await session.ask(Arm(seat, ButtonMask(0), 0, 0)), ArmReply):
+            bench.seat = seat
+    if not bench.seat:
+        raise bench.finding(f"ARM_REPLY for one of the seats 1 to {MAX_SEAT}")
+    return bench.seat
+
+
+async def _arm(bench: Bench, session: Session) -> None:
+    await arm(bench, session)
+
+
+async def _presses(bench: Bench, count: int) -> int:
+    """Each press makes two records, the last one a while after the hand came back."""
+    for _ in range((count + 1) // 2):
+        await bench.hand(Press(seat=bench.seat, button="hit", held_ms=_HELD_MS))
+        await bench.pause(_HELD_MS + 4 * DEBOUNCE_MS)
+    return (count + 1) // 2 * 2
+
+
+_READY: Final[dict[Profile, Callable[[Bench, Session], Awaitable[None]]]] = {
+    "shoe": _shoe_ready,
+    "shuffler": _nothing,
+    "station": _arm,
+}
+_MAKE: Final[dict[Profile, Callable[[Bench, int], Awaitable[int]]]] = {
+    "shoe": _draw,
+    "shuffler": _doors,
+    "station": _presses,
+}

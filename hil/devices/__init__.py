@@ -1,0 +1,1 @@
+"""Simulated mechanisms: shoe, shuffler, station."""

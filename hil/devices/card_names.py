@@ -1,0 +1,91 @@
+"""Cards as the hands name them and as the wire numbers them, and the order in which they lie.
+
+A name is rank and suit, `Ac` to `Ks`; the cut card is `cut`. A number is suit x 13 + rank, the cut
+card is CARD_CUT. Orders are lists from the top.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from firmware_protocol.device.interfaces import CannotDo
+from firmware_protocol.messages.limits import CARD_CUT, CARDS
+
+RANKS: Final = "A23456789TJQK"
+SUITS: Final = "cdhs"
+NAMES: Final = tuple(rank + suit for suit in SUITS for rank in RANKS)
+CUT: Final = "cut"
+MOST_CARDS: Final = 10_000
+"""As many as ever lie in a simulated shoe; a position has to fit into 16 bits."""
+
+_NUMBERS: Final = {**{name: number for number, name in enumerate(NAMES)}, CUT: CARD_CUT}
+
+
+def number(name: str) -> int:
+    """The wire's number of a card that is named as in firmware_protocol.device.control."""
+    if name not in _NUMBERS:
+        raise CannotDo(f"{name!r} is no card", "Ac to Ks, and cut")
+    return _NUMBERS[name]
+
+
+def name(card: int) -> str:
+    return CUT if card == CARD_CUT else NAMES[card]
+
+
+def names(cards: Iterable[int]) -> list[str]:
+    return [name(card) for card in cards]
+
+
+def is_picture(card: int) -> bool:
+    """Jack, queen or king."""
+    return card < CARDS and card % len(RANKS) >= RANKS.index("J")
+
+
+def neighbour(card: int) -> int:
+    """The card that a reader takes this one for: the next rank of the suit."""
+    suit, rank = divmod(card, len(RANKS))
+    return suit * len(RANKS) + (rank + 1) % len(RANKS)
+
+
+def box(decks: int) -> list[int]:
+    """New decks, each in the order in which it comes from the box."""
+    return list(range(CARDS)) * decks
+
+
+def shuffled(cards: Sequence[int], seed: int | str) -> list[int]:
+    """The same cards in the order that this seed gives."""
+    order = list(cards)
+    random.Random(seed).shuffle(order)
+    return order
+
+
+def changed(cards: Sequence[int], remove: Iterable[str], add: Iterable[str]) -> list[int]:
+    """The cards less those that someone took out, and those that someone put in, at the end."""
+    out = list(cards)
+    for one in remove:
+        _no_cut(one, "remove")
+        if number(one) not in out:
+            raise CannotDo(f"there is no {one} left to take out", "remove: what is there")
+        out.remove(number(one))
+    for one in add:
+        _no_cut(one, "add")
+        out.append(number(one))
+    return out
+
+
+def _no_cut(one: str, where: str) -> None:
+    if one == CUT:
+        raise CannotDo(f"the cut card in {where}", "cut_at, or cut in cards")
+
+
+def with_cut(cards: Sequence[int], cut_at: int | None) -> list[int]:
+    """The cards with the cut card after `cut_at` of them; without, as they are."""
+    if cut_at is None:
+        return list(cards)
+    if CARD_CUT in cards:
+        raise CannotDo("the cut card is among the cards already", "no cut_at")
+    if cut_at > len(cards):
+        raise CannotDo(f"there are {len(cards)} cards", f"cut_at: 1 to {len(cards)}")
+    return [*cards[:cut_at], CARD_CUT, *cards[cut_at:]]

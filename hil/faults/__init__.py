@@ -1,0 +1,1 @@
+"""Deliberate defects of a simulated device, line noise, wire taps."""

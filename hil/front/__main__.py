@@ -1,9 +1,0 @@
-"""python -m hil.front shoe --dir D ...: `holecard sim` where the package is not installed."""
-
-import sys
-
-from hil import by_module
-from hil.front.sim_cli import register
-
-if __name__ == "__main__":
-    sys.exit(by_module.run(register, "sim", sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Simulated ports: pty, USB bus, unix sockets."""

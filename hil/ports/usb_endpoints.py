@@ -1,0 +1,201 @@
+"""The two bulk endpoints of a simulated device: packets and transfers, without sockets or time.
+
+A transfer is what one side hands over; on the cable it is packets of PACKET bytes, and a shorter
+one, perhaps an empty one, is its end. So a transfer that is an exact multiple of PACKET needs an
+empty packet after it, or the other side waits for more.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from hil.faults.frames import whole_frames
+from hil.ports.usb_messages import PACKET, Status
+
+IN_HARDWARE: Final = 2
+"""Packets that an endpoint holds by itself, whether the firmware looks at it or not."""
+WAITING: Final = 16_384
+"""Bytes that wait for a host which reads slowly; frames beyond are lost."""
+ASSEMBLY: Final = 4096
+"""The firmware's buffer for a transfer; when it is full the transfer is taken as it is."""
+
+
+class Done(Struct, frozen=True):
+    """How a transfer ended: what was read, or how much was written."""
+
+    number: int
+    status: Status
+    count: int = 0
+    data: bytes = b""
+
+
+def packets(transfer: bytes) -> list[bytes]:
+    """As they go over the cable, with the empty one where it is needed."""
+    return [transfer[at : at + PACKET] for at in range(0, len(transfer) + 1, PACKET)]
+
+
+class _Read(Struct):
+    number: int
+    size: int
+    got: bytearray
+
+
+class _Write(Struct):
+    number: int
+    packets: deque[bytes]
+    taken: int = 0
+
+
+class InPipe:
+    """From the device to the host."""
+
+    def __init__(self) -> None:
+        self.lost = 0
+        """Bytes for which there was no room."""
+        self.halted = False
+        self._packets: deque[bytes] = deque()
+        self._size = 0
+        self._reads: deque[_Read] = deque()
+
+    def send(self, transfer: bytes, *, claimed: bool) -> list[Done]:
+        """The firmware has something for the host. Without a host that has claimed the interface
+        only what the endpoint itself holds stays."""
+        fit = whole_frames(transfer, self._room(claimed))
+        self.lost += len(transfer) - len(fit)
+        if fit:
+            self._packets.extend(packets(fit))
+            self._size += len(fit)
+        return self._move()
+
+    def _room(self, claimed: bool) -> int:
+        if claimed:
+            return WAITING - self._size
+        # One byte less, so that no empty packet is needed at the end.
+        return (IN_HARDWARE - len(self._packets)) * PACKET - 1
+
+    def read(self, number: int, size: int) -> list[Done]:
+        if self.halted:
+            return [Done(number, Status.PIPE)]
+        self._reads.append(_Read(number, size, bytearray()))
+        return self._move()
+
+    def give_up(self, number: int) -> list[Done]:
+        """The host's time is over: it gets what there is of it."""
+        return self._end([read for read in self._reads if read.number == number], Status.TIMEOUT)
+
+    def halt(self) -> list[Done]:
+        self.halted = True
+        return self.end(Status.PIPE)
+
+    def end(self, status: Status) -> list[Done]:
+        """All that wait end so."""
+        return self._end(list(self._reads), status)
+
+    def clear(self) -> None:
+        """What waits for the host is forgotten."""
+        self._packets.clear()
+        self._size = 0
+
+    def _end(self, reads: list[_Read], status: Status) -> list[Done]:
+        for read in reads:
+            self._reads.remove(read)
+        return [Done(read.number, status, len(read.got), bytes(read.got)) for read in reads]
+
+    def _move(self) -> list[Done]:
+        out = []
+        while self._reads and (status := self._fill(self._reads[0])) is not None:
+            read = self._reads.popleft()
+            out.append(Done(read.number, status, len(read.got), bytes(read.got)))
+        return out
+
+    def _fill(self, read: _Read) -> Status | None:
+        """How the read ended; None while it waits for more packets."""
+        while len(read.got) < read.size:
+            if not self._packets:
+                return None
+            packet = self._packets.popleft()
+            self._size -= len(packet)
+            room = read.size - len(read.got)
+            read.got += packet[:room]
+            if len(packet) > room:  # the rest of the packet is lost, as it is in life
+                return Status.OVERFLOW
+            if len(packet) < PACKET:
+                break
+        return Status.OK
+
+
+class OutPipe:
+    """From the host to the device. `reading` tells whether the firmware takes packets now."""
+
+    def __init__(self, reading: Callable[[], bool]) -> None:
+        self.halted = False
+        self._reading = reading
+        self._arrived: list[bytes] = []
+        self._assembly = bytearray()
+        self._hardware: deque[bytes] = deque()
+        self._writes: deque[_Write] = deque()
+
+    def write(self, number: int, data: bytes) -> list[Done]:
+        if self.halted:
+            return [Done(number, Status.PIPE)]
+        # Not packets(): the host itself sends the empty one, or forgets it.
+        cut = [data[at : at + PACKET] for at in range(0, len(data), PACKET)] or [b""]
+        self._writes.append(_Write(number, deque(cut)))
+        return self.go_on()
+
+    def go_on(self) -> list[Done]:
+        """Move what can be moved now."""
+        while self._hardware and self._reading():
+            self._take(self._hardware.popleft())
+        out = []
+        while self._writes and self._move(self._writes[0]):
+            write = self._writes.popleft()
+            out.append(Done(write.number, Status.OK, write.taken))
+        return out
+
+    def take(self) -> list[bytes]:
+        """The transfers that are whole."""
+        arrived, self._arrived = self._arrived, []
+        return arrived
+
+    def give_up(self, number: int) -> list[Done]:
+        return self._end([write for write in self._writes if write.number == number])
+
+    def halt(self) -> list[Done]:
+        self.halted = True
+        return self.end(Status.PIPE)
+
+    def end(self, status: Status) -> list[Done]:
+        return self._end(list(self._writes), status)
+
+    def clear(self) -> None:
+        self._assembly.clear()
+        self._hardware.clear()
+
+    def _end(self, writes: list[_Write], status: Status = Status.TIMEOUT) -> list[Done]:
+        for write in writes:
+            self._writes.remove(write)
+        return [Done(write.number, status, write.taken) for write in writes]
+
+    def _move(self, write: _Write) -> bool:
+        while write.packets:
+            if self._reading():
+                self._take(write.packets[0])
+            elif len(self._hardware) < IN_HARDWARE:
+                self._hardware.append(write.packets[0])
+            else:
+                return False
+            write.taken += len(write.packets.popleft())
+        return True
+
+    def _take(self, packet: bytes) -> None:
+        self._assembly += packet
+        if len(packet) < PACKET or len(self._assembly) >= ASSEMBLY:
+            transfer = bytes(self._assembly)
+            self._assembly.clear()
+            if transfer:
+                self._arrived.append(transfer)

@@ -1,0 +1,1 @@
+"""One simulated device as a process: power, clock, port, control."""

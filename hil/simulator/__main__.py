@@ -1,0 +1,9 @@
+"""python -m hil.simulator shoe --dir D ...: `holecard sim` where the package is not installed."""
+
+import sys
+
+from hil import commands as by_module
+from hil.simulator.cli import register
+
+if __name__ == "__main__":
+    sys.exit(by_module.run(register, "sim", sys.argv[1:]))

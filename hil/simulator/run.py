@@ -1,0 +1,149 @@
+"""One simulated device in the foreground: its folder, its port, its control socket, until told to
+stop."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import secrets
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from msgspec import Struct
+
+from firmware_protocol.device import identity
+from firmware_protocol.device.control import Describe
+from firmware_protocol.device.identity import Identity
+from firmware_protocol.device.interfaces import Answer, Mechanism
+from firmware_protocol.device.storage import PlaceProblem, naming
+from firmware_protocol.messages.enums import DeviceClass
+from hil.control.socket import ControlServer
+from hil.control.verbs import BY_CLASS
+from hil.devices.shoe import Shoe
+from hil.devices.shuffler import Shuffler
+from hil.devices.station import Station
+from hil.ports.pty import PtyPort
+from hil.ports.usb_bus import UsbDevice
+from hil.ports.usb_messages import Status
+from hil.simulator.device import Stand
+from hil.simulator.event_loop import Live, PtyOutlet, UsbOutlet, now
+
+LOCK: Final = "in-use"
+"""The file of sole()."""
+_MECHANISMS: Final[dict[DeviceClass, Callable[..., Mechanism]]] = {
+    DeviceClass.SHOE: Shoe,
+    DeviceClass.SHUFFLER: Shuffler,
+    DeviceClass.STATION: Station,
+}
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """What to run, and where it is plugged in: at a serial port, or at a bus."""
+
+    device_class: DeviceClass
+    place: Path
+    control: Path
+    port: Path | None = None
+    usb: Path | None = None
+    gone: Status = Status.NO_DEVICE
+    breaks: tuple[str, ...] = ()
+    seats: tuple[int, ...] = ()
+    gap_ms: int | None = None
+    """Of a shoe: from one card to the next; None: as long as hands take."""
+    seed: int | None = None
+    sync: bool = True
+
+    def mechanism(self) -> Callable[[], Mechanism]:
+        options: dict[str, Any] = {"seats": self.seats} if self.seats else {}
+        if self.gap_ms is not None and self.device_class is DeviceClass.SHOE:
+            options["gap_ms"] = self.gap_ms
+        return partial(_MECHANISMS[self.device_class], **options)
+
+    def random(self, what_for: str) -> Callable[[int], bytes]:
+        """Of a seed nothing is secret: it is for runs that are to be repeated."""
+        if self.seed is None:
+            return secrets.token_bytes
+        return Random(f"{self.seed} {what_for}").randbytes
+
+
+@contextmanager
+def sole(place: Path) -> Iterator[None]:
+    """Nobody else runs the device in this folder meanwhile: PlaceProblem if somebody does."""
+    file = place / LOCK
+    lock = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        try:
+            with naming(file):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            what = "one device runs from a folder at a time"
+            raise PlaceProblem(place, "is in use", what) from None
+        yield
+    finally:
+        os.close(lock)
+
+
+@asynccontextmanager
+async def plugged_in(setup: Setup) -> AsyncIterator[Live]:
+    """The device runs, its port and its control socket are there; afterwards they are not."""
+    own = identity.load(setup.place)
+    stand = Stand(
+        setup.place,
+        setup.mechanism(),
+        now=now(),
+        breaks=set(setup.breaks),
+        sync=setup.sync,
+        random=setup.random("device"),
+    )
+    live = Live(stand)
+    try:
+        control = ControlServer(setup.control, BY_CLASS[own.device_class], live.hand)
+        try:
+            await control.start()
+            _attach(live, setup, own)
+            yield live
+        finally:
+            await control.close()
+    finally:
+        live.close()
+
+
+def _attach(live: Live, setup: Setup, own: Identity) -> None:
+    if setup.port is not None:
+        live.attach(PtyOutlet(PtyPort(setup.port, live.heard)))
+    if setup.usb is not None:
+        names = (own.maker, own.model, own.serial)
+
+        def reading() -> bool:
+            return live.stand.reading
+
+        device = UsbDevice(setup.usb, names, live.heard, reading=reading, gone=setup.gone)
+        live.attach(UsbOutlet(device))
+
+
+async def run(setup: Setup, ready: Callable[[Answer], None]) -> None:
+    """Until SIGTERM or SIGINT, or until the device itself fails: then that is raised. Whoever
+    calls is the sole() one in the folder."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def stop() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    def fail(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not ended.done():  # the first cause counts
+            ended.set_exception(context.get("exception") or RuntimeError(context["message"]))
+
+    loop.set_exception_handler(fail)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    async with plugged_in(setup) as live:
+        ready(live.hand(Describe()))
+        await ended

@@ -1,0 +1,223 @@
+"""What hands can do at the bench: buttons for what people do often, and a form for every verb.
+
+All of it are hands of `firmware_protocol.device.control`, as the control sockets take them;
+`describe` is left out, for it tells what lies face down.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from random import Random
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.inspect import BoolType, Field, LiteralType, NoneType, StructType, Type, UnionType
+from msgspec.inspect import type_info as info_of
+
+from firmware_protocol.conformance import Profile
+from firmware_protocol.device.control import (
+    Break,
+    CoverHand,
+    DoorHand,
+    Draw,
+    Freeze,
+    Hand,
+    JamHand,
+    Line,
+    Load,
+    Plug,
+    Power,
+    Put,
+    Retract,
+)
+from firmware_protocol.messages.enums import DeviceClass
+from hil.control import verbs as hand_words
+from hil.control.verbs import Verbs
+from hil.devices import card_names as cards
+from hil.faults.catalogue import BREAKS
+
+OFF_MS: Final = 5_000
+NOISE: Final = 0.02
+_SEED: Final = 2**31
+
+
+class Bench(Struct, frozen=True):
+    """What buttons need to know of the table."""
+
+    decks: int
+    cut_at: int | None
+    """How many cards lie before the cut card."""
+
+
+class Often(Struct, frozen=True):
+    """A button for a hand that people use often."""
+
+    name: str
+    words: str
+    makes: Callable[[Bench], Hand]
+    title: str = ""
+
+
+def _load(bench: Bench, **fields: Any) -> Load:
+    """In an order that nobody knows."""
+    seed = 1 + secrets.randbelow(_SEED)
+    return Load(decks=bench.decks, seed=seed, cut_at=bench.cut_at, **fields)
+
+
+def _twins(bench: Bench) -> Load:
+    """One card once more often than the decks hold it, all of them near the top."""
+    random = Random(secrets.token_bytes(16))
+    order = cards.names(cards.shuffled(cards.box(bench.decks), secrets.token_hex(16)))
+    often = random.choice(order)
+    places = random.sample(range(2, 8 + 4 * bench.decks), bench.decks + 1)
+    for place in places:
+        order[place] = often
+    return Load(decks=bench.decks, cards=tuple(order), cut_at=bench.cut_at)
+
+
+SHOE: Final = (
+    Often("pull", "Pull a card", lambda bench: Draw(), "As a dealer does, 40 ms over the reader"),
+    Often("force", "Force one out", lambda bench: Draw(force=True), "Through the lock"),
+    Often("double", "Pull two at once", lambda bench: Draw(double=True)),
+    Often("back", "Push the last one back", lambda bench: Retract()),
+    Often("load", "Load, cut", _load, "All decks, shuffled, with the cut card"),
+    Often("open", "Open the cover", lambda bench: CoverHand(open=True)),
+    Often("close", "Close the cover", lambda bench: CoverHand(open=False)),
+)
+SHUFFLER: Final = (
+    Often("put", "Put the decks in", lambda bench: Put(decks=bench.decks)),
+    Often("open", "Open the door", lambda bench: DoorHand(open=True)),
+    Often("close", "Close the door", lambda bench: DoorHand(open=False)),
+)
+HANDS: Final[Mapping[Profile, tuple[Often, ...]]] = MappingProxyType(
+    {"shoe": SHOE, "shuffler": SHUFFLER, "station": ()}
+)
+"""What a dealer does."""
+
+_ANY: Final = (
+    Often("unplug", "Unplug", lambda bench: Plug(connected=False)),
+    Often("plug", "Plug in", lambda bench: Plug(connected=True)),
+    Often("power", "Power off for 5 s", lambda bench: Power(off_ms=OFF_MS)),
+    Often("restart", "Power cut and back", lambda bench: Power(cause="brown_out")),
+    Often("cut", "Power cut in the next record", lambda bench: Power(at="in_commit", off_ms=500)),
+    Often("noise", "Noise on the cable", lambda bench: Line(flip=NOISE, drop=NOISE, cut=NOISE)),
+    Often("quiet", "A clean cable", lambda bench: Line()),
+    Often("hang", "Firmware hangs", lambda bench: Freeze(on=True)),
+    Often("go", "Firmware goes on", lambda bench: Freeze(on=False)),
+)
+_JAMS: Final = (
+    Often("jam", "Cards are stuck", lambda bench: JamHand("stuck")),
+    Often("free", "Free the cards", lambda bench: JamHand(None)),
+)
+FAULTS: Final[Mapping[Profile, tuple[Often, ...]]] = MappingProxyType(
+    {
+        "shoe": (
+            *_ANY,
+            *_JAMS,
+            Often("short", "Load, a card missing", lambda bench: _load(bench, remove=("As",))),
+            Often("long", "Load, a card too many", lambda bench: _load(bench, add=("As",))),
+            Often("twins", "Load, a duplicate near the top", _twins),
+            Often("sorted", "Load, as from the box", lambda bench: Load(decks=bench.decks)),
+        ),
+        "shuffler": (
+            *_ANY,
+            *_JAMS,
+            Often("short", "Put, a card missing", lambda b: Put(decks=b.decks, remove=("As",))),
+            Often("long", "Put, a card too many", lambda b: Put(decks=b.decks, add=("As",))),
+            Often("sorted", "Put, will stay sorted", lambda b: Put(decks=b.decks, sorted=True)),
+            Often("left", "Put, one stays inside", lambda b: Put(decks=b.decks, left_inside=1)),
+        ),
+        "station": _ANY,
+    }
+)
+"""What goes wrong."""
+
+NEXT_PULLS: Final[Mapping[str, tuple[str, Draw | None]]] = MappingProxyType(
+    {
+        "well": ("is read well", None),
+        "low": ("is read, but not surely", Draw(read="low")),
+        "wrong": ("is taken for another one", Draw(read="wrong")),
+        "unreadable": ("cannot be read", Draw(read="unreadable")),
+        "no_index": ("shows no index", Draw(read="no_index")),
+        "too_fast": ("comes too fast", Draw(read="too_fast")),
+        "foreign": ("has a foreign back", Draw(read="foreign")),
+        "double": ("brings another one along", Draw(double=True)),
+    }
+)
+"""How the next card comes, whoever pulls it."""
+
+
+# --- every verb ---------------------------------------------------------------------------------
+
+
+class FormField(Struct, frozen=True):
+    """A field of a hand's form."""
+
+    name: str
+    allowed: str
+    default: str
+    """As JSON; empty if it must be given."""
+    choices: tuple[str, ...]
+    """As JSON; none: it is typed."""
+    kind: str
+    """What is typed: text, list or json."""
+
+
+class Form(Struct, frozen=True):
+    """A hand with its fields."""
+
+    verb: str
+    words: str
+    fields: tuple[FormField, ...]
+
+
+def verbs(device: DeviceClass) -> Verbs:
+    """What the bench can do at a device of this class."""
+    every = hand_words.BY_CLASS[device]
+    return {verb: hand for verb, hand in every.items() if verb != "describe"}
+
+
+def forms(device: DeviceClass) -> tuple[Form, ...]:
+    return tuple(
+        Form(verb, hand_words.text(hand), tuple(_fields(hand)))
+        for verb, hand in verbs(device).items()
+    )
+
+
+def _fields(hand: type[Hand]) -> Iterator[FormField]:
+    info = info_of(hand)
+    assert isinstance(info, StructType)
+    for word, field in zip(hand_words.words(hand), info.fields, strict=True):
+        kind = "list" if word.many else "text" if word.textual else "json"
+        choices = _choices(field, hand)
+        yield FormField(word.name, word.allowed, word.default or "", choices, kind)
+
+
+def _choices(field: Field, hand: type[Hand]) -> tuple[str, ...]:
+    if hand is Break and field.name == "name":
+        return tuple(_json(one.name) for one in BREAKS)
+    found = _literals(field.type)
+    return () if found is None else tuple(_json(value) for value in found)
+
+
+def _literals(kind: Type) -> list[object] | None:
+    """All that it can be, where that is a handful."""
+    match kind:
+        case BoolType():
+            return [True, False]
+        case NoneType():
+            return [None]
+        case LiteralType(values=values):
+            return list(values)
+        case UnionType(types=types):
+            parts = [_literals(one) for one in types]
+            return [one for part in parts for one in part or ()] if all(parts) else None
+        case _:
+            return None
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,354 @@
+"""What the bench page shows: what somebody sees who stands at the table, and no more.
+
+Of the devices only what is named here is looked at. Which card lies in the shoe, over the reader,
+at the gate or face down on the felt is in none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller.api.contract.view import PromptShown, View
+from controller.procedure.model.effects import Tell
+from controller.procedure.model.state import State
+from controller.procedure.prompts.terms import Currency, total_words
+from controller.rules.cards import NAMES, SUIT, Card
+from firmware_protocol.device.control import ButtonName
+from firmware_protocol.device.interfaces import Answer
+from hil.table.robots.seats import Company
+from hil.table.robots.text import BUTTONS as SAID_BY
+from hil.table.robots.text import card_of
+from hil.table.setup.house import DEALER
+
+BUTTONS: Final[tuple[ButtonName, ...]] = (
+    "hit",
+    "stand",
+    "double",
+    "split",
+    "surrender",
+    "yes",
+    "no",
+    "bet",
+    "call",
+)
+FROM_FELT: Final = frozenset({Tell.ENTER_CARD, Tell.CONFIRM_CARD})
+"""Prompts at which the card that came out last lies face up before the dealer."""
+_ASKING: Final = frozenset({Tell.DECIDE, Tell.ASK_INSURANCE, Tell.ASK_NATURAL})
+_SUITS: Final = "♣♦♥♠"
+_SUIT_NAMES: Final = ("clubs", "diamonds", "hearts", "spades")
+_RANKS: Final = {"A": "ace", "T": "ten", "J": "jack", "Q": "queen", "K": "king"}
+
+
+class Face(Struct, frozen=True):
+    """A card that lies face up."""
+
+    text: str
+    words: str
+    suit: str
+
+
+class Lamps(Struct, frozen=True):
+    """Of a seat."""
+
+    rgb: str
+    pattern: str
+    period_ms: int
+    broken: tuple[bool, ...]
+    words: str
+
+
+class Button(Struct, frozen=True):
+    """Of a seat."""
+
+    name: str
+    lit: bool
+    down: bool
+    stuck: bool
+
+
+class Hand(Struct, frozen=True):
+    """On the felt, face up."""
+
+    cards: tuple[Face, ...]
+    total: str
+    amount: str
+
+
+class Seat(Struct, frozen=True):
+    """A place at the table."""
+
+    number: int
+    yours: bool
+    """A person sits there."""
+    who: str
+    """In a word."""
+    asked: bool
+    serial: str
+    powered: bool
+    lamps: Lamps | None
+    buttons: tuple[Button, ...]
+    wager: str
+    hands: tuple[Hand, ...]
+    signal: str
+    """What the robot there tells the dealer."""
+    choices: tuple[str, ...]
+    """What a person there can tell the robot dealer, for want of a button that is lit."""
+    may_sit_out: bool
+
+
+class Device(Struct, frozen=True):
+    """One of the table's devices, as it looks from outside."""
+
+    serial: str
+    profile: str
+    link: str
+    """As the controller has it."""
+    powered: bool
+    frozen: bool
+    plugged: bool
+    noisy: bool
+    broken: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+class Shown(Struct, frozen=True):
+    """All of it."""
+
+    title: str
+    round: int
+    prompt: str
+    to_floor: bool
+    dealer: str
+    robot_deals: bool
+    trouble: str
+    dealer_cards: tuple[Face, ...]
+    hole: bool
+    """A card lies face down before the dealer."""
+    felt_card: Face | None
+    """The card that the prompt asks to be read from the felt."""
+    discards: bool
+    """The prompt asks for the discards."""
+    next_pull: str
+    devices: tuple[Device, ...]
+    seats: tuple[Seat, ...]
+
+
+def shown(
+    view: View,
+    state: State,
+    company: Company,
+    told: Mapping[str, tuple[str, tuple[int, ...], Answer]],
+    *,
+    robot_deals: bool,
+    next_pull: str,
+) -> Shown:
+    """`told`: of each device its class, its seats, and what it says of itself."""
+    prompt = view.prompt
+    money = Currency(view.currency.symbol, view.currency.minor_digits)
+    stations = {seat: (serial, one[2]) for serial, one in told.items() for seat in one[1]}
+    dealer = "nobody" if view.dealer is None else view.dealer.name
+    if robot_deals:
+        dealer = f"{DEALER.name}, the robot,"
+    links = {one.serial: one.state for one in view.devices}
+    return Shown(
+        title=view.title,
+        round=view.state.round,
+        prompt="" if prompt is None else prompt.words,
+        to_floor=prompt is not None and prompt.to == "floor",
+        dealer=dealer,
+        robot_deals=robot_deals,
+        trouble=view.stopped or company.trouble,
+        dealer_cards=tuple(map(face, state.dealer)),
+        hole=bool(state.hole),
+        felt_card=_felt_card(view, told),
+        discards=prompt is not None and prompt.tell is Tell.REFILL,
+        next_pull=next_pull,
+        devices=tuple(
+            _device(serial, profile, seats, links.get(serial, ""), answer)
+            for serial, (profile, seats, answer) in told.items()
+        ),
+        seats=tuple(
+            _seat(seat, At(view, state, company, money, robot_deals), *stations[seat])
+            for seat in sorted(stations)
+        ),
+    )
+
+
+def face(card: Card) -> Face:
+    name, suit = NAMES[card], SUIT[card]
+    rank = "10" if name[0] == "T" else name[0]
+    words = f"{_RANKS.get(name[0], name[0])} of {_SUIT_NAMES[suit]}"
+    return Face(rank + _SUITS[suit], words, _SUIT_NAMES[suit])
+
+
+def _felt_card(view: View, told: Mapping[str, tuple[str, tuple[int, ...], Answer]]) -> Face | None:
+    """Where it is not certain which card is meant, none is shown."""
+    if view.prompt is None or view.prompt.tell not in FROM_FELT or view.state.spare is not None:
+        return None
+    for profile, _, answer in told.values():
+        inside = answer.get("mechanism") or {}
+        if profile == "shoe" and inside and not inside["held"] and not inside["over_reader"]:
+            last = inside["out"][-1:]
+            return face(card_of(last[0])) if last and last[0] != "cut" else None
+    return None
+
+
+# --- devices ------------------------------------------------------------------------------------
+
+
+def _device(serial: str, profile: str, seats: tuple[int, ...], link: str, answer: Answer) -> Device:
+    inside = answer.get("mechanism") or {}
+    line = answer["line"]
+    noisy = any(line[name] for name in ("flip", "drop", "double", "splice", "cut", "delay_ms"))
+    return Device(
+        serial=serial,
+        profile=profile,
+        link=link,
+        powered=answer["powered"],
+        frozen=answer["frozen"],
+        plugged=answer["plugged"],
+        noisy=noisy,
+        broken=tuple(sorted((*answer.get("defects", ()), *answer.get("breaks", ())))),
+        facts=_FACTS[profile](inside, seats) if inside else (),
+    )
+
+
+def _shoe(inside: Mapping[str, Any], seats: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
+    over = len(inside["over_reader"])
+    reader = "nothing" if not over else "a card" if over == 1 else "two cards"
+    at_gate = len(inside["held"])
+    return (
+        ("cards left", str(inside["left"])),
+        ("cards out", str(len(inside["out"]))),
+        ("over the reader", reader),
+        ("at the gate", str(at_gate) if at_gate else "nothing"),
+        ("lock", inside["lock"]),
+        ("cover", inside["cover"]),
+        ("jam", "none" if inside["jam"] == "cleared" else _plain(inside["jam"])),
+    )
+
+
+def _shuffler(inside: Mapping[str, Any], seats: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
+    runs = f"{inside['percent']} %" if inside["running"] else "stands"
+    return (
+        ("motor", runs),
+        ("cards inside", str(inside["count"])),
+        ("left behind", str(len(inside["left_inside"])) if inside["left_inside"] else "none"),
+        ("door", inside["door"]),
+        ("jam", "none" if inside["jam"] == "cleared" else _plain(inside["jam"])),
+    )
+
+
+def _station(inside: Mapping[str, Any], seats: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
+    word = "seat" if len(seats) == 1 else "seats"
+    return (
+        (word, ", ".join(map(str, seats))),
+        ("presses", str(inside["presses"])),
+        ("buzzer", "quiet" if inside["buzz"] == "off" else _plain(inside["buzz"])),
+    )
+
+
+_FACTS: Final = {"shoe": _shoe, "shuffler": _shuffler, "station": _station}
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
+
+
+# --- seats --------------------------------------------------------------------------------------
+
+
+class At(Struct, frozen=True):
+    """The table that seats are at."""
+
+    view: View
+    state: State
+    company: Company
+    money: Currency
+    robot_deals: bool
+
+
+def _seat(number: int, at: At, serial: str, answer: Answer) -> Seat:
+    inside = answer.get("mechanism") or {}
+    found: Mapping[str, Any] = inside["seats"][str(number)] if inside else {}
+    prompt, company, money = at.view.prompt, at.company, at.money
+    yours = number in company.seats
+    asked = prompt is not None and prompt.tell in _ASKING and prompt.seat == number
+    betting = prompt is not None and prompt.tell is Tell.TAKE_WAGERS
+    placed = next((one.main for one in at.state.seats if one.number == number), 0)
+    tells = yours and asked and at.robot_deals
+    out = number in company.out
+    return Seat(
+        number=number,
+        yours=yours,
+        who="person" if yours else "robot" if number in company.robots else "empty",
+        asked=asked,
+        serial=serial,
+        powered=bool(inside),
+        lamps=_lamps(found["lamps"]) if found else None,
+        buttons=tuple(_button(name, found) for name in BUTTONS),
+        wager=money.amount(placed) if placed else "sits out" if out else "",
+        hands=tuple(
+            Hand(
+                tuple(map(face, hand.cards)),
+                total_words(hand.total, soft=hand.soft) if len(hand.cards) > 1 else "",
+                money.amount(hand.wager),
+            )
+            for hand in at.state.hands
+            if hand.seat == number and not hand.out
+        ),
+        signal=company.signals.get(number, ""),
+        choices=_told(prompt, found) if tells and prompt is not None else (),
+        may_sit_out=yours and betting and at.robot_deals and not placed and not out,
+    )
+
+
+def _told(prompt: PromptShown, found: Mapping[str, Any]) -> tuple[str, ...]:
+    """The choices that no button of the seat stands for now."""
+    lit = found.get("armed", ())
+    both = "even_money" in prompt.choices  # then the button is for even money
+    return tuple(
+        one for one in prompt.choices if SAID_BY.get(one) not in lit or (one == "insure" and both)
+    )
+
+
+def _button(name: str, found: Mapping[str, Any]) -> Button:
+    return Button(
+        name,
+        lit=name in found.get("armed", ()),
+        down=name in found.get("down", ()),
+        stuck=name in found.get("stuck", ()),
+    )
+
+
+def _lamps(told: Mapping[str, Any]) -> Lamps:
+    dark = told["pattern"] == "off" or not any(told["rgb"])
+    return Lamps(
+        rgb="rgb({},{},{})".format(*told["rgb"]),
+        pattern="off" if dark else told["pattern"],
+        period_ms=0 if dark else told["period_ms"],
+        broken=tuple(index in told["broken"] for index in range(len(told["percent"]))),
+        words="dark" if dark else f"{_colour(told['rgb'])}, {told['pattern']}",
+    )
+
+
+_COLOURS: Final = {
+    (False, False, True): "blue",
+    (False, True, False): "green",
+    (True, False, False): "red",
+    (True, True, False): "amber",
+    (True, True, True): "white",
+    (False, True, True): "cyan",
+    (True, False, True): "magenta",
+    (False, False, False): "dark",
+}
+
+
+def _colour(rgb: list[int]) -> str:
+    """In a word, for who cannot see it."""
+    most = max(rgb)
+    red, green, blue = (value * 3 > most for value in rgb)
+    return _COLOURS[(red, green, blue)]

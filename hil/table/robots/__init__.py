@@ -1,0 +1,1 @@
+"""Robots that see what people see: dealer, players."""

@@ -1,0 +1,157 @@
+"""The dealer's screen of a table that the daemon keeps: what its API shows, and what it takes.
+
+    async with console(socket) as screen:       # the dealer is signed in, every device is ready
+        screen.shown, screen.view
+        await screen.act("Paid", {}, "dealer")
+
+Nobody here knows more than the API tells everybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import asdict
+
+from controller.api.contract.view import View
+from controller.procedure.model.row import Refused
+from controller.procedure.model.state import State
+from controller.table.memory.display import Shown
+from hil.table.robots.api_client import Api, NoScreen, NotNow, Pin, Screen, Unreachable
+from hil.table.robots.robot import PATIENCE, Who
+from hil.table.robots.surroundings import until
+from hil.table.setup.house import DEALER, FLOOR, SECOND
+
+READY: Final = "ready"
+"""The state of a device that can be played with."""
+_FIRST: Final = Pin(FLOOR.badge, FLOOR.pin)
+_SECOND: Final = Pin(SECOND.badge, SECOND.pin)
+
+
+class Console:
+    """A screen, and what was shown there last."""
+
+    def __init__(self, screen: Screen, view: View) -> None:
+        self.watched: list[Callable[[View], None]] = []
+        """Who is told of each view."""
+        self._view = view
+        self._shown = shown_of(view)
+        self._screen = screen
+        self._over: BaseException | None = None
+        """Why nothing more is seen."""
+
+    @property
+    def view(self) -> View:
+        """The last one. Unreachable when there will be no other."""
+        if self._over is not None:
+            raise Unreachable("the daemon has gone") from self._over
+        return self._view
+
+    @property
+    def shown(self) -> Shown:
+        """The same, as whoever stands at the table sees it; another value when there is news."""
+        if self._over is not None:
+            raise Unreachable("the daemon has gone") from self._over
+        return self._shown
+
+    @property
+    def dealt_here(self) -> bool:
+        """Whether the dealer's acts are taken from this screen."""
+        dealer = self.view.dealer
+        return dealer is not None and dealer.screen == self._screen.name
+
+    async def deal(self) -> None:
+        """The robot dealer takes the table, whoever deals there. ApiProblem, Unreachable."""
+        await self._screen.sign_in(DEALER.badge, DEALER.pin, relieve=True)
+        self.see(await self._screen.table())
+
+    async def act(self, name: str, fields: Mapping[str, Any], who: Who) -> Refused | None:
+        """ApiProblem, Unreachable."""
+        if who == "dealer":
+            done = await self._screen.act(name, **fields)
+        else:
+            done = await self._screen.floor(name, _FIRST, _SECOND, **fields)
+        self.see(done.table)
+        first = done.answers[0]
+        return None if first.taken else Refused(first.code, first.why)
+
+    async def shuffle_again(self) -> None:
+        self.see((await self._screen.shuffle_again()).table)
+
+    async def adopt(self, serial: str) -> None:
+        await self._screen.adopt(serial, _FIRST, _SECOND)
+
+    def see(self, view: View) -> None:
+        """A view, unless a newer one was seen. What looks as before is no news."""
+        if view.record.seq < self._view.record.seq:
+            return
+        self._view = view
+        shown = shown_of(view)
+        if shown != self._shown:
+            self._shown = shown
+        for told in self.watched:
+            told(view)
+
+    async def watch(self) -> None:
+        """Until it is cancelled, or the daemon has ended."""
+        try:
+            async with aclosing(self._screen.stream(patience=0)) as views:
+                async for view in views:
+                    self.see(view)
+        except (Unreachable, NoScreen) as problem:
+            self._over = problem
+        except BaseException as problem:
+            self._over = problem
+            raise
+
+    async def furnish(self) -> None:
+        """Returns when every device is ready; a log that the record does not know is adopted."""
+        while not all(one.state == READY for one in self.view.devices):
+            for one in self.view.devices:
+                if one.held:
+                    with suppress(NotNow):  # it was pulled meanwhile; the next look tells
+                        await self.adopt(one.serial)
+            await self._news(self.view)
+
+    async def _news(self, former: View) -> None:
+        await until(lambda: self.view is not former, PATIENCE)
+
+
+_C = TypeVar("_C", bound=Console)
+
+
+@asynccontextmanager
+async def console(socket: Path, *, name: str = "dealer") -> AsyncIterator[Console]:
+    """ApiProblem, Unreachable."""
+    async with Api(socket) as api:
+        screen = await api.open(name)
+        signed = await screen.sign_in(DEALER.badge, DEALER.pin)
+        assert signed.name == DEALER.name
+        async with watched(Console(screen, await screen.table())) as made:
+            yield made
+
+
+@asynccontextmanager
+async def watched(made: _C) -> AsyncIterator[_C]:
+    """It sees each view from now on; every device is ready."""
+    watching = asyncio.create_task(made.watch(), name="views")
+    try:
+        await made.furnish()
+        yield made
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+
+
+def shown_of(view: View) -> Shown:
+    """As whoever stands at the table sees it."""
+    return Shown(view.seq, state_of(view), view.effects, again=view.again, stopped=view.stopped)
+
+
+def state_of(view: View) -> State:
+    return State(**asdict(view.state))

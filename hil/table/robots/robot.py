@@ -1,0 +1,387 @@
+"""Everybody at a table. They see what the table shows, the lamps and the devices before them, and
+nothing else: no state, no card that lies face down.
+
+What the table is does not matter: one that runs beside them in simulated time, or one that
+`holecard serve` keeps behind its API.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from controller.procedure.model.effects import Prompt, Tell
+from controller.procedure.model.felt import on_felt
+from controller.procedure.model.row import Refused
+from controller.table.memory.display import Shown
+from firmware_protocol.device.control import Describe, Draw, Load, Press, Put
+from hil.table.robots.surroundings import LOOK_AT_DEVICE, Place, chips, lit, mechanism, until
+from hil.table.robots.text import STANDING, Said, button_of, card_of, wire_name
+
+__all__ = [
+    "ACTS",
+    "PATIENCE",
+    "DealerScreen",
+    "Mimics",
+    "Players",
+    "Robot",
+    "Said",
+    "Stuck",
+    "Ways",
+    "Who",
+    "button_of",
+    "card_of",
+    "lit",
+    "mechanism",
+    "wire_name",
+]
+
+PATIENCE: Final = 60.0
+"""Seconds for anything that is to come by itself."""
+SHUFFLE: Final = 8.0
+"""The same for a shuffle."""
+_DOOR: Final = 0.1
+"""Seconds for cards to be put into the shuffler."""
+Who: TypeAlias = Literal["dealer", "floor", "two"]
+"""The dealer; the floor; the floor and a second person."""
+
+
+class DealerScreen(Protocol):
+    """The dealer's screen."""
+
+    @property
+    def shown(self) -> Shown: ...
+    async def act(self, name: str, fields: Mapping[str, Any], who: Who, /) -> Refused | None:
+        """What somebody does: None where it was taken."""
+
+    async def shuffle_again(self) -> None:
+        """Somebody has looked at the shuffler: it does not shuffle, and shall."""
+
+
+class Players(Protocol):
+    """What the players do."""
+
+    def wagers(self) -> list[tuple[int, str, int]]:
+        """Of the next round: seat, bet, amount; STANDING for a bet: by the seat's button."""
+
+    def says(self, prompt: Prompt) -> Said:
+        """What somebody wants who is asked."""
+
+
+class Stuck(AssertionError):
+    """The table wants something that nobody here does."""
+
+
+class Ways(Struct, frozen=True):
+    """How they do it."""
+
+    buttons: bool = True
+    """Players press them where they light up; else the dealer enters hand signals."""
+    dwell_ms: int = 40
+    """How long a card takes to be pulled."""
+    seed: int = 0
+    """Of shoes that are loaded in no given order."""
+    cut_at: int | None = None
+    """How many cards lie before the cut card."""
+    standing: Mapping[int, tuple[tuple[str, int], ...]] = MappingProxyType({})
+    """What the bet button of a seat places, bet by bet."""
+
+
+USUAL: Final = Ways()
+
+
+class Robot:
+    """Dealer, floor and players of one table, in one person."""
+
+    def __init__(
+        self,
+        place: Place,
+        screen: DealerScreen,
+        players: Players,
+        ways: Ways = USUAL,
+        *,
+        cards: Callable[[], tuple[str, ...]] = tuple,
+    ) -> None:
+        """`cards`: the order in which the next shoe is loaded; empty: as it is shuffled."""
+        self.place = place
+        self.screen = screen
+        self.players = players
+        self.ways = ways
+        self.cards = cards
+        self.prompts: list[Prompt] = []
+        self.repeats: list[Prompt] = []
+        """Payments that were said to be repeats."""
+        self.refused: list[Refused] = []
+        self.waiting: list[tuple[int, str, int]] | None = None
+        """Wagers of the next round that are not placed yet."""
+        self.loads = 0
+        self.face_down: int | None = None
+        """Which of the cards that are out lies face down, counted from the loading."""
+
+    # --- going on -------------------------------------------------------------------------
+
+    async def play(self, done: Callable[[Shown], bool], *, most: int = 2000) -> None:
+        """Does what is shown until this is so."""
+        for _ in range(most):
+            shown = self.screen.shown
+            if done(shown):
+                return
+            await self.step()
+        raise Stuck(f"no end after {most} steps, at {self.screen.shown.prompt}")
+
+    async def step(self) -> None:
+        """Does what is shown now, and sees something else then."""
+        await until(lambda: not self.screen.shown.stopped, PATIENCE)
+        shown = self.screen.shown
+        prompt = shown.prompt
+        assert prompt is not None
+        self.prompts.append(prompt)
+        if shown.again:
+            self.repeats.append(prompt)
+        await DOES[prompt.tell](self, prompt)
+        await until(lambda: self.screen.shown is not shown, PATIENCE)
+
+    async def act(self, name: str, who: Who = "dealer", **fields: Any) -> Refused | None:
+        refused = await self.screen.act(name, fields, who)
+        if refused is not None:
+            self.refused.append(refused)
+        return refused
+
+    def prompts_of(self, tell: Tell) -> list[Prompt]:
+        return [prompt for prompt in self.prompts if prompt.tell is tell]
+
+    # --- cards ----------------------------------------------------------------------------
+
+    async def draw(self, prompt: Prompt) -> None:
+        """Pulls a card as soon as the shoe lets one out. A lock that closes on it, because it was
+        to close for what was before, keeps the card in: then it is pulled once more."""
+        shoe = self.place.shoe
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                while (inside := mechanism(shoe))["lock"] != "open":
+                    if self.screen.shown.prompt != prompt:
+                        return  # something else is asked for meanwhile
+                    await asyncio.sleep(LOOK_AT_DEVICE)
+                if not inside["left"]:
+                    await self.act("ShoeRanOut")
+                    return
+                if prompt.place == "hole":
+                    self.face_down = len(inside["out"])
+                shoe.hand(self.pull())
+                if not await self._kept_in(prompt, inside["undrawn"]):
+                    return
+
+    def pull(self) -> Draw:
+        """How the next card is pulled."""
+        return Draw(dwell_ms=self.ways.dwell_ms)
+
+    async def _kept_in(self, prompt: Prompt, undrawn: int) -> bool:
+        """Whether the card that was pulled did not come, and nobody has taken notice of it."""
+        while self.screen.shown.prompt == prompt:
+            inside = self.place.shoe.hand(Describe()).get("mechanism")
+            if inside is None:
+                return False  # it has no power
+            if not inside["queued"] and not inside["over_reader"]:
+                return bool(inside["undrawn"] > undrawn)
+            await asyncio.sleep(LOOK_AT_DEVICE)
+        return False
+
+    async def load(self, prompt: Prompt) -> None:
+        inside = mechanism(self.place.shoe)
+        if inside["position"] == 0 and inside["left"] == prompt.count:
+            return  # they lie in it already
+        names = self.cards()
+        self.loads += 1
+        self.face_down = None
+        seed = self.ways.seed + self.loads
+        decks = self.place.decks
+        self.place.shoe.hand(Load(decks=decks, cards=names, seed=seed, cut_at=self.ways.cut_at))
+
+    async def refill(self, prompt: Prompt) -> None:
+        """The discards: all cards that came out, but those that lie on the felt. They are of the
+        batch that was in the shoe."""
+        inside = mechanism(self.place.shoe)
+        out: list[str] = list(inside["out"])
+        felt = self.screen.shown.state
+        if felt.hole and self.face_down is not None:
+            del out[self.face_down]
+        for card in on_felt(felt):
+            if wire_name(card) in out:  # those of an earlier filling are in nobody's way
+                out.remove(wire_name(card))
+        if len(out) != prompt.count:
+            raise Stuck(f"{prompt.count} discards are wanted, and here lie {len(out)}")
+        self.face_down = None
+        back = inside["back"]
+        self.place.shoe.hand(Load(decks=self.place.decks, cards=tuple(out), back=back))
+
+    async def shuffle(self, prompt: Prompt) -> None:
+        if self.place.shuffler is not None:
+            self.place.shuffler.hand(Put(decks=prompt.count))
+            await asyncio.sleep(_DOOR)
+        await self.act("ShuffleStarted")
+
+    async def shuffled(self, prompt: Prompt) -> None:
+        if self.place.shuffler is None:
+            await self.act("ShuffleDone")
+        else:
+            try:
+                await until(lambda: self.screen.shown.prompt != prompt, SHUFFLE)
+            except TimeoutError:  # it stands still: somebody has looked
+                await self.screen.shuffle_again()
+                await until(lambda: self.screen.shown.prompt != prompt, SHUFFLE)
+
+    # --- wagers and decisions -------------------------------------------------------------
+
+    async def wager(self, prompt: Prompt) -> None:
+        if self.waiting is None:
+            self.waiting = self.players.wagers()
+        while self.waiting:
+            seat, bet, amount = self.waiting.pop(0)
+            if bet == STANDING:
+                if await self.bets(seat):
+                    return
+                continue
+            if amount == chips(self.screen.shown.state, seat, bet):
+                continue  # they lie there: they were placed before the controller was started
+            if await self.act("WagerPlaced", seat=seat, bet=bet, amount=amount) is None:
+                return
+        self.waiting = None
+        if prompt.place == "spare":
+            await self.act("LaySpare")
+        else:
+            await self.draw(prompt)
+
+    async def bets(self, seat: int) -> bool:
+        """The seat's standing wager: by its button where that lights up, else the dealer enters it.
+        Whether anything comes of it."""
+        felt = self.screen.shown.state
+        missing = [
+            one for one in self.ways.standing.get(seat, ()) if chips(felt, seat, one[0]) == 0
+        ]
+        if not missing:
+            return False
+        station = self.place.station_of(seat)
+        assert self.waiting is not None
+        if station is None or not await lit(station, seat, "bet"):
+            self.waiting[:0] = [(seat, bet, amount) for bet, amount in missing]
+            return False
+        if len(missing) > 1:  # each press places one
+            self.waiting.insert(0, (seat, STANDING, 0))
+        station.hand(Press(seat=seat, button="bet"))
+        return True
+
+    async def decide(self, prompt: Prompt) -> None:
+        while not await self.decided(prompt, self.players.says(prompt)):
+            pass  # it was refused: they want something else
+
+    async def decided(self, prompt: Prompt, said: Said) -> bool:
+        """By the button where it lights up, else by the dealer: whether it was taken."""
+        button = button_of(prompt, said) if self.ways.buttons else None
+        station = self.place.station_of(prompt.seat)
+        if station is not None and button is not None and await lit(station, prompt.seat, button):
+            station.hand(Press(seat=prompt.seat, button=button))
+            return True
+        choice, amount, seat, hand = said
+        fields: dict[str, Any] = {"seat": seat or prompt.seat}
+        if choice in HANDS:
+            fields["hand"] = hand if seat else prompt.hand
+        if choice == "insure":
+            amount = prompt.amount if amount is None else amount
+        if amount is not None:
+            fields["amount"] = amount
+        return await self.act(ACTS[choice], **fields) is None
+
+    # --- people ---------------------------------------------------------------------------
+
+    async def rule(self, prompt: Prompt) -> None:
+        await self.act("FloorRuled", "two", way=prompt.choices[0])
+
+    async def enter(self, prompt: Prompt) -> None:
+        """The card that came out last lies before the dealer."""
+        name = mechanism(self.place.shoe)["out"][-1]
+        await self.act("CardEntered", card=card_of(name))
+
+    async def device(self, prompt: Prompt) -> None:
+        """Somebody else sees to it; where nobody does, two people take it as it is."""
+        try:
+            await until(lambda: self.screen.shown.prompt != prompt, SHUFFLE)
+        except TimeoutError:
+            await self.act("CountersAccepted", "two")
+
+
+HANDS: Final = ("hit", "stand", "double", "split", "surrender", "refuse_card")
+ACTS: Final = {
+    "hit": "Hit",
+    "stand": "Stand",
+    "double": "Double",
+    "split": "Split",
+    "surrender": "Surrender",
+    "insure": "Insure",
+    "even_money": "EvenMoney",
+    "decline": "Decline",
+    "take_pay": "PayTaken",
+    "decline_pay": "PayDeclined",
+    "refuse_card": "SpareRefused",
+}
+
+
+def says(name: str, who: Who = "dealer", **fields: Any) -> Does:
+    async def does(robot: Robot, prompt: Prompt) -> None:
+        await robot.act(name, who, **fields)
+
+    return does
+
+
+Does: TypeAlias = Callable[[Robot, Prompt], Awaitable[None]]
+
+DOES: Final[dict[Tell, Does]] = {
+    Tell.OPEN_TABLE: says("TableOpened", "two", bank=100_000),
+    Tell.SHUFFLE: Robot.shuffle,
+    Tell.AWAIT_SHUFFLE: Robot.shuffled,
+    Tell.CHANGE_DECKS: says("DecksChanged", "two"),
+    Tell.LOAD_SHOE: Robot.load,
+    Tell.BURN: Robot.draw,
+    Tell.TAKE_WAGERS: Robot.wager,
+    Tell.DEAL: Robot.draw,
+    Tell.LAY_SPARE: says("LaySpare"),
+    Tell.ASK_NATURAL: Robot.decide,
+    Tell.ASK_INSURANCE: Robot.decide,
+    Tell.CONFIRM_INSURANCE: says("Confirmed"),
+    Tell.CLOSE_INSURANCE: says("InsuranceClosed"),
+    Tell.CHECK_HOLE: says("CheckHole"),
+    Tell.DECIDE: Robot.decide,
+    Tell.CONFIRM_DOUBLE: says("Confirmed"),
+    Tell.CONFIRM_SPLIT: says("Confirmed"),
+    Tell.REVEAL: says("RevealHole"),
+    Tell.PAY: says("Paid"),
+    Tell.COLLECT: says("Paid"),
+    Tell.GIVE_BACK: says("Paid"),
+    Tell.FLOOR_FIRST: says("PaymentApproved", "floor"),
+    Tell.CLEAR: says("Cleared"),
+    Tell.RULE: Robot.rule,
+    Tell.ENTER_CARD: Robot.enter,
+    Tell.CONFIRM_CARD: says("CardConfirmed", "floor"),
+    Tell.AWAIT_DEVICE: Robot.device,
+    Tell.CONFIRM_FELT: says("FeltConfirmed"),
+    Tell.REFILL: Robot.refill,
+}
+
+
+class Mimics:
+    """Players who do as the dealer does, for the same wager each time."""
+
+    def __init__(self, *wagers: tuple[int, str, int]) -> None:
+        self._wagers = list(wagers)
+
+    def wagers(self) -> list[tuple[int, str, int]]:
+        return list(self._wagers)
+
+    def says(self, prompt: Prompt) -> Said:
+        for choice in ("take_pay", "decline"):
+            if choice in prompt.choices:
+                return Said(choice)
+        return Said("hit" if prompt.total < 17 and "hit" in prompt.choices else "stand")

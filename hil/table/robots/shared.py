@@ -1,0 +1,207 @@
+"""The robots of a table at which people may take over: they deal as long as the robot dealer is the
+one who is signed in, and play at each seat where nobody sits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Final
+
+from controller.procedure.model.effects import Prompt, Tell
+from controller.procedure.model.state import State
+from controller.procedure.prompts.terms import Currency
+from controller.table.memory.display import Shown
+from firmware_protocol.device.control import Describe, Draw, Press
+from firmware_protocol.device.interfaces import CannotDo
+from hil.table.robots.api_client import ApiProblem
+from hil.table.robots.console import Console
+from hil.table.robots.robot import Players, Robot, Stuck, Ways
+from hil.table.robots.seats import Company
+from hil.table.robots.surroundings import Place, chips, lit
+from hil.table.robots.text import Said, button_of
+
+ASKING: Final = frozenset({Tell.DECIDE, Tell.ASK_INSURANCE, Tell.ASK_NATURAL})
+"""Prompts that ask a seat."""
+LOOK_AGAIN: Final = 1.0
+"""Seconds until robots whom something stood in the way look whether it is gone."""
+
+
+class Shared(Robot):
+    """Robots that make room."""
+
+    def __init__(
+        self,
+        place: Place,
+        screen: Console,
+        players: Players,
+        ways: Ways,
+        company: Company,
+    ) -> None:
+        super().__init__(place, screen, players, ways)
+        self.company = company
+        self._console = screen
+        self._answered: Shown | None = None
+        """What the robot players have answered, while somebody else deals."""
+        self._bet: tuple[int, frozenset[int]] = (-1, frozenset())
+        """The round, and the seats whose button was pressed in it, while somebody else deals."""
+
+    @property
+    def deals(self) -> bool:
+        """Whether the robot dealer does."""
+        return self._console.dealt_here
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody plays but robots."""
+        return self.deals and not self.company.seats
+
+    def pull(self) -> Draw:
+        return self.company.pulled(super().pull())
+
+    # --- one step -------------------------------------------------------------------------
+
+    async def step(self) -> None:
+        """Does what is for robots to do now, or waits for the people."""
+        shown = self.screen.shown
+        prompt = shown.prompt
+        company = self.company
+        if prompt is None or shown.stopped:
+            await super().step()
+            return
+        if shown.state.hands:
+            company.out.clear()
+        if not self.deals:
+            await self._plays_only(shown, prompt)
+        elif prompt.tell in ASKING and prompt.seat in company.seats:
+            await self._asks(prompt)
+        elif prompt.tell is Tell.TAKE_WAGERS and self._may_still_bet(shown.state):
+            await company.news()
+        else:
+            await self._goes_on(super().step())
+
+    async def _goes_on(self, work: Coroutine[Any, Any, object]) -> None:
+        """What the robot dealer does, unless somebody takes the table over meanwhile."""
+        task = asyncio.create_task(work, name="robots")
+        try:
+            while not task.done() and self.deals:
+                news = asyncio.create_task(self.company.news(), name="news")
+                await asyncio.wait({task, news}, return_when=asyncio.FIRST_COMPLETED)
+                news.cancel()
+        finally:
+            if not task.done():
+                task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            if not task.cancelled() or self.deals:
+                raise
+        except (ApiProblem, CannotDo, Stuck, TimeoutError) as problem:
+            await self._in_the_way(problem)
+        else:
+            self.company.trouble = ""
+
+    async def _in_the_way(self, problem: Exception) -> None:
+        """What robots alone cannot get over is their failure; where people have had a hand in it,
+        they wait for them."""
+        if not self.company.touched and self.deals:
+            raise problem
+        if self.deals:
+            said = problem.args[0] if isinstance(problem, CannotDo) else str(problem)
+            self.company.trouble = str(said) or "nothing came of it in time"
+        await self.company.news(LOOK_AGAIN)
+
+    # --- people in the seats --------------------------------------------------------------
+
+    async def _asks(self, prompt: Prompt) -> None:
+        """Somebody sits there: their button, or what they say to the dealer."""
+        said = self.company.said.pop(prompt.seat, None)
+        if said is None:
+            await self.company.news()
+        else:
+            await self._goes_on(self.entered(prompt, said))
+
+    async def entered(self, prompt: Prompt, said: Said) -> None:
+        """What a person says is entered by the dealer; what is refused is said to them."""
+        before = len(self.refused)
+        shown = self.screen.shown
+        if await self.decided(prompt, said):
+            while self.screen.shown is shown:
+                await self.company.news(LOOK_AGAIN)
+        elif len(self.refused) > before:
+            self.company.trouble = f"seat {prompt.seat}: {self.refused[-1].why}"
+
+    def _may_still_bet(self, felt: State) -> bool:
+        """Whether the dealer waits for somebody's wager: all robots have placed theirs."""
+        if self.waiting is None:
+            self.waiting = self.players.wagers()
+        company = self.company
+        self.waiting = [one for one in self.waiting if one[0] not in company.seats]
+        if self.waiting:
+            return False
+        if any(seat not in company.out and not chips(felt, seat, "main") for seat in company.seats):
+            return True
+        return not felt.seats
+
+    # --- somebody else deals --------------------------------------------------------------
+
+    async def _plays_only(self, shown: Shown, prompt: Prompt) -> None:
+        """The robot players see to themselves: their buttons, else what they tell the dealer."""
+        company = self.company
+        self.waiting = None
+        company.trouble = ""
+        if self._answered is not shown:
+            self._answered = shown
+            company.signals.clear()
+            with suppress(CannotDo):  # a station without power: they tell the dealer next time
+                if prompt.tell in ASKING and prompt.seat not in company.seats:
+                    await self._answers(prompt)
+                elif prompt.tell is Tell.TAKE_WAGERS:
+                    await self._place(shown.state)
+        if self.screen.shown is shown and not self.deals:
+            await company.news()
+
+    async def _answers(self, prompt: Prompt) -> None:
+        said = self.players.says(prompt)
+        button = button_of(prompt, said) if self.ways.buttons else None
+        station = self.place.station_of(prompt.seat)
+        if station is not None and button is not None and await lit(station, prompt.seat, button):
+            station.hand(Press(seat=prompt.seat, button=button))
+        else:
+            self.company.signals[prompt.seat] = _words(said, self._money)
+            self.company.look()
+
+    async def _place(self, felt: State) -> None:
+        """Each robot's standing wager, once a round."""
+        number, done = self._bet
+        if number != felt.round:
+            done = frozenset()
+        seats = {seat for seat, _, _ in self.players.wagers()} - self.company.seats
+        for seat in sorted(seats - done):
+            station = self.place.station_of(seat)
+            if station is not None and not chips(felt, seat, "main"):
+                done |= {seat}
+                if await lit(station, seat, "bet"):
+                    station.hand(Press(seat=seat, button="bet"))
+        self._bet = (felt.round, done)
+
+    @property
+    def _money(self) -> Currency:
+        shown = self._console.view.currency
+        return Currency(shown.symbol, shown.minor_digits)
+
+    # --- cards by a person's hand ---------------------------------------------------------
+
+    def pulls(self, draw: Draw) -> None:
+        """Somebody pulls a card at the bench; which one lies face down, the discards must know."""
+        prompt = self.screen.shown.prompt
+        inside = self.place.shoe.hand(Describe()).get("mechanism")
+        self.place.shoe.hand(draw)
+        if inside and prompt is not None and prompt.place == "hole" and prompt.tell is Tell.DEAL:
+            self.face_down = len(inside["out"])
+
+
+def _words(said: Said, money: Currency) -> str:
+    """As a player would say it."""
+    choice = said.choice.replace("_", " ")
+    return choice if said.amount is None else f"{choice} {money.amount(said.amount)}"

@@ -1,0 +1,1 @@
+"""Scripted rounds dealt at a whole table."""

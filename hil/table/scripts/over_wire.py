@@ -1,0 +1,222 @@
+"""`holecard script run --over wire`: scripted rounds, each dealt at a whole table.
+
+The daemon runs as a child, its devices stand beside us behind real ports, and the runner of scripts
+plays as it always does: what it hands in is done at the table, what comes of it is what the table
+has recorded. One start of the daemon serves all rounds of one configuration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+
+from controller.audit.read.follow import Following
+from controller.audit.simulate.rounds import check_recordable
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model.events import Event
+from controller.procedure.model.holds import IN_ROUND
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State, Step
+from controller.sim.play.vault import ScriptVault
+from controller.sim.scripts.cli import PlaysScript
+from controller.sim.scripts.format import ScriptRound
+from controller.sim.scripts.results import RoundResult
+from controller.sim.scripts.runner import Standing, Watch, play_at
+from hil.table.robots.console import Console, console
+from hil.table.robots.robot import Mimics, Robot, Stuck, Ways
+from hil.table.scripts.shoe import rounds_of, shoe_of
+from hil.table.scripts.wire_table import Wired, WireTable
+from hil.table.setup.daemon import DidNotServe
+from hil.table.setup.house import FEW
+from hil.table.setup.stage import Stage, staged
+from hil.table.setup.table_file import scripted as deals_of
+
+TABLE: Final = "scripts"
+_MOST_STEPS: Final = 400
+_Round = tuple[ScriptRound, Procedure]
+_T = TypeVar("_T")
+
+
+@contextmanager
+def over_wire(rounds: Sequence[_Round]) -> Iterator[PlaysScript]:
+    """What plays these rounds. UsageProblem; OverFailed where the table is at fault."""
+    for scripted, procedure in rounds:
+        check_recordable(scripted, procedure)
+    with (
+        TemporaryDirectory(prefix="holecard-wire-") as folder,
+        playing(Path(folder), rounds) as all_of,
+    ):
+        yield all_of.play
+
+
+@contextmanager
+def playing(folder: Path, rounds: Sequence[_Round]) -> Iterator[Playing]:
+    """The same in this folder, where the record is left. UsageProblem, FAULTS."""
+    with _beside() as run:
+        stack = AsyncExitStack()
+        try:
+            stage = run(stack.enter_async_context(staged(folder, FEW, name=TABLE)))
+            made = Playing(stage, rounds, run)
+            yield made
+            run(made.close())
+        finally:
+            run(stack.aclose())
+
+
+class Played(Struct, frozen=True):
+    """A round, and all that was seen of it."""
+
+    result: RoundResult
+    seen: list[tuple[Event, Decision | Refused]]
+
+
+class Playing:
+    """Rounds of several configurations at one table, each configuration at once."""
+
+    def __init__(
+        self, stage: Stage, rounds: Sequence[_Round], run: Callable[[Coroutine[Any, Any, Any]], Any]
+    ) -> None:
+        self.stage = stage
+        self._rounds = rounds
+        self._run = run
+        self._played: dict[int, Played] = {}
+        self._open: AsyncExitStack | None = None
+        self._at: _AtTable | None = None
+
+    def play(self, scripted: ScriptRound, watch: Watch | None, procedure: Procedure) -> RoundResult:
+        """What came of it; `watch` is told what was seen of it meanwhile."""
+        if id(scripted) not in self._played:
+            self._play_all(procedure)
+        found = self._played.pop(id(scripted))
+        if watch is not None:
+            for event, answer in found.seen:
+                watch(event, answer)
+        return found.result
+
+    def _play_all(self, procedure: Procedure) -> None:
+        """All that are dealt by this."""
+        theirs = [one for one, other in self._rounds if other is procedure]
+        at: _AtTable = self._run(self._begin(theirs[0]))
+        for one in theirs:
+            self._played[id(one)] = _play(at, one, procedure, self._run)
+        self._run(self.close())
+
+    async def _begin(self, scripted: ScriptRound) -> _AtTable:
+        await self.stage.serve(deals_of(scripted.script))
+        self._open = AsyncExitStack()
+        screen = await self._open.enter_async_context(console(self.stage.control))
+        self._at = _AtTable(self.stage, screen)
+        return self._at
+
+    async def close(self) -> None:
+        """The table is closed, and the daemon ends in good order."""
+        if self._open is None or self._at is None:
+            return
+        await self._at.close()
+        await self._open.aclose()
+        self._open = self._at = None
+        code = await self.stage.daemon.stop()
+        if code != 0:
+            raise DidNotServe(f"holecard serve: ended with {code}")
+
+
+class _AtTable:
+    """Who plays at the table while it is served."""
+
+    def __init__(self, stage: Stage, screen: Console) -> None:
+        self.cards: tuple[str, ...] = ()
+        """The next shoe."""
+        buttons = stage.table.sheet.options.decisions.by != "signals"
+        ways = Ways(buttons=buttons, dwell_ms=0)
+        robot = Robot(stage, screen, Mimics(), ways, cards=lambda: self.cards)
+        self.wired = Wired(robot, screen, Following(stage.house.record))
+
+    @property
+    def _state(self) -> State:
+        return self.wired.console.shown.state
+
+    async def fresh(self, cards: tuple[str, ...]) -> None:
+        """The table is open, and these cards lie in its shoe."""
+        self.cards = cards
+        await self._rest()
+        robot = self.wired.robot
+        if self._state.step is Step.WAGERING:
+            await robot.act("ShuffleCalled")
+        await robot.play(lambda shown: shown.state.step is Step.WAGERING)
+        for _ in self.wired.record.more():
+            continue  # what a script does not see
+
+    async def close(self) -> None:
+        await self._rest()
+        if self._state.step is not Step.CLOSED:
+            await self.wired.robot.act("TableClosed", "two", bank=100_000)
+
+    async def _rest(self) -> None:
+        """What was left open is ended: a round is void, wagers go back."""
+        for _ in range(_MOST_STEPS):
+            s = self._state
+            if s.step in IN_ROUND and s.step not in (Step.PAYING, Step.CLEARING):
+                await self.wired.robot.act("RoundVoided", "two", reason="nobody goes on with it")
+            elif s.seats and not s.hands and s.step is Step.WAGERING:
+                await self.wired.robot.act("WagerRemoved", seat=s.seats[0].number, bet="main")
+            elif s.step in IN_ROUND or s.holds:
+                await self.wired.robot.step()
+            else:
+                return
+        raise Stuck(f"no end after {_MOST_STEPS} steps, at {self._state.step.value}")
+
+
+def _play(
+    at: _AtTable,
+    scripted: ScriptRound,
+    procedure: Procedure,
+    run: Callable[[Coroutine[Any, Any, Any]], Any],
+) -> Played:
+    """One round, from a shuffle on."""
+    rounds = rounds_of(scripted, procedure)
+    run(at.fresh(shoe_of(procedure.game, *rounds)))
+    table = WireTable(procedure, at.wired, run)
+    seen: list[tuple[Event, Decision | Refused]] = []
+
+    def watch(event: Event, answer: Decision | Refused) -> None:
+        seen.append((event, answer))
+
+    for plain in rounds[:-1]:
+        before = play_at(Standing(table, table.state, ScriptVault()), plain)
+        if not before.ok or table.state.step is not Step.WAGERING:
+            raise Stuck(f"{plain.where}: no round can stand before it: {before.failures}")
+    result = play_at(Standing(table, table.state, ScriptVault()), rounds[-1], watch)
+    return Played(result, seen)
+
+
+# --- a loop beside us -------------------------------------------------------------------------
+
+
+@contextmanager
+def _beside() -> Iterator[Callable[[Coroutine[Any, Any, _T]], _T]]:
+    """An event loop in a thread of its own: has something done there, and waits for it."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="table")
+    thread.start()
+
+    def run(work: Coroutine[Any, Any, _T]) -> _T:
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    try:
+        yield run
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

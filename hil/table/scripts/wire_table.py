@@ -1,0 +1,163 @@
+"""A table that decides over events as any other does, and is a whole one: each event that it is
+handed becomes a deed at a device or at the dealer's screen, and its answer is what was recorded.
+
+Whoever plays may be in another thread than the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from controller.audit.read.follow import Following
+from controller.audit.replay.entries import Made, read_made
+from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.model import events as e
+from controller.procedure.model.effects import Effect, Prompt, Tell
+from controller.procedure.model.events import Event
+from controller.procedure.model.game import Game
+from controller.procedure.model.row import Decision, Refused
+from controller.procedure.model.state import State
+from hil.table.robots.console import Console
+from hil.table.robots.robot import PATIENCE, Robot, Said, Stuck
+from hil.table.robots.surroundings import until
+
+_T = TypeVar("_T")
+Run: TypeAlias = Callable[[Coroutine[Any, Any, _T]], _T]
+"""Has it done where the table is, and gives what came of it."""
+
+_DRAWING: Final = frozenset({Tell.DEAL, Tell.TAKE_WAGERS})
+_CHOICES: Final[Mapping[type[Event], str]] = MappingProxyType(
+    {
+        e.Hit: "hit",
+        e.Stand: "stand",
+        e.Double: "double",
+        e.Split: "split",
+        e.Surrender: "surrender",
+        e.Insure: "insure",
+        e.EvenMoney: "even_money",
+        e.Decline: "decline",
+        e.PayTaken: "take_pay",
+        e.PayDeclined: "decline_pay",
+    }
+)
+_ACTS: Final[Mapping[type[Event], str]] = MappingProxyType(
+    {e.HoleChecked: "CheckHole", e.HoleRevealed: "RevealHole"}
+)
+_UNTOLD: Final = frozenset({"actor", "commitment", "opening", "spare"})
+"""Of an event: who brought it, and what only the table itself can know."""
+
+
+class Wired(Struct, frozen=True):
+    """What a played table is made of."""
+
+    robot: Robot
+    console: Console
+    record: Following
+
+
+class WireTable:
+    """As the runner of scripts has it. Its states are those that the screen shows."""
+
+    def __init__(self, procedure: Procedure, wired: Wired, run: Run[Any]) -> None:
+        """`procedure` says in a script's words why something was refused, and decides nothing."""
+        self._procedure = procedure
+        self._wired = wired
+        self._run = run
+
+    @property
+    def game(self) -> Game:
+        return self._procedure.game
+
+    @property
+    def state(self) -> State:
+        """As it is shown."""
+        return self._wired.console.shown.state
+
+    def shows(self, s: State, /) -> tuple[Effect, ...]:
+        return self._wired.console.shown.effects
+
+    def step(self, s: State, event: Event, /) -> Decision | Refused:
+        """Stuck where the table makes something else of it than what was handed in."""
+        answer: Decision | Refused = self._run(self._step(event))
+        return self._in_script_words(s, event, answer)
+
+    def _in_script_words(
+        self, s: State, event: Event, answer: Decision | Refused
+    ) -> Decision | Refused:
+        """A script has no currency, and its seats bring their own wagers."""
+        if isinstance(answer, Refused):
+            ours = self._procedure.step(s, event)
+            if isinstance(ours, Refused) and ours.id == answer.id:
+                return ours
+        return answer
+
+    async def _step(self, event: Event) -> Decision | Refused:
+        robot, console = self._wired.robot, self._wired.console
+        before, refusals = console.shown, len(robot.refused)
+        prompt = before.prompt
+        if prompt is None:
+            raise Stuck(f"nothing is asked for, and a script wants {type(event).__name__}")
+        await _does(robot, prompt, event)
+        if len(robot.refused) > refusals:
+            return robot.refused[-1]
+        await until(lambda: console.shown is not before, PATIENCE)
+        return self._decision(event)
+
+    def _decision(self, event: Event) -> Decision:
+        """What has been recorded since."""
+        made = list(self._made())
+        if not made or not _is(made[0].event, event):
+            told = ", ".join(repr(one.event) for one in made) or "nothing"
+            raise Stuck(f"{event!r} was handed in, and recorded was {told}")
+        rows = tuple(row for one in made for row in one.rows)
+        effects = tuple(effect for one in made for effect in one.effects)
+        return Decision(rows, self.state, effects)
+
+    def _made(self) -> Iterator[Made]:
+        for told in self._wired.record.more():
+            if told.record.kind == "decision":
+                yield read_made(told.record.data)
+
+
+async def _does(robot: Robot, prompt: Prompt, event: Event) -> None:
+    """What people do for it to happen."""
+    kind = type(event)
+    fields = {
+        name: value
+        for name, value in asdict(event).items()
+        if name not in _UNTOLD and value is not None
+    }
+    if isinstance(event, e.CardDrawn | e.HoleDealt):
+        if prompt.tell not in _DRAWING:
+            raise Stuck(f"a script draws a card, and the prompt is {prompt.tell.value}")
+        await robot.draw(prompt)
+    elif kind in _CHOICES:
+        hand = fields.get("hand", -1)
+        asked = (fields["seat"], hand) in ((prompt.seat, prompt.hand), (prompt.seat, -1))
+        amount = fields.get("amount")
+        if kind is e.Insure and amount == prompt.amount:
+            amount = None
+        seat = 0 if asked else fields["seat"]
+        await robot.decided(prompt, Said(_CHOICES[kind], amount, seat, max(hand, 0)))
+    elif kind in _ACTS:
+        await robot.act(_ACTS[kind])
+    elif isinstance(event, e.PaymentApproved):
+        await robot.act(kind.__name__, "floor")
+    else:
+        await robot.act(kind.__name__, **fields)
+
+
+def _is(found: Event, wanted: Event) -> bool:
+    """Whether the table has heard what was handed in."""
+    if type(found) is not type(wanted):
+        return False
+    return all(
+        getattr(found, name) == value
+        for name, value in asdict(wanted).items()
+        if name not in _UNTOLD and value is not None
+    )

@@ -1,0 +1,1 @@
+"""A simulated house with its devices and the daemon as a child process."""

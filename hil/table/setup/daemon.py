@@ -1,0 +1,196 @@
+"""`holecard serve` as a child process: begun, ready, stopped, killed, and begun again.
+
+    async with Daemon(file, log) as daemon:
+        await daemon.start()            # returns when it has said READY=1
+        await daemon.kill()
+        await daemon.start()
+        assert await daemon.stop() == 0
+
+It says what it is about to its NOTIFY_SOCKET, as it would to systemd. It has a process group of its
+own, so that Ctrl-C at our terminal is not its end; whatever ends us in order ends it first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from hil.table.robots.surroundings import until
+
+START_PATIENCE: Final = 60.0
+"""Seconds in which it says that it is ready, however busy the machine is."""
+STOP_PATIENCE: Final = 30.0
+_TOLD: Final = 4096
+"""Bytes of a message to the notify socket."""
+_READY: Final = "ready: "
+_TO_PEOPLE: Final = "holecard: "
+_SCREENS: Final = re.compile(r"\bscreens (https?://\S+)")
+_SHOWN: Final = 20
+"""Lines of its own words that are shown when it has ended by itself."""
+
+
+class DidNotServe(Exception):
+    """The daemon did not start, ended by itself, or did not stop: in its own words."""
+
+    def __init__(self, words: str, code: int = 0) -> None:
+        """`code`: what it ended with before it was ready."""
+        super().__init__(words)
+        self.code = code
+
+
+class Daemon:
+    """One at a time, of one table file. `log` gets what it says on stdout and stderr."""
+
+    def __init__(self, file: Path, log: Path) -> None:
+        self.file = file
+        self.told: list[str] = []
+        """What it has said to its notify socket since its last start."""
+        self.starts = 0
+        self._log = log
+        self._begun_at = 0
+        """Bytes of the log before the last start."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._code = 0
+        """What the last one ended with."""
+        self._news = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._ended.set()
+        self._pidfd = -1
+
+    async def __aenter__(self) -> Self:
+        name = f"\0holecard-{os.getpid()}-{secrets.token_hex(8)}"
+        self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        self._notify.bind(name)
+        self._notify.setblocking(False)
+        self._name = f"@{name[1:]}"
+        asyncio.get_running_loop().add_reader(self._notify, self._hear)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()  # a process that was killed is gone at once
+            self._reap()
+        asyncio.get_running_loop().remove_reader(self._notify)
+        self._notify.close()
+
+    # --- its life -------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    async def start(self) -> None:
+        """DidNotServe."""
+        assert self._process is None, "it runs"
+        self.told.clear()
+        self._news.clear()
+        self._ended.clear()
+        command = [sys.executable, "-m", "controller.cli", "serve", str(self.file)]
+        with self._log.open("ab") as log:
+            self._begun_at = log.tell()
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "NOTIFY_SOCKET": self._name},
+                process_group=0,
+            )
+        self.starts += 1
+        self._pidfd = os.pidfd_open(self._process.pid)
+        asyncio.get_running_loop().add_reader(self._pidfd, self._reap)
+        try:
+            async with asyncio.timeout(START_PATIENCE):
+                while "READY=1" not in self.told and not self._ended.is_set():
+                    await self._news.wait()
+                    self._news.clear()
+        except TimeoutError:
+            raise DidNotServe(self._words(f"not ready within {START_PATIENCE:g} s")) from None
+        if self._ended.is_set():
+            raise DidNotServe(self._words("it ended before it was ready"), self._code)
+
+    async def screens(self) -> str | None:
+        """Where it serves pages, as it has said when it was ready; None: nowhere. DidNotServe."""
+        try:
+            await until(lambda: self._ready_line() is not None, START_PATIENCE)
+        except TimeoutError:
+            raise DidNotServe(self._words("it has not said where it is")) from None
+        found = _SCREENS.search(self._ready_line() or "")
+        return None if found is None else found[1].rstrip(",")
+
+    def _ready_line(self) -> str | None:
+        said = self._log.read_bytes()[self._begun_at :].decode(errors="replace")
+        whole = (line for line in said.splitlines(keepends=True) if line.endswith("\n"))
+        return next((line.rstrip() for line in whole if line.startswith(_READY)), None)
+
+    async def kill(self) -> None:
+        """As power does."""
+        self.strike()
+        await self._ended.wait()
+
+    def strike(self) -> None:
+        """SIGKILL now; whoever waits in `ended` hears of it."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+
+    async def stop(self) -> int:
+        """In good order: its exit code. DidNotServe where it does not end."""
+        process = self._process
+        assert process is not None, "it does not run"
+        process.terminate()
+        try:
+            async with asyncio.timeout(STOP_PATIENCE):
+                await self._ended.wait()
+        except TimeoutError:
+            raise DidNotServe(self._words(f"did not stop within {STOP_PATIENCE:g} s")) from None
+        return process.wait()
+
+    async def ended(self) -> None:
+        """Returns when it runs no more."""
+        await self._ended.wait()
+
+    # --- what is heard of it --------------------------------------------------------------
+
+    def _hear(self) -> None:
+        with suppress(BlockingIOError):
+            while True:
+                self.told += self._notify.recv(_TOLD).decode().splitlines()
+                self._news.set()
+
+    def _reap(self) -> None:
+        if self._process is None:
+            return
+        self._code = self._process.wait()  # the pidfd says that it has ended
+        self._process = None
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._ended.set()
+        self._news.set()
+
+    def _words(self, what: str) -> str:
+        """What it is, and the last that it said itself since it was started: to people, if it has
+        said anything to them."""
+        every = self._log.read_bytes()[self._begun_at :].decode(errors="replace").splitlines()
+        said = [line for line in every if line.startswith(_TO_PEOPLE)] or every[-_SHOWN:]
+        return "\n".join((f"holecard serve {self.file}: {what}", *said))

@@ -1,0 +1,185 @@
+"""A house that is not there: its keys, its people, and simulated devices that are paired with it.
+
+    FOLDER/            0700
+      keys/            of the table, of hole cards, of people, of this host and its devices
+      surveillance/    what opens hole cards; at a real house on another machine
+      people.json      dealers and floor
+      devices/SERIAL   a simulated device each
+      usb/             the bus that some of them are plugged into
+
+Made once, and found again afterwards. Who can read it can be everybody in it, PINs too: it is for
+tests and for looking on, and no money may ever depend on it.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from controller.audit.keys import create as key_making
+from controller.audit.keys.store import Role, key_file, public_file, read_bytes
+from controller.errors import UsageProblem
+from controller.people.directory import PeopleFile
+from controller.people.person import HouseRole, People
+from controller.people.person import Person as Listed
+from drivers.keys import private_files as key_disk
+from drivers.keys.private_files import KeyProblem
+from drivers.keys.store import HOST, KeyStore, Paired
+from firmware_protocol.conformance import Profile
+from firmware_protocol.device import identity
+from firmware_protocol.device.storage import PlaceProblem
+from firmware_protocol.messages.enums import DeviceClass
+
+
+class Robotic(Struct, frozen=True):
+    """Somebody of the house, with the PIN that a person would have in mind."""
+
+    badge: str
+    name: str
+    roles: tuple[HouseRole, ...]
+    pin: str
+
+
+DEALER: Final = Robotic("D-1", "Ann Lee", ("dealer",), "402931")
+FLOOR: Final = Robotic("F-1", "Bo Chan", ("floor",), "775010")
+SECOND: Final = Robotic("F-2", "Cy Moss", ("floor", "dealer"), "310648")
+EVERYBODY: Final = (DEALER, FLOOR, SECOND)
+"""Whom robots need."""
+GUEST: Final = Robotic("D-2", "Di Park", ("dealer",), "518264")
+"""Whoever deals who is none."""
+EYE: Final = Robotic("S-1", "Sam Ortiz", ("surveillance",), "660173")
+VISITED: Final = (*EVERYBODY, GUEST, EYE)
+"""Whom a house has that people come to."""
+_BY: Final = (FLOOR.name, SECOND.name)
+
+
+class Fitted(Struct, frozen=True):
+    """A device of the table, and whether it is plugged into the bus or into a port of its own."""
+
+    profile: Profile
+    serial: str
+    usb: bool = False
+    seats: tuple[int, ...] = ()
+
+
+SHOE: Final = Fitted("shoe", "SH-1")
+SHUFFLER: Final = Fitted("shuffler", "SF-1", usb=True)
+SEVEN: Final = (
+    SHOE,
+    SHUFFLER,
+    *(Fitted("station", f"ST-{seat}", usb=seat > 4, seats=(seat,)) for seat in range(1, 8)),
+)
+"""A station for each seat."""
+FEW: Final = (
+    SHOE,
+    SHUFFLER,
+    Fitted("station", "ST-A", seats=(1, 2, 3, 4)),
+    Fitted("station", "ST-B", usb=True, seats=(5, 6, 7)),
+)
+"""The same seats at two stations: quicker to set up."""
+
+
+class House:
+    """The house in this folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        fitted: tuple[Fitted, ...] = SEVEN,
+        people: tuple[Robotic, ...] = EVERYBODY,
+    ) -> None:
+        self.folder = folder
+        self.listed = people
+        self.fitted = fitted
+        self.keys = folder / "keys"
+        self.people = folder / "people.json"
+        self.bus = folder / "usb"
+        self.record = folder / "record"
+
+    def place(self, device: Fitted) -> Path:
+        return self.folder / "devices" / device.serial
+
+    def port(self, device: Fitted) -> Path:
+        """Of one that is not on the bus."""
+        return self.place(device) / "port"
+
+    def address(self, device: Fitted) -> str:
+        """As a table file has it."""
+        if device.usb:
+            return f"usb+sim={self.bus}:{device.serial}"
+        return f"serial:{self.port(device)}"
+
+    def make(self) -> None:
+        """What is not there yet. UsageProblem."""
+        try:
+            self._make()
+        except (KeyProblem, PlaceProblem) as problem:
+            what = f"{problem.what}: no house can be made there"
+            raise UsageProblem(problem.where, what, "an empty folder") from None
+        except OSError as problem:
+            what = f"cannot be written: {problem.strerror}"
+            raise UsageProblem(str(self.folder), what, "a folder of yours") from None
+
+    def _make(self) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._make_keys()
+        self._make_people()
+        self.bus.mkdir(exist_ok=True)
+        store = KeyStore(self.keys)
+        for device in self.fitted:
+            self._pair(device, store)
+
+    def _make_keys(self) -> None:
+        apart = self.folder / "surveillance"
+        places: dict[Role, Path] = {"table": self.keys, "hole": self.keys, "surveillance": apart}
+        for role, place in places.items():
+            if not key_disk.exists(key_file(place, role)):
+                key_making.make(place, role)
+        public = public_file(self.keys, "surveillance")
+        if not key_disk.exists(public):
+            key_disk.write(public, read_bytes(public_file(apart, "surveillance")), once=True)
+        if not key_disk.exists(self.keys / HOST):
+            KeyStore.create(self.keys)
+
+    def _make_people(self) -> None:
+        file = PeopleFile(self.people, self.keys)
+        people = file.read() if file.exists() else file.begin()
+        key = file.key()
+        for one in self.listed:
+            if people.find(one.badge) is None:
+                pin = str(key.verifier(one.badge, one.pin))
+                listed = Listed(one.badge, one.name, one.roles, False, pin)
+                file.change("added", one.badge, partial(_as_is, listed), _BY, _now())
+
+    def _pair(self, device: Fitted, store: KeyStore) -> None:
+        place, kind = self.place(device), DeviceClass[device.profile.upper()]
+        made = (place / "identity.toml").exists()
+        one = identity.load(place) if made else identity.create(place, kind, device.serial)
+        if store.find(device.serial) is None:
+            identity.pair_directly(place, store.own().public_key().public_bytes_raw())
+            store.add(Paired(kind, one.serial, one.maker, one.model, one.public, _now(), _BY))
+
+
+def _as_is(listed: Listed, people: People) -> Listed:
+    return listed
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def private(folder: Path) -> Path:
+    """The folder, which others may not look into. UsageProblem where that is another's."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+    except OSError as problem:
+        raise UsageProblem(str(folder), f"cannot be made: {problem.strerror}", "a folder") from None
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise UsageProblem(str(folder), "others may write there", f"chmod go-w {folder}")
+    return folder

@@ -1,0 +1,160 @@
+"""A whole table that anybody can play at: simulated devices beside us, the daemon as a child.
+
+    async with staged(folder, fitted=SEVEN) as stage:
+        await stage.serve(example("mega-1"))
+        async with console(stage) as screen:
+            await Robot(stage, screen, players).play(lambda shown: ...)
+        await stage.daemon.stop()
+
+The devices live in this process, in its loop, behind real ptys and on a bus that the daemon opens
+as it would open any other. Each has its control socket too, so that others can put a hand to it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from controller.config.loader import load_table
+from controller.config.tables import TableConfig
+from controller.errors import UsageProblem
+from firmware_protocol.device.control import Pace
+from firmware_protocol.device.storage import PlaceProblem
+from firmware_protocol.messages.enums import DeviceClass
+from hil.ports.pty import LinkTaken
+from hil.ports.unix_sockets import PathTaken
+from hil.simulator.event_loop import Live
+from hil.simulator.run import Setup, plugged_in, sole
+from hil.table.setup.daemon import Daemon
+from hil.table.setup.house import EVERYBODY, SEVEN, Fitted, House, Robotic, private
+from hil.table.setup.table_file import Deals, table_text
+
+NAME: Final = "demo-1"
+SHUFFLE_MS: Final = 20
+"""Nobody waits for a simulated shuffle."""
+_LONGEST_SOCKET: Final = 100
+"""Bytes; the kernel takes a few more."""
+
+
+class Stage:
+    """What stands at the table, and who serves it. `staged` makes one."""
+
+    def __init__(
+        self, house: House, lives: dict[str, Live], daemon: Daemon, control: Path, name: str
+    ) -> None:
+        self.house = house
+        self.daemon = daemon
+        self.control = control
+        self.name = name
+        self._lives = lives
+        self._of = {device.profile: lives[device.serial] for device in house.fitted}
+        self._table: TableConfig | None = None
+
+    # --- what is before whoever plays -----------------------------------------------------
+
+    @property
+    def table(self) -> TableConfig:
+        """The one that is served, or was served last."""
+        assert self._table is not None, "nothing was served yet"
+        return self._table
+
+    @property
+    def decks(self) -> int:
+        return self.table.sheet.options.decks
+
+    @property
+    def shoe(self) -> Live:
+        return self._of["shoe"]
+
+    @property
+    def shuffler(self) -> Live:
+        return self._of["shuffler"]
+
+    def station_of(self, seat: int) -> Live | None:
+        for device in self.house.fitted:
+            if seat in device.seats:
+                return self._lives[device.serial]
+        return None
+
+    @property
+    def devices(self) -> tuple[tuple[Fitted, Live], ...]:
+        """All of them, each with what stands there."""
+        return tuple((device, self._lives[device.serial]) for device in self.house.fitted)
+
+    # --- who serves it --------------------------------------------------------------------
+
+    async def serve(self, deals: Deals) -> None:
+        """Another game from now on. DidNotServe, UsageProblem; the daemon must not run."""
+        self.write(deals)
+        await self.daemon.start()
+
+    def write(self, deals: Deals) -> None:
+        """The table file. UsageProblem for what no table can deal."""
+        text = table_text(self.house, deals, self.name, self.control)
+        file = self.daemon.file
+        fresh = file.with_name(f".{file.name}")
+        fresh.write_text(text, encoding="utf-8")
+        self._table = load_table(fresh)
+        fresh.replace(file)
+
+
+def _unusable(where: str, why: str = "") -> UsageProblem:
+    what = f"{why}no device can be simulated there"
+    return UsageProblem(where, what, "a folder that nobody else uses")
+
+
+@asynccontextmanager
+async def staged(
+    folder: Path,
+    fitted: tuple[Fitted, ...] = SEVEN,
+    *,
+    name: str = NAME,
+    gap_ms: int | None = None,
+    people: tuple[Robotic, ...] = EVERYBODY,
+) -> AsyncIterator[Stage]:
+    """A stage in this folder, made where it is not there yet; `gap_ms`: how soon a card can follow
+    another one out of the shoe. UsageProblem; whatever ends it, no process and no port is left."""
+    house = House(private(folder).resolve(), fitted, people)
+    house.make()
+    async with AsyncExitStack() as stack:
+        lives = {}
+        for device in fitted:
+            try:
+                lives[device.serial] = await stack.enter_async_context(
+                    _plugged(house, device, gap_ms)
+                )
+            except PlaceProblem as problem:
+                raise _unusable(problem.where, f"{problem.what}: ") from None
+            except (LinkTaken, PathTaken) as problem:
+                raise _unusable(str(problem)) from None
+        control = house.folder / "control.sock"
+        if len(os.fsencode(control)) > _LONGEST_SOCKET:
+            short = stack.enter_context(tempfile.TemporaryDirectory(prefix="holecard-"))
+            control = Path(short) / control.name
+        log = house.folder / "daemon.log"
+        daemon = await stack.enter_async_context(Daemon(house.folder / "table.toml", log))
+        stage = Stage(house, lives, daemon, control, name)
+        stage.shuffler.hand(Pace(shuffle_ms=SHUFFLE_MS))
+        yield stage
+
+
+@asynccontextmanager
+async def _plugged(house: House, device: Fitted, gap_ms: int | None) -> AsyncIterator[Live]:
+    place = house.place(device)
+    setup = Setup(
+        device_class=DeviceClass[device.profile.upper()],
+        place=place,
+        control=place / "control",
+        port=None if device.usb else house.port(device),
+        usb=house.bus if device.usb else None,
+        seats=device.seats,
+        gap_ms=gap_ms,
+        sync=False,
+    )
+    with sole(place):
+        async with plugged_in(setup) as live:
+            yield live
