@@ -7,15 +7,13 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from controller.config import equipment, files, loader
-from controller.config import option_texts as explain
+from controller.config import equipment, files, loader, option_texts
 from controller.config.jurisdictions import JurisdictionFile
 from controller.config.loader import Anything
 from controller.config.option_layers import Origin
 from controller.config.sheets import GameSheet
 from controller.config.tables import TableConfig
-from controller.errors import UsageProblem
-from controller.errors_problems import each, printable
+from controller.errors import UsageProblem, each, printable
 from controller.rules.irregularities import Irregularity
 from controller.rules.money import Denomination, Odds
 
@@ -199,8 +197,8 @@ def _option_lines(sheet: GameSheet, *, explaining: bool) -> Iterator[str]:
         clauses = ", ".join(_clauses(sheet, path, origin))
         yield f"{path:<32}  {values[path]:<{wide}}  {origin.source:<{far}}  {clauses}".rstrip()
         if explaining:
-            may_be = explain.allowed(path, sheet.decks_allowed)
-            yield f"    {explain.OPTION_TEXT[path]} Allowed: {may_be}."
+            may_be = option_texts.allowed(path, sheet.decks_allowed)
+            yield f"    {option_texts.OPTION_TEXT[path]} Allowed: {may_be}."
             for clause in _clauses(sheet, path, origin):
                 yield f"    {clause}: {sheet.clauses[clause]}"
 
@@ -280,8 +278,8 @@ def _game_json(sheet: GameSheet) -> dict[str, object]:
                 "layer": origin.layer,
                 "source": origin.source,
                 "clauses": list(_clauses(sheet, path, origin)),
-                "text": explain.OPTION_TEXT[path],
-                "allowed": explain.allowed(path, sheet.decks_allowed),
+                "text": option_texts.OPTION_TEXT[path],
+                "allowed": option_texts.allowed(path, sheet.decks_allowed),
             }
             for path, origin in sheet.origin.items()
         },

@@ -6,6 +6,7 @@ table without them can be checked, explained and simulated; it cannot be served.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,19 +17,97 @@ import msgspec
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
-from controller.config import values as checks
-from controller.config.equipment_port_paths import port_from, same_port
-from controller.config.equipment_screens_place import ScreensPlace, line_of, read_screens
+from controller.config import values
 from controller.config.schema import Key, read_table, refuse_unknown
 from controller.config.values import Check, Wrong, unfit
-from controller.errors import UsageProblem
-from controller.errors_problems import printable, refuse, shown
+from controller.errors import UsageProblem, printable, refuse, shown
 from controller.rules.option_constraints import MOST_MONEY, Range
 from controller.rules.options import Limit, Options
 
+LOOPBACK: Final = "127.0.0.1"
+
+
+class ScreensPlace(Struct, frozen=True):
+    """The file's [screens]."""
+
+    port: int
+    """0: any free one, which is said once it is taken."""
+    listen: str = LOOPBACK
+    certificate: Path | None = None
+    key: Path | None = None
+    texts: Path | None = None
+    """The pages' words in another language; None: as they come."""
+
+
+class _Screens(Struct, frozen=True):
+    port: int
+    listen: str = LOOPBACK
+    certificate: str | None = None
+    key: str | None = None
+    texts: str | None = None
+
+
+_NAMED: Final = values.whole(Range(1024, 65_535))
+
+
+def _read_port(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value == 0:
+        return value
+    return _NAMED.read(value)
+
+
+_TEXT: Final = values.text(400)
+_SCREENS_KEYS: Final = {
+    "port": Key(Check(f"{_NAMED.allowed}; 0: any free one", _read_port), required=True),
+    "listen": Key(values.text(45)),
+    "certificate": Key(_TEXT),
+    "key": Key(_TEXT),
+    "texts": Key(_TEXT),
+}
+
+
+def read_screens(
+    raw: Mapping[str, Any], beside: Path, where: str, problems: list[UsageProblem]
+) -> ScreensPlace | None:
+    """Files start from the folder `beside`. Whether they go together, and whether the address can
+    be listened at, those know who listen."""
+    found = read_table(raw, _Screens, _SCREENS_KEYS, where, problems)
+    if found is None:
+        return None
+    certificate, key, texts = (
+        None if name is None else beside / name
+        for name in (found.certificate, found.key, found.texts)
+    )
+    return ScreensPlace(found.port, found.listen, certificate, key, texts)
+
+
+def line_of(place: ScreensPlace) -> str:
+    """In words."""
+    host = f"[{place.listen}]" if ":" in place.listen else place.listen
+    at = f"{host}:{place.port}" if place.port else f"any free port of {host}"
+    return f"screens at {at}{'' if place.certificate is None else ', behind a certificate'}"
+
+
+_SERIAL: Final = "serial:"
+_PATH: Final = re.compile(rf"({_SERIAL}|(?!usb\+))([^:/][^:/]*/(?:.*[^/]))")
+"""One that starts at no root, as drivers read it."""
+
+
+def port_from(folder: Path, port: str) -> str:
+    """A serial port's path starts from the folder too, whichever folder the daemon runs in."""
+    found = _PATH.fullmatch(port)
+    return port if found is None else f"{found[1]}{folder.absolute() / found[2]}"
+
+
+def same_port(port: str) -> str:
+    """The same for each way to write the path of a serial port."""
+    path = port.removeprefix(_SERIAL)
+    return os.path.normpath(path) if path.startswith("/") else port
+
+
 BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster")
 MOST_STATIONS: Final = 7
-_SERIAL: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
+_SERIAL_NUMBER: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
 _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 
 
@@ -104,7 +183,7 @@ TABLES: Final = ("devices", "record", "keys", "people", "control", "screens")
 
 
 def _read_serial(value: object) -> str:
-    if not isinstance(value, str) or not _SERIAL.fullmatch(value):
+    if not isinstance(value, str) or not _SERIAL_NUMBER.fullmatch(value):
         raise unfit(value)
     return value
 
@@ -119,28 +198,28 @@ def _read_time(value: object) -> int:
 _SERIAL_CHECK: Final = Check(
     "a serial number of 1 to 20 letters, digits, dots, dashes and underscores", _read_serial
 )
-_DEVICE: Final = {"serial": Key(_SERIAL_CHECK, required=True), "port": Key(checks.text(200))}
+_DEVICE: Final = {"serial": Key(_SERIAL_CHECK, required=True), "port": Key(values.text(200))}
 _BATCH: Final = {
-    "min_confidence": Key(checks.whole(Range(0, 100))),
-    "backs": Key(checks.list_of(checks.whole(Range(1, 255)), most=8)),
+    "min_confidence": Key(values.whole(Range(0, 100))),
+    "backs": Key(values.list_of(values.whole(Range(1, 255)), most=8)),
 }
-_PLACE: Final = checks.text(400)
+_PLACE: Final = values.text(400)
 _RECORD: Final = {
     "directory": Key(_PLACE, required=True),
     "day_starts": Key(Check('a time of the day, by UTC, such as "06:00"', _read_time)),
-    "segment_mib": Key(checks.whole(Range(1, 1024))),
-    "unwitnessed_hours": Key(checks.whole(Range(1, 720))),
+    "segment_mib": Key(values.whole(Range(1, 1024))),
+    "unwitnessed_hours": Key(values.whole(Range(1, 720))),
 }
 _KEYS: Final = {"directory": Key(_PLACE, required=True)}
 _PEOPLE: Final = {"file": Key(_PLACE, required=True)}
-_PORT: Final = checks.whole(Range(1024, 65535))
+_PORT: Final = values.whole(Range(1024, 65535))
 _CONTROL: Final = {
     "socket": Key(_PLACE, required=True),
     "port": Key(_PORT),
     "metrics_port": Key(_PORT),
 }
 _PARTS: Final = ("shoe", "shuffler", "stations", "standing")
-_AMOUNT: Final = checks.whole(Range(1, MOST_MONEY))
+_AMOUNT: Final = values.whole(Range(1, MOST_MONEY))
 
 
 class _Record(Struct, frozen=True):
@@ -262,7 +341,7 @@ class _Reading:
             return ()
         if len(raw) > MOST_STATIONS:
             self._say("stations", f"it has {len(raw)} entries", f"at most {MOST_STATIONS}")
-        seats = checks.list_of(checks.whole(Range(1, self._seats)), least=1)
+        seats = values.list_of(values.whole(Range(1, self._seats)), least=1)
         keys = {**_DEVICE, "seats": Key(seats, required=True)}
         read = (
             read_table(one, DevicePlace, keys, f"{self._where}.stations[{at}]", self._problems)

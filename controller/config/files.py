@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from controller.config.option_paths import nearest
-from controller.errors import UsageProblem
-from controller.errors_problems import UsageProblems, printable
+from controller.errors import UsageProblem, UsageProblems, printable
 
 Kind: TypeAlias = Literal["game", "table", "jurisdiction"]
 

@@ -8,14 +8,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.config import files
-from controller.config import values as checks
+from controller.config import files, values
 from controller.config.files import Document
 from controller.config.option_layers import Layer, read_layer
 from controller.config.option_paths import LEAVES
 from controller.config.schema import Key, open_document, read_table, refuse_unknown
-from controller.errors import UsageProblem
-from controller.errors_problems import refuse
+from controller.errors import UsageProblem, refuse
 from controller.rules.irregularities import (
     FIXED,
     TWO_PEOPLE,
@@ -50,12 +48,12 @@ class Head(Struct, frozen=True):
 
 
 _HEAD: Final = {
-    "name": Key(checks.NAME, required=True),
-    "title": Key(checks.text(80), required=True),
-    "source": Key(checks.text(200)),
-    "rounds_after_cut": Key(checks.whole(Range(0, 3))),
-    "declare_payments": Key(checks.TRUTH),
-    "two_people": Key(checks.list_of(checks.choice(ACTS), always=TWO_PEOPLE)),
+    "name": Key(values.NAME, required=True),
+    "title": Key(values.text(80), required=True),
+    "source": Key(values.text(200)),
+    "rounds_after_cut": Key(values.whole(Range(0, 3))),
+    "declare_payments": Key(values.TRUTH),
+    "two_people": Key(values.list_of(values.choice(ACTS), always=TWO_PEOPLE)),
 }
 
 
@@ -141,9 +139,9 @@ def _read_ruling(
     names = tuple(way.value for way in WAYS[what])
     ways = names if what in FIXED else (Way.FLOOR_DECIDES.value, *names)
     keys = {
-        "way": Key(checks.choice(ways), required=True),
-        "options": Key(checks.list_of(checks.choice(names), least=1)),
-        "two_people": Key(checks.TRUTH),
-        "text": Key(checks.text(400)),
+        "way": Key(values.choice(ways), required=True),
+        "options": Key(values.list_of(values.choice(names), least=1)),
+        "two_people": Key(values.TRUTH),
+        "text": Key(values.text(400)),
     }
     return read_table(raw, Ruling, keys, where, problems)

@@ -14,7 +14,7 @@ from controller.config.jurisdictions import (
 from controller.config.option_layers import Origin
 from controller.config.sheets import NOTHING, OVERRIDES, GameSheet, load_game, parse_game
 from controller.config.tables import Currency, TableConfig, load_table, parse_table
-from controller.errors_problems import printable
+from controller.errors import printable
 
 __all__ = [
     "Anything",

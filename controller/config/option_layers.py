@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from controller.config import option_texts as explain
+from controller.config import option_texts
 from controller.config.option_paths import (
     COUNTED,
     GROUPS,
@@ -23,8 +23,7 @@ from controller.config.option_paths import (
     keys_of,
 )
 from controller.config.values import TO_ONE, Wrong, read_count
-from controller.errors import UsageProblem
-from controller.errors_problems import printable, refuse, shown
+from controller.errors import UsageProblem, printable, refuse, shown
 from controller.rules.option_constraints import SHOES, impossible
 from controller.rules.option_features import COMMON, FEATURES, Feature, off_features
 from controller.rules.options import Options
@@ -94,7 +93,7 @@ def _read(path: str, raw: object, decks: tuple[int, ...]) -> object:
         if count is not None:
             return _entry(count, raw)
     except Wrong as wrong:
-        known = explain.hint(COUNTED if leaf is None else path, decks)
+        known = option_texts.hint(COUNTED if leaf is None else path, decks)
         raise UsageProblem("", str(wrong), known) from None
     if path in GROUPS:
         raise UsageProblem("", f"{shown(raw)} stands where a table does", keys_of(path))
@@ -145,7 +144,7 @@ def merge(layers: Sequence[Layer], decks_allowed: tuple[int, ...]) -> Merged:
     refuse(
         [
             UsageProblem(
-                f"{layers[0].source}: {path}", "is missing", explain.hint(path, decks_allowed)
+                f"{layers[0].source}: {path}", "is missing", option_texts.hint(path, decks_allowed)
             )
             for path, leaf in LEAVES.items()
             if leaf.required and path not in stack.values

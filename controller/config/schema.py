@@ -10,8 +10,7 @@ import msgspec
 from controller.config.files import SCHEMA, Document
 from controller.config.option_paths import nearest
 from controller.config.values import Check, Wrong, choice
-from controller.errors import UsageProblem
-from controller.errors_problems import printable, shown
+from controller.errors import UsageProblem, printable, shown
 
 T = TypeVar("T")
 

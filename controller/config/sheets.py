@@ -8,15 +8,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.config import files, jurisdictions
-from controller.config import values as checks
+from controller.config import files, jurisdictions, values
 from controller.config.files import Document
 from controller.config.option_layers import Layer, Origin, flat, merge, read_layer
 from controller.config.option_paths import LEAVES, keys_near, nearest
 from controller.config.schema import Key, open_document, read_table
 from controller.config.values import Wrong
-from controller.errors import UsageProblem
-from controller.errors_problems import printable, refuse
+from controller.errors import UsageProblem, printable, refuse
 from controller.rules.money import Odds
 from controller.rules.option_constraints import SHOES
 from controller.rules.options import Options
@@ -37,14 +35,14 @@ class Head(Struct, frozen=True):
 
 
 _HEAD: Final = {
-    "name": Key(checks.NAME, required=True),
-    "title": Key(checks.text(80), required=True),
-    "source": Key(checks.text(200)),
-    "decks_allowed": Key(checks.list_of(checks.choice(SHOES), least=1), required=True),
-    "blackjack_pays": Key(checks.list_of(checks.ODDS, least=1)),
+    "name": Key(values.NAME, required=True),
+    "title": Key(values.text(80), required=True),
+    "source": Key(values.text(200)),
+    "decks_allowed": Key(values.list_of(values.choice(SHOES), least=1), required=True),
+    "blackjack_pays": Key(values.list_of(values.ODDS, least=1)),
 }
-_CLAUSE: Final = checks.text()
-_CLAUSES: Final = checks.list_of(checks.text(60), least=1)
+_CLAUSE: Final = values.text()
+_CLAUSES: Final = values.list_of(values.text(60), least=1)
 
 
 class SheetFile(Struct, frozen=True):

@@ -10,8 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.config import files
-from controller.config import values as checks
+from controller.config import files, values
 from controller.config.equipment import (
     NO_EQUIPMENT,
     TABLES,
@@ -25,8 +24,7 @@ from controller.config.option_layers import read_layer
 from controller.config.schema import Key, open_document, read_table
 from controller.config.sheets import NOTHING, OVERRIDES, GameSheet, lay_over, read_sheet
 from controller.config.values import Check, unfit
-from controller.errors import UsageProblem
-from controller.errors_problems import refuse
+from controller.errors import UsageProblem, refuse
 from controller.rules.irregularities import Jurisdiction
 from controller.rules.option_constraints import SHOES, Range
 
@@ -71,16 +69,16 @@ def _read_code(value: object) -> str:
 
 
 _HEAD: Final = {
-    "name": Key(checks.NAME, required=True),
-    "title": Key(checks.text(80)),
-    "game": Key(checks.text(400), required=True),
-    "jurisdiction": Key(checks.text(400)),
-    "seats": Key(checks.whole(Range(1, MOST_SEATS))),
+    "name": Key(values.NAME, required=True),
+    "title": Key(values.text(80)),
+    "game": Key(values.text(400), required=True),
+    "jurisdiction": Key(values.text(400)),
+    "seats": Key(values.whole(Range(1, MOST_SEATS))),
 }
 _CURRENCY: Final = {
-    "symbol": Key(checks.text(4)),
+    "symbol": Key(values.text(4)),
     "code": Key(Check("three capital letters, such as USD", _read_code)),
-    "minor_digits": Key(checks.whole(Range(0, 4))),
+    "minor_digits": Key(values.whole(Range(0, 4))),
 }
 
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from controller.errors import UsageProblem
-from controller.errors_problems import printable, shown
+from controller.errors import UsageProblem, printable, shown
 from controller.rules.money import Denomination, Odds, parse_odds
 from controller.rules.option_constraints import MOST_BUST_CARDS, MOST_MONEY, MOST_ODDS, Range
 

@@ -15,17 +15,15 @@ from typing import Final, NoReturn
 import structlog
 from msgspec.structs import replace
 
-from controller import early_signals as early
-from controller import terminal_cli_people as cli_people
+from controller import early_signals, terminal
 from controller.config.loader import TableConfig, load_table
-from controller.daemon import exit_codes as exits
+from controller.daemon import exit_codes
 from controller.daemon import logging as lines
 from controller.daemon.serve import Ready, Tells, serve
 from controller.daemon.systemd import Notify
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
+from controller.errors import UsageProblem, printable
 from controller.table.loop.parts import REAL, World
-from controller.terminal_cli_people import GivenUp
+from controller.terminal import GivenUp
 from drivers.logging import takes
 
 STOP_WITHIN: Final = 40.0
@@ -98,12 +96,12 @@ def run(args: argparse.Namespace) -> int:
         try:
             return asyncio.run(_in_group(config, signals, world))
         except ExceptionGroup as group:
-            problem = exits.known(group)
+            problem = exit_codes.known(group)
             if problem is not None:
                 raise problem from None
-            for one in exits.leaves(group):
+            for one in exit_codes.leaves(group):
                 _log.error("a fault of ours", exc_info=one)
-            return exits.EXIT_FAULT
+            return exit_codes.EXIT_FAULT
 
 
 async def _in_group(config: TableConfig, signals: Signals, world: World) -> int:
@@ -120,7 +118,7 @@ def _world(args: argparse.Namespace) -> World:
             if name is not None:
                 raise UsageProblem(option, "stands without --believe-clock", "both, or neither")
         return REAL
-    return replace(REAL, believed=cli_people.two(args))
+    return replace(REAL, believed=terminal.two(args))
 
 
 def _say(ready: Ready) -> None:
@@ -146,7 +144,7 @@ class Signals:
     def __enter__(self) -> Signals:
         for number in self.STOPS:
             found = signal.signal(number, self._signalled)
-            self._former[number] = early.before(number, found)
+            self._former[number] = early_signals.before(number, found)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -177,7 +175,7 @@ class Signals:
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
         if self._told:
-            _end(_AT_ONCE, exits.EXIT_AT_ONCE)
+            _end(_AT_ONCE, exit_codes.EXIT_AT_ONCE)
         self._told = True
         self.patience()
         if self._stop is not None:
@@ -185,7 +183,7 @@ class Signals:
 
 
 def _late(number: int, frame: FrameType | None) -> None:
-    _end(_LATE, exits.EXIT_RECORD)
+    _end(_LATE, exit_codes.EXIT_RECORD)
 
 
 def _end(words: bytes, code: int) -> NoReturn:

@@ -4,18 +4,29 @@ what. No label names a card, a seat, a decision or a person.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
+from controller.audit.errors import Failed
+from controller.audit.format.records import Appended, Entry
 from controller.procedure.model.effects import Told
-from controller.procedure.model.holds_unheld import REFUSED, TAKEN
+from controller.procedure.model.holds import REFUSED, TAKEN
 from controller.procedure.model.row import Decision
 from controller.rules.irregularities import Irregularity
 from controller.table.intake.apply import Answered
+from controller.table.loop.parts import Writing
 from controller.table.loop.requests import Done
 from controller.table.running.table import RunningTable
 from drivers.devices.state import State
@@ -153,3 +164,39 @@ class _Standing(Collector):
             gaps.add_metric(labels, supervisor.progress.gaps)
             resends.add_metric(labels, supervisor.progress.repeats)
         yield from (state, held, gaps, resends)
+
+
+PATH = "/metrics"
+
+
+def metrics_app(registry: CollectorRegistry) -> Starlette:
+    """In the loop of the table: asked by a few, and soon answered."""
+
+    async def figures(request: Request) -> Response:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    # A page from elsewhere that points a name of its own at the loopback reads nothing.
+    hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+    return Starlette(routes=[Route(PATH, figures, methods=["GET"])], middleware=[hosts])
+
+
+class Measured:
+    """A writer, measured."""
+
+    def __init__(self, inner: Writing, took: Callable[[float], None]) -> None:
+        self._inner = inner
+        self._took = took
+
+    @property
+    def failed(self) -> Failed | None:
+        return self._inner.failed
+
+    async def append(self, *entries: Entry) -> tuple[Appended, ...]:
+        """As the writer itself; what is not on the disk is not measured."""
+        began = time.perf_counter()
+        made = await self._inner.append(*entries)
+        self._took(time.perf_counter() - began)
+        return made
+
+    async def close(self) -> None:
+        await self._inner.close()

@@ -13,8 +13,7 @@ from typing import Final, TypeAlias
 import structlog
 
 from controller.audit.format.records import Moment
-from controller.people.service import PeopleDesk
-from controller.people.service_people_answers import Denied
+from controller.people.service import Denied, PeopleDesk
 from controller.people.sign_in import AT_CLOSED
 from controller.table.loop.requests import CannotTake, Full, Stopped
 

@@ -33,14 +33,11 @@ from controller.daemon import logging as lines
 from controller.daemon.case_store import clear, waiting_cases
 from controller.daemon.exit_codes import EXIT_OK
 from controller.daemon.http_server import END_WAIT, MOST_BROWSING, Server
-from controller.daemon.metrics import Metrics
-from controller.daemon.metrics_measured import Measured
-from controller.daemon.metrics_metrics_app import metrics_app
+from controller.daemon.metrics import Measured, Metrics, metrics_app
 from controller.daemon.people_watch import PeopleNews
 from controller.daemon.sockets import HOST, Taken, taken
 from controller.daemon.systemd import NOBODY, Notify, status
-from controller.daemon.watchdog import Pulse, Watchdog
-from controller.daemon.watchdog_vitals import Vitals, links_of
+from controller.daemon.watchdog import Pulse, Vitals, Watchdog, links_of
 from controller.errors import UsageProblem
 from controller.people.directory import PeopleFile
 from controller.people.service import PeopleDesk

@@ -15,8 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.config.equipment import ControlPlace
-from controller.config.equipment_screens_place import ScreensPlace
+from controller.config.equipment import ControlPlace, ScreensPlace
 from controller.errors import UsageProblem
 from controller.screens.common.server import Place, place_of
 

@@ -20,7 +20,7 @@ from controller.audit.log.clock import Clock, SystemClock
 from controller.config.equipment import Equipment
 from controller.config.loader import TableConfig
 from controller.errors import UsageProblem
-from drivers.ports import discovery as finding
+from drivers.ports import discovery
 from drivers.ports.discovery import Found as Plugged
 
 Grade: TypeAlias = Literal["warning", "wrong"]
@@ -118,8 +118,8 @@ class Machine(Struct, frozen=True):
     clock: Clock = SystemClock()
     may: Callable[[Path, int], bool] = partial(os.access, effective_ids=True)
     every_group: Callable[[], Sequence[grp.struct_group]] = grp.getgrall
-    serial_ports: Callable[[], list[Plugged]] = finding.serial_ports
-    usb_devices: Callable[[str], list[Plugged]] = finding.usb_devices
+    serial_ports: Callable[[], list[Plugged]] = discovery.serial_ports
+    usb_devices: Callable[[str], list[Plugged]] = discovery.usb_devices
     which: Callable[[str], str | None] = shutil.which
     holecard: str = "holecard"
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from controller.doctor.check import Case, Machine, Problem, Result, Verdict
 from controller.doctor.runner import CHECKS, case_of, look
-from controller.errors_problems import printable
+from controller.errors import printable
 
 EXIT_NO: Final = 1
 EPILOG: Final = """\

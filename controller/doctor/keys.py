@@ -8,11 +8,11 @@ from typing import Final
 
 from controller.audit.errors import NoRecord, RecordProblem
 from controller.audit.format.segments import numbers
-from controller.audit.keys import store as keys
+from controller.audit.keys import store
 from controller.audit.keys.list import look, out_of_place
 from controller.doctor.check import Case, Found, Problem, found, line, skipped, warning, wrong
 from controller.table.running.build import load_keys
-from drivers.keys import private_files as key_disk
+from drivers.keys import private_files
 from drivers.keys.private_files import KeyProblem
 from drivers.keys.store import HOST, KeyStore
 
@@ -41,9 +41,9 @@ def keys_there(case: Case) -> Found:
 
 
 _READ: Final[dict[str, Callable[[Path], object]]] = {
-    "table": keys.load_table_private,
-    "hole": keys.load_hole_key,
-    "surveillance": keys.load_surveillance_public,
+    "table": store.load_table_private,
+    "hole": store.load_hole_key,
+    "surveillance": store.load_surveillance_public,
     "host": lambda place: KeyStore(place).standing_own(),
 }
 _FILES: Final = {
@@ -81,7 +81,7 @@ def _mended(case: Case, place: Path, role: str, problem: KeyProblem) -> Problem:
 def _absent(place: Path, role: str) -> bool:
     """Nothing of the key is there: then one can be made."""
     try:
-        return not any(key_disk.exists(place / name) for name in _FILES[role])
+        return not any(private_files.exists(place / name) for name in _FILES[role])
     except KeyProblem:
         return False
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Final
 
-from controller.daemon.sockets import HOST, LONGEST, alive
-from controller.doctor import network_doctor_ports as doctor_ports
+from controller.config.equipment import ScreensPlace
+from controller.daemon.sockets import HOST, LONGEST, alive, pages_place
 from controller.doctor.check import Case, Found, Problem, found, line, skipped, wrong
-from controller.doctor.host import made_by_service
+from controller.doctor.host import made_by_service, shut_off
 from controller.doctor.permissions import (
     USE,
     belongs_to_others,
@@ -21,6 +23,9 @@ from controller.doctor.permissions import (
 )
 from controller.doctor.processes import Process, listening
 from controller.doctor.record import serving
+from controller.errors import UsageProblem
+from controller.screens.common.server import Place
+from controller.screens.common.texts import load
 
 # --- the socket -------------------------------------------------------------------------------
 
@@ -101,12 +106,12 @@ def control_ports(case: Case) -> Found:
     if not ports:
         return found("none is named")
     at_work = serving(case)
-    taken = {name: port for name, port in ports.items() if not doctor_ports.free(HOST, port)}
+    taken = {name: port for name, port in ports.items() if not free(HOST, port)}
     ours = {one.pid for one in at_work}
     problems = [
         _taken(case, name, port, set(ports.values()))
         for name, port in taken.items()
-        if not at_work or not doctor_ports.is_ours(case, port, ours)
+        if not at_work or not is_ours(case, port, ours)
     ]
     said = ", ".join(f"{name} {port}" for name, port in ports.items())
     return found(f"{said}: {'the table is being served' if taken else 'free'}", problems)
@@ -114,12 +119,81 @@ def control_ports(case: Case) -> Found:
 
 def _taken(case: Case, name: str, port: int, used: set[int]) -> Problem:
     holders = listening(case.machine, port)
-    other = doctor_ports.instead(name, HOST, port, used)
+    other = instead(name, HOST, port, used)
     mend = f"stop that one, or in {case.file} at [control]: {other}"
     look = line("ss", "-ltnp", f"sport = :{port}")
     stop = [line("kill", *(str(one.pid) for one in holders))] if _ours_to_end(holders) else [look]
-    return wrong(f"{name} {port} of {HOST} is taken{doctor_ports.by(holders)}", *stop, mend=mend)
+    return wrong(f"{name} {port} of {HOST} is taken{by(holders)}", *stop, mend=mend)
 
 
 def _ours_to_end(holders: list[Process]) -> bool:
     return bool(holders) and not any(one.table for one in holders)
+
+
+_MOST_TRIED: Final = 1000
+
+
+def free(host: str, port: int) -> bool:
+    """Whether it could be had now. Nothing listens on it for that."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as trying:
+        trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trying.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def is_ours(case: Case, port: int, pids: Collection[int]) -> bool:
+    """Whether it is the table that is being served who has it: where the machine does not say who,
+    it is taken to be."""
+    holders = {one.pid for one in listening(case.machine, port)}
+    return not holders or not holders.isdisjoint(pids)
+
+
+def by(holders: Collection[Process]) -> str:
+    """Who has it, as the end of a sentence."""
+    return f" by {', '.join(map(str, holders))}" if holders else ""
+
+
+def instead(name: str, host: str, port: int, used: Collection[int | None]) -> str:
+    """What to write for it in the table's file. `used`: ports that it has for something else."""
+    tried = range(port + 1, min(port + _MOST_TRIED, 65_536))
+    other = next((one for one in tried if one not in used and free(host, one)), None)
+    return f"{name} = {other}, which is free" if other else f"another {name}"
+
+
+def pages(case: Case) -> Found:
+    """They can be served there, browsers reach them, and nobody else has the port."""
+    screens = case.equipment.screens
+    if screens is None:
+        return found("no [screens]: no pages are served")
+    try:
+        place = pages_place(screens, str(case.file))
+        load(screens.texts)
+    except UsageProblem as problem:
+        return found("", [wrong(f"{problem.where}: {problem.what}", mend=_mend(problem))])
+    note = f"any free port of {place.host}" if not place.port else place.address(place.port)
+    return found(note, [*_port(case, screens, place), *shut_off(case, place.host)])
+
+
+def _mend(problem: UsageProblem) -> str:
+    return f"make it: {problem.allowed}"
+
+
+def _port(case: Case, screens: ScreensPlace, place: Place) -> Iterator[Problem]:
+    port = screens.port
+    if not port or free(place.host, port):
+        return
+    ours = {one.pid for one in serving(case)}
+    if ours and is_ours(case, port, ours):
+        return
+    control = case.equipment.control
+    used = () if control is None else (control.port, control.metrics_port)
+    other = instead("port", place.host, port, used)
+    yield wrong(
+        f"port {port} of {place.host} is taken{by(listening(case.machine, port))}",
+        line("ss", "-ltnp", f"sport = :{port}"),
+        mend=f"stop that one, or in {case.file} at [screens]: {other}",
+    )

@@ -13,7 +13,7 @@ from controller.people.approvals import SECONDS
 from controller.people.directory import PeopleFile
 from controller.people.history import unlike
 from controller.people.person import HouseRole, People, Person
-from drivers.keys import private_files as key_disk
+from drivers.keys import private_files
 from drivers.keys.names import same_person
 from drivers.keys.private_files import KeyProblem
 
@@ -93,7 +93,7 @@ def _mended(case: Case, file: PeopleFile, problem: KeyProblem) -> Problem:
 
 def _exists(place: Path) -> bool:
     try:
-        return key_disk.exists(place)
+        return private_files.exists(place)
     except KeyProblem:
         return True
 

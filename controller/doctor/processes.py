@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from controller.doctor.check import Machine
-from controller.errors_problems import printable
+from controller.errors import printable
 
 _LISTENS: Final = "0A"
 """TCP_LISTEN in /proc/net/tcp."""

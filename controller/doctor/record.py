@@ -19,8 +19,7 @@ from controller.audit.format.notes import SigningKey, VerifierKey
 from controller.audit.format.segments import DIRECTORY, SPARE, numbers
 from controller.audit.format.tail import Verdict
 from controller.audit.keys.store import load_table_private
-from controller.audit.log.checkpoints import table_name
-from controller.audit.log.checkpoints_unsigned import in_doubt
+from controller.audit.log.checkpoints import in_doubt, table_name
 from controller.audit.log.opening import COSIGNED, Opening
 from controller.audit.read.reader import in_words, read_segment, record_of
 from controller.audit.replay.identity import proc_of
@@ -28,7 +27,7 @@ from controller.audit.replay.replay import Disagrees, OtherProcedure, fold
 from controller.audit.text.records import when
 from controller.doctor.check import Case, Found, Problem, found, skipped, warning, wrong
 from controller.doctor.host import set_clock
-from controller.doctor.permissions_doctor_rights import FIRST
+from controller.doctor.permissions import FIRST
 from controller.doctor.processes import Process, locking
 from controller.games import game_of_table
 from controller.procedure.engine.dispatch import Procedure

@@ -15,85 +15,25 @@ from controller.audit.errors import RecordProblem
 from controller.config import files
 from controller.config.equipment import read_equipment
 from controller.config.tables import MOST_SEATS, TableConfig, parse_table
-from controller.doctor import devices as doctor_devices
-from controller.doctor import disk as doctor_disk
-from controller.doctor import host as doctor_host
+from controller.doctor import devices, disk, host, network, people, permissions, record
 from controller.doctor import keys as doctor_keys
-from controller.doctor import network as doctor_control
-from controller.doctor import network_doctor_screens as doctor_screens
-from controller.doctor import people as doctor_people
-from controller.doctor import permissions_doctor_rights as doctor_rights
-from controller.doctor import record as doctor_record
-from controller.doctor import runner_doctor_table as doctor_table
 from controller.doctor.check import (
     Case,
     Check,
     Found,
     Machine,
+    Problem,
     Result,
     Verdict,
     found,
+    line,
     skipped,
     wrong,
 )
 from controller.doctor.record import Unreadable
-from controller.errors import UsageProblem
-from controller.errors_problems import each
+from controller.errors import UsageProblem, each
+from controller.table.running.build import parts_of
 from drivers.keys.private_files import KeyProblem
-
-CHECKS: Final = (
-    Check("table file", "the file, its game and its jurisdiction", doctor_table.table_file),
-    Check("sections", "all that serving a table needs", doctor_table.sections),
-    Check("user", "as whom this is looked at", doctor_host.user),
-    Check("software", "Python and packages", doctor_host.software),
-    Check("keys' place", "the directory of the keys", doctor_rights.keys_place),
-    Check("keys", "the keys themselves", doctor_keys.keys_there, ("keys' place",)),
-    Check("record's place", "the directory of the record", doctor_rights.record_place),
-    Check("record", "whether it opens, and whose it is", doctor_record.record_opens),
-    Check(
-        "record's key",
-        "whether record and keys belong together",
-        doctor_record.record_key,
-        ("record",),
-    ),
-    Check("round", "where the table would go on", doctor_record.round_open, ("record",)),
-    Check("clock", "what the clock goes by", doctor_host.synchronised),
-    Check("time", "clock and record", doctor_record.clock_goes_on, ("record",)),
-    Check("room", "room for the record", doctor_disk.room),
-    Check("file system", "what the record lies on", doctor_disk.file_system),
-    Check("syncs", "how long a record waits for the disk", doctor_disk.syncing),
-    Check("people's place", "who may touch the file of the people", doctor_people.people_place),
-    Check(
-        "people",
-        "the people in it, and their key",
-        doctor_people.people_file,
-        ("keys' place", "people's place"),
-    ),
-    Check(
-        "history",
-        "whether the people are what their history says",
-        doctor_people.history_agrees,
-        ("people",),
-    ),
-    Check("roles", "people enough to play", doctor_people.enough_people, ("people",)),
-    Check("pairing", "the keys of the devices", doctor_devices.paired, ("keys' place",)),
-    Check("ports", "where the devices are plugged in", doctor_devices.ports),
-    Check("groups", "groups that ports belong to", doctor_host.groups),
-    Check("udev", "the rules for ports", doctor_host.udev),
-    Check("probing", "programs that open ports by themselves", doctor_host.probing),
-    Check("socket", "where the table is spoken to", doctor_control.control_socket),
-    Check("control ports", "its ports on this machine", doctor_control.control_ports),
-    Check("pages", "where browsers find its pages", doctor_screens.pages),
-    Check("service", "the unit of systemd", doctor_host.service),
-    Check(
-        "put together",
-        "all of it, as serving does it",
-        doctor_table.put_together,
-        ("table file", "sections", "keys", "pairing"),
-    ),
-)
-"""In the order in which things are mended."""
-
 
 # --- the case ---------------------------------------------------------------------------------
 
@@ -154,3 +94,115 @@ def _made(check: Check, case: Case) -> Found:
         return skipped("the record does not open")
     except (OSError, KeyProblem, RecordProblem, UsageProblem) as problem:
         return found("", [wrong(f"cannot be looked at: {problem}")])
+
+
+SECTIONS: Final = ("devices", "record", "keys", "people", "control")
+_LINES: Final = {
+    "record": 'directory = "run/{name}/record"',
+    "keys": 'directory = "run/{name}/keys"',
+    "people": 'file = "run/{name}/people.json"',
+    "control": 'socket = "run/{name}/control.sock"',
+}
+"""What is to be added where a section is missing. Which devices a table has, only people know."""
+_DEVICES: Final = 'add [devices.shoe] with serial = "...", as `holecard devices list` shows it'
+
+
+def table_file(case: Case) -> Found:
+    """Its game sheet and its jurisdiction too."""
+    if case.config is None:
+        return found("", [_to_edit(case, one) for one in case.problems])
+    config = case.config
+    game, rulings = config.sheet.title, config.jurisdiction.title
+    return found(f"{config.name}: deals {game}, {config.seats} seats, under {rulings}")
+
+
+def sections(case: Case) -> Found:
+    """Those that a table needs to be served, and not to be checked or simulated."""
+    missing = [name for name in SECTIONS if name not in case.given]
+    return found(
+        ", ".join(f"[{name}]" for name in SECTIONS), [_missing(case, one) for one in missing]
+    )
+
+
+def put_together(case: Case) -> Found:
+    """As `serve` does it: what no other check has looked at is found here."""
+    assert case.config is not None
+    try:
+        parts = parts_of(case.config)
+    except UsageProblem as problem:
+        return found("", [_to_edit(case, one) for one in each(problem)])
+    return found(f"{len(parts.devices)} devices for {case.config.seats} seats")
+
+
+def _to_edit(case: Case, problem: UsageProblem) -> Problem:
+    allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
+    return wrong(
+        f"{problem.where}: {problem.what}",
+        case.ours("config", "check", case.file),
+        mend=f"edit the file{allowed}; then look again with",
+    )
+
+
+def _missing(case: Case, name: str) -> Problem:
+    what = f"{case.file} has no [{name}]"
+    if name not in _LINES:
+        return wrong(what, mend=_DEVICES)
+    added = _LINES[name].format(name=case.name or case.file.stem)
+    printed = line("printf", "%s\\n", "", f"[{name}]", added)
+    if case.machine.login and not case.machine.may(case.file, os.W_OK):
+        return wrong(what, f"{printed} | {case.admin('tee', '-a', case.file)}")
+    return wrong(what, f"{printed} >> {line(case.file)}")
+
+
+CHECKS: Final = (
+    Check("table file", "the file, its game and its jurisdiction", table_file),
+    Check("sections", "all that serving a table needs", sections),
+    Check("user", "as whom this is looked at", host.user),
+    Check("software", "Python and packages", host.software),
+    Check("keys' place", "the directory of the keys", permissions.keys_place),
+    Check("keys", "the keys themselves", doctor_keys.keys_there, ("keys' place",)),
+    Check("record's place", "the directory of the record", permissions.record_place),
+    Check("record", "whether it opens, and whose it is", record.record_opens),
+    Check(
+        "record's key",
+        "whether record and keys belong together",
+        record.record_key,
+        ("record",),
+    ),
+    Check("round", "where the table would go on", record.round_open, ("record",)),
+    Check("clock", "what the clock goes by", host.synchronised),
+    Check("time", "clock and record", record.clock_goes_on, ("record",)),
+    Check("room", "room for the record", disk.room),
+    Check("file system", "what the record lies on", disk.file_system),
+    Check("syncs", "how long a record waits for the disk", disk.syncing),
+    Check("people's place", "who may touch the file of the people", people.people_place),
+    Check(
+        "people",
+        "the people in it, and their key",
+        people.people_file,
+        ("keys' place", "people's place"),
+    ),
+    Check(
+        "history",
+        "whether the people are what their history says",
+        people.history_agrees,
+        ("people",),
+    ),
+    Check("roles", "people enough to play", people.enough_people, ("people",)),
+    Check("pairing", "the keys of the devices", devices.paired, ("keys' place",)),
+    Check("ports", "where the devices are plugged in", devices.ports),
+    Check("groups", "groups that ports belong to", host.groups),
+    Check("udev", "the rules for ports", host.udev),
+    Check("probing", "programs that open ports by themselves", host.probing),
+    Check("socket", "where the table is spoken to", network.control_socket),
+    Check("control ports", "its ports on this machine", network.control_ports),
+    Check("pages", "where browsers find its pages", network.pages),
+    Check("service", "the unit of systemd", host.service),
+    Check(
+        "put together",
+        "all of it, as serving does it",
+        put_together,
+        ("table file", "sections", "keys", "pairing"),
+    ),
+)
+"""In the order in which things are mended."""

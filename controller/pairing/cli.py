@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from controller import terminal_cli_people as people
+from controller import terminal
 from controller.errors import UsageProblem
 from controller.pairing.pair import EXIT_NO, pair
 from controller.terminal import as_json, keys_place, line, mistakes, show, utc
 from drivers.keys.store import PLACE as KEYS
 from drivers.keys.store import KeyStore, Paired
-from drivers.ports import discovery as finding
+from drivers.ports import discovery
 from drivers.ports.address import OWN_BACKEND
 from drivers.ports.port import PortRefused
 from firmware_protocol.tablelink.fingerprints import fingerprint_of, fingerprint_text
@@ -199,8 +199,8 @@ def forget(args: argparse.Namespace) -> int:
         store = KeyStore(keys_place(args))
         paired = _find(store, args.serial)
         try:
-            by = people.two(args)
-        except people.GivenUp:
+            by = terminal.two(args)
+        except terminal.GivenUp:
             print("\nnot forgotten: the question was not answered", file=sys.stderr)
             return EXIT_NO
         store.forget(paired.serial, by, utc())
@@ -227,9 +227,9 @@ def show_ports(args: argparse.Namespace) -> int:
     """Print what is plugged in."""
     if not args.usb:
         raise UsageProblem("--usb", "is empty", "NAME or NAME=ARGUMENT of a USB backend")
-    found = finding.serial_ports()
+    found = discovery.serial_ports()
     try:
-        plugged = finding.usb_devices(args.usb)
+        plugged = discovery.usb_devices(args.usb)
         if not plugged and args.usb != OWN_BACKEND:
             print(f"no USB devices are found through {args.usb}", file=sys.stderr)
         found += plugged

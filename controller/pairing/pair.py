@@ -7,12 +7,12 @@ import asyncio
 import sys
 from typing import Final
 
-from controller import terminal_cli_people as people
+from controller import terminal
 from controller.errors import UsageProblem
 from controller.terminal import as_json, keys_place, line, mistakes, show, utc
 from drivers.keys.store import KeyProblem, KeyStore, Paired
 from drivers.pairing.pairing import Outcome, hold
-from drivers.ports import discovery as finding
+from drivers.ports import discovery
 from drivers.ports.address import Address, Transport, parse_placed
 from firmware_protocol.host.pairing import (
     Introduced,
@@ -37,13 +37,13 @@ EXIT_NO: Final = 1
 def pair(args: argparse.Namespace) -> int:
     """Pair the device at a port, when two people say so."""
     # What can be wrong before anything is opened is said before.
-    code = people.given_code(args.label)
-    expected = people.given_fingerprint(args.fingerprint)
-    people.check(args)
+    code = terminal.given_code(args.label)
+    expected = terminal.given_fingerprint(args.fingerprint)
+    terminal.check(args)
     try:
         with mistakes():
             return _pair(args, code, expected)
-    except people.GivenUp:
+    except terminal.GivenUp:
         print("\nnot paired: the question was not answered", file=sys.stderr)
         return EXIT_NO
 
@@ -61,8 +61,8 @@ def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) 
     change = _change(device, args, store, expected)
     if not _agreed(device, change, asking=expected is None):
         return EXIT_NO
-    by = people.two(args)
-    psk = label_psk(code or people.ask_code())
+    by = terminal.two(args)
+    psk = label_psk(code or terminal.ask_code())
     # The very device that people have just looked at, or none.
     pairing = Pairing(own, psk, serial=device.serial, fingerprint=device.fingerprint)
     outcome = asyncio.run(hold(address, pairing))
@@ -79,7 +79,7 @@ def _meant(text: str) -> Address:
     address = parse_placed(text)
     if address.transport is not Transport.USB or address.place is not None:
         return address  # where several adapters have one number, the port is refused
-    found = finding.usb_devices(address.backend)
+    found = discovery.usb_devices(address.backend)
     same = [f"{one.address}" for one in found if one.serial == address.where]
     if len(same) > 1:
         what = f"{len(same)} devices say that they are {address.where}"
@@ -129,7 +129,7 @@ def _change(
         print("it was paired with the same key", file=sys.stderr)
         return None
     print(f"the key that it was paired with: {former.fingerprint}", file=sys.stderr)
-    if expected is None and not people.at_terminal():
+    if expected is None and not terminal.at_terminal():
         raise UsageProblem(
             "--replace",
             f"{device.serial} has another key than the one that it was paired with, and nobody "
@@ -146,8 +146,8 @@ def _agreed(device: HelloRsp, change: str | None, *, asking: bool) -> bool:
         return False
     if change is not None:
         print(change, file=sys.stderr)
-    if asking and people.at_terminal():
-        answer = people.ask("Is this the device, and its key the right one? [yes/no] ")
+    if asking and terminal.at_terminal():
+        answer = terminal.ask("Is this the device, and its key the right one? [yes/no] ")
         if answer.lower() not in ("y", "yes"):
             print("not paired: the key was not confirmed", file=sys.stderr)
             return False

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller.people.person import HouseRole
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.permissions import WHO
 
@@ -15,12 +15,12 @@ SECONDS: Final[tuple[HouseRole, ...]] = ("floor", "dealer", "surveillance")
 """Who may be the second person, which is what the procedure takes for one."""
 TWO: Final[frozenset[type[Event]]] = frozenset(
     {
-        e.TableOpened,
-        e.TableClosed,
-        e.DecksChanged,
-        e.PaymentCorrected,
-        e.CountersAccepted,
-        e.RoundVoided,
+        events.TableOpened,
+        events.TableClosed,
+        events.DecksChanged,
+        events.PaymentCorrected,
+        events.CountersAccepted,
+        events.RoundVoided,
     }
 )
 """Two people, unless whoever asks says otherwise of the house."""

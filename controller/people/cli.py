@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import getpass
+import os
+import signal
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 from msgspec.structs import replace
 
-from controller import terminal_cli_people as asked
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
-from controller.people import cli_cli_pins as cli_pins
+from controller import terminal
+from controller.errors import UsageProblem, printable
 from controller.people import pins
 from controller.people.directory import PLACE, PeopleFile, people_place
 from controller.people.history import unlike
 from controller.people.person import ROLES, HouseRole, People, Person, What, check_roles
-from controller.people.pins import BADGE_ALLOWED, CannotHash, is_badge
-from controller.terminal import keys_place, mistakes, show, utc
+from controller.people.pins import (
+    ALLOWED,
+    BADGE_ALLOWED,
+    MOST,
+    BadPin,
+    CannotHash,
+    check_pin,
+    is_badge,
+)
+from controller.terminal import GivenUp, at_terminal, keys_place, mistakes, show, utc
 from drivers.keys.names import ALLOWED as NAME_ALLOWED
 from drivers.keys.names import BadName, name_of, same_person
 from drivers.keys.store import PLACE as KEYS
 
 EXIT_NO: Final = 1
+OPTION: Final = "--pin-fd"
 PLACES: Final = f"""\
 The people lie in the file of --file, else of ${PLACE}, else in ~/.config/holecard/people.json.
 The key that their PINs go through is people.key in the directory of --keys, else of ${KEYS},
@@ -33,7 +45,7 @@ change at the next sign-in. Every change stands in a history file beside the peo
 """
 PIN: Final = f"""\
 At a terminal what is missing is asked for, a PIN twice and without being shown. In a script the
-PIN comes from an open file descriptor: {cli_pins.OPTION} 3 3< file. It is never an argument.
+PIN comes from an open file descriptor: {OPTION} 3 3< file. It is never an argument.
 A PIN has {pins.ALLOWED}, and is none of those that anybody tries first.
 """
 CODES: Final = "Exit codes: 0 done; 1 not done; 2 wrong arguments, file, key or PIN.\n"
@@ -43,7 +55,7 @@ examples:
   holecard people add F-2 --name "Bo Chan" --roles floor
   holecard people list
   holecard people roles F-2 floor,dealer --by "Ann Lee" --and "Cy Moss"
-  holecard people reset F-2 {cli_pins.OPTION} 3 --by Ann --and Cy 3< pin
+  holecard people reset F-2 {OPTION} 3 --by Ann --and Cy 3< pin
   holecard people disable F-2
 
 roles: {", ".join(ROLES)}. A badge is a name, and no secret.
@@ -78,7 +90,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "add somebody",
         add,
         'add D-17 --name "Ann Lee" --roles dealer',
-        f'add D-17 --name "Ann Lee" --roles dealer --by Bo --and Cy {cli_pins.OPTION} 3 3< pin',
+        f'add D-17 --name "Ann Lee" --roles dealer --by Bo --and Cy {OPTION} 3 3< pin',
     )
     changing = [
         _command(commands, "disable", "let somebody sign in no more", disable, "disable D-17"),
@@ -95,7 +107,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     changing[-1].add_argument("roles", metavar="ROLES", help=",".join(ROLES))
     for parser in (adding, changing[2]):
         parser.add_argument(
-            cli_pins.OPTION,
+            OPTION,
             metavar="N",
             type=_descriptor,
             help="read the PIN from this open file descriptor",
@@ -175,9 +187,9 @@ def _add(args: argparse.Namespace) -> int:
     file = _file(args)
     if file.exists():
         _refuse_taken(file.read(), badge)
-    cli_pins.check_source(args.pin_fd)
-    by = asked.two(args)
-    pin = cli_pins.new_pin(args.pin_fd, badge)
+    check_source(args.pin_fd)
+    by = terminal.two(args)
+    pin = new_pin(args.pin_fd, badge)
     if not file.exists():
         _begin(file)
 
@@ -231,10 +243,10 @@ def reset(args: argparse.Namespace) -> int:
     """Another PIN."""
 
     def refuse(_: Person) -> None:
-        cli_pins.check_source(args.pin_fd)
+        check_source(args.pin_fd)
 
     def ask(person: Person) -> Make:
-        pin = cli_pins.new_pin(args.pin_fd, person.badge)
+        pin = new_pin(args.pin_fd, person.badge)
 
         def make(people: People, now: Person) -> Person:
             if people.key.fits(now.verifier(), now.badge, pin):
@@ -267,7 +279,7 @@ def _change(
         before = file.read()
         person = _known(before, args.badge)
         refuse(person)
-        by = asked.two(args)
+        by = terminal.two(args)
         make = ask(person)
 
         def change(people: People) -> Person:
@@ -297,7 +309,7 @@ def _unless_given_up(what: str, work: Callable[[], int]) -> int:
     try:
         with mistakes():
             return work()
-    except asked.GivenUp:
+    except terminal.GivenUp:
         print(f"\nnot {what}: the question was not answered", file=sys.stderr)
         return EXIT_NO
     except CannotHash as problem:
@@ -376,3 +388,104 @@ def _as_json(one: Person) -> dict[str, object]:
         "roles": list(one.roles),
         "disabled": one.disabled,
     }
+
+
+_SLIPS: Final = 3
+"""How often somebody may mistype a new PIN."""
+_ENDS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""What ends a program at once, unless it is told otherwise."""
+_DESCRIPTOR: Final = "the number of an open descriptor with the PIN in its first line"
+
+
+def check_source(descriptor: int | None) -> None:
+    """Refuse, before anything is asked, where no PIN can come from."""
+    if descriptor is None:
+        if not at_terminal():
+            what = "is missing: nobody is there to type a PIN"
+            raise UsageProblem(OPTION, what, _DESCRIPTOR)
+        return
+    try:
+        os.fstat(descriptor)
+    except (OSError, OverflowError):
+        raise UsageProblem(OPTION, f"{descriptor} is not open", _DESCRIPTOR) from None
+    if os.isatty(descriptor):
+        what = f"{descriptor} is a terminal, which shows what is typed"
+        raise UsageProblem(OPTION, what, f"no {OPTION}: then the PIN is asked for and not shown")
+
+
+def new_pin(descriptor: int | None, badge: str) -> str:
+    """A PIN that will do for this badge. GivenUp where nobody answers."""
+    check_source(descriptor)
+    if descriptor is None:
+        return _typed(badge)
+    pin = _pin_line(descriptor)
+    try:
+        check_pin(pin, badge)
+    except BadPin as problem:
+        raise UsageProblem(OPTION, problem.what, problem.allowed) from None
+    return pin
+
+
+def _pin_line(descriptor: int) -> str:
+    """The first line there. What is no text is refused like any other that cannot do."""
+    data = b""
+    try:
+        while b"\n" not in data and len(data) <= MOST + 2:
+            part = os.read(descriptor, 64)
+            if not part:
+                break
+            data += part
+    except OSError as problem:
+        what = f"{descriptor} cannot be read: {(problem.strerror or 'no reason given').lower()}"
+        raise UsageProblem(OPTION, what, _DESCRIPTOR) from None
+    line = data.partition(b"\n")[0].removesuffix(b"\r")
+    if not line:
+        raise UsageProblem(OPTION, f"{descriptor} holds no PIN", ALLOWED)
+    return line.decode("ascii", "replace")
+
+
+def _typed(badge: str) -> str:
+    for _ in range(_SLIPS):
+        try:
+            pin = _hidden(f"PIN for {badge} (not shown): ")
+            check_pin(pin, badge)
+            again = _hidden("The same again (not shown): ")
+        except BadPin as problem:
+            print(f"{problem}; try again", file=sys.stderr)
+        except UnicodeDecodeError:
+            print("that is no text; try again", file=sys.stderr)
+        else:
+            if again == pin:
+                return pin
+            print("those are two different PINs; try again", file=sys.stderr)
+    raise UsageProblem("PIN", f"none in {_SLIPS} tries", ALLOWED)
+
+
+def _hidden(question: str) -> str:
+    """What somebody types without seeing it. GivenUp at the input's end."""
+    try:
+        with _put_right(), warnings.catch_warnings():
+            warnings.simplefilter("error", getpass.GetPassWarning)
+            return getpass.getpass(question)
+    except EOFError:
+        raise GivenUp from None
+    except getpass.GetPassWarning:
+        what = "this terminal would show it"
+        raise UsageProblem("PIN", what, f"another terminal, or {OPTION}") from None
+
+
+@contextmanager
+def _put_right() -> Iterator[None]:
+    """A terminal that shows nothing shows again when somebody ends us meanwhile."""
+
+    def end(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)  # as a shell tells it
+
+    ours = [number for number in _ENDS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)

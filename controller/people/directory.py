@@ -35,7 +35,7 @@ from controller.people.person import (
     read_people,
 )
 from controller.people.pins import PeopleKey
-from drivers.keys import private_files as key_disk
+from drivers.keys import private_files
 from drivers.keys.private_files import KeyProblem
 from drivers.keys.store import LOCK, LOCK_SECONDS
 
@@ -112,17 +112,17 @@ class PeopleFile:
 
     def key(self) -> PeopleKey:
         """The people key, which must be there."""
-        if not key_disk.exists(self.keys):
+        if not private_files.exists(self.keys):
             raise KeyProblem(str(self.keys), "there is no such directory", self._makes)
-        key_disk.check_directory(self.keys)
-        if not key_disk.exists(self.key_file):
+        private_files.check_directory(self.keys)
+        if not private_files.exists(self.key_file):
             allowed = f"{BACKUP}; without it no PIN fits any more"
             raise KeyProblem(str(self.key_file), "is missing", allowed)
         return read_key(self.key_file)
 
     def exists(self) -> bool:
         """Whether there is such a file, fit or not."""
-        return key_disk.exists(self.file)
+        return private_files.exists(self.file)
 
     # --- changing -------------------------------------------------------------------------
 
@@ -130,14 +130,14 @@ class PeopleFile:
         """Make the key unless there is one, and a file without people. KeyProblem if there is a
         file already: its people would be gone, or strangers to a new key."""
         _make_directory(self.keys)
-        key_disk.check_directory(self.keys)
+        private_files.check_directory(self.keys)
         _make_directory(self.file.parent)
         self._check_place()
         with _locked(self._lock, "the people"):
             if self.exists():
                 raise KeyProblem(str(self.file), "is there already", "another file")
             self._make_key()
-            key_disk.write(self.file, people_bytes(People(self.key(), ())), once=True)
+            private_files.write(self.file, people_bytes(People(self.key(), ())), once=True)
         return self.read()
 
     def change(
@@ -165,8 +165,8 @@ class PeopleFile:
             except ValueError as problem:
                 raise KeyProblem(str(self.file), str(problem), "another file") from None
             line = Change(at, what, by, account(), made.badge, made.name, made.roles)
-            with key_disk.written(self.file, data):
-                key_disk.append(self.history_file, line.encode())
+            with private_files.written(self.file, data):
+                private_files.append(self.history_file, line.encode())
         return after
 
     @property
@@ -176,8 +176,8 @@ class PeopleFile:
     def _make_key(self) -> None:
         """Unless there is one."""
         with _locked(self.keys / LOCK, "the keys"):
-            if not key_disk.exists(self.key_file):
-                key_disk.write(self.key_file, key_bytes(PeopleKey.generate()), once=True)
+            if not private_files.exists(self.key_file):
+                private_files.write(self.key_file, key_bytes(PeopleKey.generate()), once=True)
 
     def _check_place(self) -> None:
         """KeyProblem where others could put another file in the place of ours."""
@@ -187,7 +187,7 @@ class PeopleFile:
         except FileNotFoundError:
             raise KeyProblem(str(place), "there is no such directory", self._makes) from None
         except OSError as problem:
-            raise key_disk.failed(place, "cannot be looked at", problem) from None
+            raise private_files.failed(place, "cannot be looked at", problem) from None
         if not stat.S_ISDIR(found.st_mode):
             raise KeyProblem(str(place), "is no directory", "a directory")
         if found.st_uid not in (os.geteuid(), 0):
@@ -201,24 +201,24 @@ class PeopleFile:
 
 def _make_directory(place: Path) -> None:
     """Ours alone, and on the disk, unless there is one."""
-    if key_disk.exists(place):
+    if private_files.exists(place):
         return
     try:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
-        raise key_disk.failed(place.parent, "cannot be made", problem) from None
-    key_disk.make_directory(place)
+        raise private_files.failed(place.parent, "cannot be made", problem) from None
+    private_files.make_directory(place)
 
 
 @contextmanager
 def _locked(file: Path, what: str, patience: float = LOCK_SECONDS) -> Iterator[None]:
-    with key_disk.opened(file, os.O_RDWR | os.O_CREAT) as lock:
+    with private_files.opened(file, os.O_RDWR | os.O_CREAT) as lock:
         deadline = time.monotonic() + patience
         while not _lock(file, lock):
             if time.monotonic() >= deadline:
                 raise KeyProblem(str(file), f"another program changes {what}", "one at a time")
             time.sleep(0.02)
-        if not key_disk.is_still(file, lock):
+        if not private_files.is_still(file, lock):
             raise KeyProblem(str(file), "was removed while it was waited for", "to try again")
         yield  # closing the file unlocks it
 
@@ -229,5 +229,5 @@ def _lock(file: Path, descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as problem:
-        raise key_disk.failed(file, "cannot be locked", problem) from None
+        raise private_files.failed(file, "cannot be locked", problem) from None
     return True

@@ -18,7 +18,7 @@ import msgspec
 from controller.people.directory import PeopleFile
 from controller.people.person import Change, People
 from controller.people.pins import folded
-from drivers.keys import private_files as key_disk
+from drivers.keys import private_files
 
 _LONGEST: Final = 64 * 1024
 """Bytes of a line that can still be one of ours."""
@@ -28,7 +28,7 @@ _DISABLED: Final = {"added": False, "disabled": True, "enabled": False}
 
 def unlike(file: PeopleFile, people: People) -> list[str]:
     """Where file and history say different things, in words. KeyProblem."""
-    if not key_disk.exists(file.history_file):
+    if not private_files.exists(file.history_file):
         gone = f"{file.history_file} is not there: nobody can say who made these people"
         return [gone] if people.every else []
     changes, strange = _read(file)
@@ -40,7 +40,7 @@ def _read(file: PeopleFile) -> tuple[dict[str, list[Change]], list[str]]:
     changes: dict[str, list[Change]] = {}
     strange = []
     with (
-        key_disk.opened(file.history_file, os.O_RDONLY) as descriptor,
+        private_files.opened(file.history_file, os.O_RDONLY) as descriptor,
         os.fdopen(descriptor, "rb", closefd=False) as lines,
     ):
         number = 0
@@ -54,7 +54,7 @@ def _read(file: PeopleFile) -> tuple[dict[str, list[Change]], list[str]]:
                     continue
                 changes.setdefault(folded(change.badge), []).append(change)
         except OSError as problem:
-            raise key_disk.failed(file.history_file, "cannot be read", problem) from None
+            raise private_files.failed(file.history_file, "cannot be read", problem) from None
     return changes, strange
 
 

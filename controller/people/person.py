@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from controller.people.pins import BADGE_ALLOWED, KEY_SIZE, PeopleKey, Verifier, folded, is_badge
-from drivers.keys import private_files as key_disk
+from drivers.keys import private_files
 from drivers.keys.names import ALLOWED as NAME_ALLOWED
 from drivers.keys.names import BadName, name_of
 from drivers.keys.private_files import KeyProblem
@@ -204,7 +204,7 @@ def _encode(found: Struct) -> bytes:
 
 
 def _decode(file: Path, kind: type[_F]) -> _F:
-    with key_disk.opened(file, os.O_RDONLY) as descriptor:
+    with private_files.opened(file, os.O_RDONLY) as descriptor:
         data = _read_all(file, descriptor)
     try:
         found = msgspec.json.decode(data, type=kind)
@@ -241,7 +241,7 @@ def _read_all(file: Path, descriptor: int) -> bytes:
             parts.append(part)
             size += len(part)
     except OSError as problem:
-        raise key_disk.failed(file, "cannot be read", problem) from None
+        raise private_files.failed(file, "cannot be read", problem) from None
     if size > MOST:
         raise _damaged(file, f"it has more than {MOST} bytes")
     return b"".join(parts)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.format.records import Moment, Record
-from controller.people import rate_limit as lockouts
+from controller.people import rate_limit
 from controller.people.approvals import Act
 from controller.people.person import HouseRole, People, Person
 from controller.people.rate_limit import BADGE, NONE, SCREEN, SECOND, Limits, Tries
@@ -178,14 +178,14 @@ def wait_for(standing: Standing, lock: str, screen: str) -> int:
     """Seconds until a PIN is looked at for this badge at this screen; 0: now."""
     now = standing.clock.at
     both = (standing.badges.get(lock, NONE), standing.screens.get(screen, NONE))
-    return max(-(-lockouts.wait(tries, now) // SECOND) for tries in both)
+    return max(-(-rate_limit.wait(tries, now) // SECOND) for tries in both)
 
 
 def told(standing: Standing, lock: str, screen: str) -> bool:
     """Whether it stands in the record that somebody was turned away for this wait."""
     now = standing.clock.at
     both = (standing.badges.get(lock, NONE), standing.screens.get(screen, NONE))
-    return all(tries.told for tries in both if lockouts.wait(tries, now))
+    return all(tries.told for tries in both if rate_limit.wait(tries, now))
 
 
 def counts(one: Session | Authority, people: People) -> bool:
@@ -341,13 +341,13 @@ def _turned(standing: Standing, said: Turned) -> Standing:
 def _turned_away(standing: Standing, said: TurnedAway) -> Standing:
     return replace(
         standing,
-        badges=_changed(standing.badges, said.lock, lockouts.turned_away),
-        screens=_changed(standing.screens, said.screen, lockouts.turned_away),
+        badges=_changed(standing.badges, said.lock, rate_limit.turned_away),
+        screens=_changed(standing.screens, said.screen, rate_limit.turned_away),
     )
 
 
 def _right(standing: Standing, lock: str) -> Standing:
-    return replace(standing, badges=_changed(standing.badges, lock, lockouts.right))
+    return replace(standing, badges=_changed(standing.badges, lock, rate_limit.right))
 
 
 _AFTER: Final[dict[type[Said], Callable[[Standing, Any], Standing]]] = {
@@ -361,8 +361,8 @@ _AFTER: Final[dict[type[Said], Callable[[Standing, Any], Standing]]] = {
 
 def _counted(every: Mapping[str, Tries], key: str, now: int, limits: Limits) -> Mapping[str, Tries]:
     """With a wrong PIN more; what a day of quiet has made stale is left behind."""
-    kept = {name: tries for name, tries in every.items() if not lockouts.stale(tries, now)}
-    kept[key] = lockouts.wrong(every.get(key, NONE), now, limits)
+    kept = {name: tries for name, tries in every.items() if not rate_limit.stale(tries, now)}
+    kept[key] = rate_limit.wrong(every.get(key, NONE), now, limits)
     return MappingProxyType(kept)
 
 

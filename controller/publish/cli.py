@@ -14,8 +14,7 @@ import msgspec
 from controller.config import files
 from controller.config.cli import SET, read_settings
 from controller.errors import UsageProblem
-from controller.publish import pages
-from controller.publish import rows as publish
+from controller.publish import pages, rows
 from controller.publish.diagram import diagram
 
 FOLDER = "procedures"
@@ -78,8 +77,8 @@ def run(args: argparse.Namespace) -> int:
         return _published(args)
     if args.game is None:
         raise UsageProblem("GAME", "is missing", f"{_games()}, or a file; --check needs none")
-    published = publish.load(args.game, read_settings(args.settings), SET)
-    page = publish.page(published)
+    published = rows.load(args.game, read_settings(args.settings), SET)
+    page = rows.page(published)
     if args.diagram:
         text = diagram(published.game, whole=args.whole)
     elif args.markdown:
@@ -101,8 +100,8 @@ def _games() -> str:
 
 def fresh(game: str) -> str:
     """The page of a game of ours as it should be."""
-    published = publish.load(game)
-    return pages.markdown(publish.page(published), diagram(published.game))
+    published = rows.load(game)
+    return pages.markdown(rows.page(published), diagram(published.game))
 
 
 def folder() -> Traversable:

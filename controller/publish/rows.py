@@ -7,8 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.config import files
-from controller.config import option_texts as explain
+from controller.config import files, option_texts
 from controller.config.cli import written
 from controller.config.jurisdictions import DEFAULT
 from controller.config.loader import GameSheet, Origin, load_jurisdiction
@@ -279,7 +278,7 @@ def _settings(sheet: GameSheet) -> tuple[Setting, ...]:
         Setting(
             path,
             written(origin.value),
-            explain.OPTION_TEXT[path],
+            option_texts.OPTION_TEXT[path],
             origin.source,
             _quoted(_because(sheet, path), sheet.clauses),
         )

@@ -14,7 +14,7 @@ from controller.audit.commands.index import progress
 from controller.audit.format.notes import VerifierKey
 from controller.audit.read.heads import first_head
 from controller.errors import UsageProblem
-from controller.screens.common import server as serving
+from controller.screens.common import server
 from controller.screens.common.access import Cookie
 from controller.screens.common.headers import Guarded
 from controller.screens.common.sessions import Links, Person, Sessions
@@ -59,7 +59,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--port", metavar="N", type=int, default=PORT, help=f"0: any free one (default: {PORT})"
     )
     parser.add_argument(
-        "--listen", metavar="ADDRESS", help=f"where to listen (default: {serving.LOOPBACK})"
+        "--listen", metavar="ADDRESS", help=f"where to listen (default: {server.LOOPBACK})"
     )
     parser.add_argument("--certificate", metavar="FILE", help="its TLS certificate, PEM")
     parser.add_argument("--key", metavar="FILE", help="and the certificate's key")
@@ -73,7 +73,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def review(args: argparse.Namespace) -> int:
-    place = serving.place_of(args.listen, args.port, args.certificate, args.key)
+    place = server.place_of(args.listen, args.port, args.certificate, args.key)
     texts = load(None if args.texts is None else path_of("--texts", args.texts))
     index = None if args.index is None else path_of("--index", args.index)
     record = path_of("RECORD", args.record)
@@ -82,7 +82,7 @@ def review(args: argparse.Namespace) -> int:
         source = beside(record, Path(scratch), index)
         table_key = None if args.table_key is None else _table_key(args.table_key, source)
         _begin(source)
-        with serving.bound(place) as listening:
+        with server.bound(place) as listening:
             port: int = listening.getsockname()[1]
             links = Links()
 
@@ -98,9 +98,9 @@ def review(args: argparse.Namespace) -> int:
                 table_key=table_key,
             )
             made.house.prepare()
-            guarded = Guarded(made.app, serving.names_of(place, port), secure=place.secure)
+            guarded = Guarded(made.app, server.names_of(place, port), secure=place.secure)
             try:
-                serving.serve(guarded, place, listening, lambda: another(person))
+                server.serve(guarded, place, listening, lambda: another(person))
             finally:
                 made.close()
     return 0
@@ -125,7 +125,7 @@ def _who(given: str | None) -> str:
     return text_of("--as", given)
 
 
-def _tell(place: serving.Place, port: int, word: str, *, json_: bool) -> None:
+def _tell(place: server.Place, port: int, word: str, *, json_: bool) -> None:
     link = f"{place.address(port)}/enter?word={word}"
     print(json.dumps({"link": link}) if json_ else link, flush=True)
     say("open this link in a browser; it opens once. Ctrl-C ends the review")

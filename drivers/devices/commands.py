@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from drivers.devices.state import State
 from firmware_protocol.host.commands import LinkBusy
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.enums import LockState, Refusal
 from firmware_protocol.messages.errors import ProtocolError
@@ -70,26 +70,26 @@ def _always(command: Command) -> bool:
     return True
 
 
-def _locks(command: messages.Lock) -> bool:
+def _locks(command: registry.Lock) -> bool:
     return command.state is LockState.LOCKED
 
 
-def _disarms(command: messages.Arm) -> bool:
+def _disarms(command: registry.Arm) -> bool:
     return not command.mask or not command.ttl
 
 
 _SAFE: Final[Mapping[type[Command], Callable[[Any], bool]]] = {
-    messages.Info: _always,
-    messages.Selftest: _always,
-    messages.Lock: _locks,
-    messages.Reread: _always,
-    messages.Abort: _always,
-    messages.Arm: _disarms,
-    messages.Lamps: _always,
+    registry.Info: _always,
+    registry.Selftest: _always,
+    registry.Lock: _locks,
+    registry.Reread: _always,
+    registry.Abort: _always,
+    registry.Arm: _disarms,
+    registry.Lamps: _always,
 }
 """What is done even while nothing can be kept: it asks, locks, ends, or shows."""
 
-_BEFORE_RESUME: Final = (messages.Info, messages.Reread)
+_BEFORE_RESUME: Final = (registry.Info, registry.Reread)
 
 
 def takes(state: State, command: Command) -> bool:
@@ -126,7 +126,7 @@ class Calls:
         command, future = self._waiting.get(command_id, (None, None))
         if command is None or future is None or future.done():
             return
-        if isinstance(reply, messages.Refused):
+        if isinstance(reply, registry.Refused):
             future.set_exception(CommandRefused(command, reply.why, reply.arg))
         else:
             future.set_result(reply)

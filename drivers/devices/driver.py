@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from drivers.devices.commands import CommandUnanswered
 from drivers.devices.events import COMMON, DeviceEvent, Makes, Origin
 from drivers.devices.state import State
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.common import InfoReply, SelftestReply
 from firmware_protocol.messages.enums import DeviceClass
@@ -117,11 +117,11 @@ class Driver:
 
     async def info(self) -> InfoReply:
         """What runs on the device."""
-        return await self._ask(messages.Info(), InfoReply)
+        return await self._ask(registry.Info(), InfoReply)
 
     async def selftest(self) -> SelftestReply:
         """Test what can be tested without moving a card. Takes up to 10 s."""
-        return await self._ask(messages.Selftest(), SelftestReply)
+        return await self._ask(registry.Selftest(), SelftestReply)
 
     async def _ask(self, command: Command, kind: type[_R]) -> _R:
         reply = await self.line.call(command)

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.enums import FaultCode, PowerCause, TamperSource
 from firmware_protocol.tablelink.plaintext import EventRecord
@@ -87,11 +87,11 @@ def same_fields(kind: type[_D]) -> Callable[[Origin, Event], _D]:
 
 COMMON: Final[Makes] = MappingProxyType(
     {
-        messages.Power: same_fields(Started),
-        messages.Tamper: same_fields(Tampered),
-        messages.Fault: same_fields(Faulted),
-        messages.LogPressure: same_fields(RingFilling),
-        messages.Paired: same_fields(HostPaired),
+        registry.Power: same_fields(Started),
+        registry.Tamper: same_fields(Tampered),
+        registry.Fault: same_fields(Faulted),
+        registry.LogPressure: same_fields(RingFilling),
+        registry.Paired: same_fields(HostPaired),
     }
 )
 """The events that every class of device has."""

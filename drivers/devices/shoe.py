@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from drivers.devices.driver import Driver
 from drivers.devices.events import COMMON, DeviceEvent, Makes, Origin, same_fields
 from drivers.devices.sealed import Sealed, SealedCard
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import registry
 from firmware_protocol.messages.enums import DeviceClass, JamCode, LockState, ReadWhy
 from firmware_protocol.messages.errors import ProtocolError
 from firmware_protocol.messages.shoe import CardRead, LockReply, RereadReply
@@ -81,13 +81,13 @@ def _sealed(origin: Origin, event: CardRead) -> ShoeCardRead:
 EVENTS: Final[Makes] = MappingProxyType(
     {
         **COMMON,
-        messages.CardRead: _sealed,
-        messages.CardRetracted: same_fields(CardRetracted),
-        messages.ReadFail: same_fields(ReadFailed),
-        messages.CutCard: same_fields(CutCardCame),
-        messages.Loaded: same_fields(ShoeLoaded),
-        messages.Cover: same_fields(CoverMoved),
-        messages.ShoeJam: same_fields(ShoeJammed),
+        registry.CardRead: _sealed,
+        registry.CardRetracted: same_fields(CardRetracted),
+        registry.ReadFail: same_fields(ReadFailed),
+        registry.CutCard: same_fields(CutCardCame),
+        registry.Loaded: same_fields(ShoeLoaded),
+        registry.Cover: same_fields(CoverMoved),
+        registry.ShoeJam: same_fields(ShoeJammed),
     }
 )
 
@@ -107,13 +107,13 @@ class Shoe(Driver):
         return await self._set(LockState.OPEN)
 
     async def _set(self, state: LockState) -> LockState:
-        return (await self._ask(messages.Lock(state), LockReply)).state
+        return (await self._ask(registry.Lock(state), LockReply)).state
 
     async def reread(self, epoch: int, seq: int) -> Sealed[EventRecord]:
         """A record once more, as it stands in the shoe's ring; CommandRefused (NOT_KEPT) when it
         is no longer there. Whoever compares it with what was kept opens it: its chain must be the
         one that is kept."""
-        reply = await self._ask(messages.Reread(epoch, seq), RereadReply)
+        reply = await self._ask(registry.Reread(epoch, seq), RereadReply)
         return _record(reply, epoch, seq)
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from drivers.devices.commands import NOT_DONE
 from drivers.devices.driver import Driver
 from drivers.devices.events import COMMON, DeviceEvent, Makes, Origin, Started, same_fields
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Event, Reply
 from firmware_protocol.messages.enums import DeviceClass, JamCode
 from firmware_protocol.messages.shuffler import AbortReply, StartReply
@@ -60,12 +60,12 @@ class ShufflerJammed(DeviceEvent, frozen=True):
 EVENTS: Final[Makes] = MappingProxyType(
     {
         **COMMON,
-        messages.Started: same_fields(ShuffleStarted),
-        messages.Progress: same_fields(ShuffleProgressed),
-        messages.Done: same_fields(ShuffleDone),
-        messages.CountError: same_fields(CountWrong),
-        messages.Door: same_fields(DoorMoved),
-        messages.ShufflerJam: same_fields(ShufflerJammed),
+        registry.Started: same_fields(ShuffleStarted),
+        registry.Progress: same_fields(ShuffleProgressed),
+        registry.Done: same_fields(ShuffleDone),
+        registry.CountError: same_fields(CountWrong),
+        registry.Door: same_fields(DoorMoved),
+        registry.ShufflerJam: same_fields(ShufflerJammed),
     }
 )
 
@@ -98,7 +98,7 @@ class Shuffler(Driver):
         """
         if self.in_doubt:
             raise InDoubt("the last START is in doubt: someone has to look at the shuffler")
-        command = messages.Start(decks, profile)
+        command = registry.Start(decks, profile)
         command.encode()
 
         def fits(event: ShuffleStarted, reply: Reply | None) -> bool:
@@ -121,9 +121,9 @@ class Shuffler(Driver):
 
     async def eject(self) -> DoorMoved:
         """Open the door and hand the cards out. Returns when the door has opened."""
-        return await self._carry_out(messages.Eject(), DoorMoved, lambda event, reply: event.open)
+        return await self._carry_out(registry.Eject(), DoorMoved, lambda event, reply: event.open)
 
     async def abort(self) -> None:
         """End a running shuffle; Faulted (ABORTED) tells when it has ended. Without one it changes
         nothing."""
-        await self._ask(messages.Abort(), AbortReply)
+        await self._ask(registry.Abort(), AbortReply)

@@ -21,7 +21,7 @@ from drivers.devices.driver import Driver, Line
 from drivers.devices.events import COMMON, DeviceEvent, Makes, Origin, same_fields
 from drivers.devices.state import IN_SESSION, State
 from firmware_protocol.host.link import LinkBusy
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.enums import (
     ButtonMask,
@@ -89,8 +89,8 @@ class Wish(Struct, frozen=True):
     period_ms: int = 0
     lease_ms: int = LEASE_MS
 
-    def command(self, seat: int) -> messages.Lamps:
-        return messages.Lamps(seat, self.rgb, self.pattern, self.period_ms, self.lease_ms)
+    def command(self, seat: int) -> registry.Lamps:
+        return registry.Lamps(seat, self.rgb, self.pattern, self.period_ms, self.lease_ms)
 
 
 OFF: Final = Wish(pattern=LampPattern.OFF, lease_ms=0)
@@ -109,9 +109,9 @@ def _button(origin: Origin, event: Button, *, stale: bool) -> DeviceEvent:
 EVENTS: Final[Makes] = MappingProxyType(
     {
         **COMMON,
-        messages.Button: _unarmed,
-        messages.Stuck: same_fields(ButtonStuck),
-        messages.LampFault: same_fields(LampBroken),
+        registry.Button: _unarmed,
+        registry.Stuck: same_fields(ButtonStuck),
+        registry.LampFault: same_fields(LampBroken),
     }
 )
 
@@ -172,7 +172,7 @@ class Station(Driver):
         """Let these buttons of a seat count for `ttl_ms` from now, under this token. It replaces
         the seat's former arm, whose presses are stale from now on, whatever becomes of this one;
         only if it was never sent, the former one is in force as before."""
-        command = messages.Arm(seat, buttons, token, ttl_ms)
+        command = registry.Arm(seat, buttons, token, ttl_ms)
         command.encode()
         former = self._tokens.get(seat)
         self._tokens[seat] = token
@@ -193,7 +193,7 @@ class Station(Driver):
     async def disarm(self, seat: int) -> None:
         """Let no button of a seat count."""
         self._tokens.pop(seat, None)
-        await self._ask(messages.Arm(seat, ButtonMask(0), 0, 0), ArmReply)
+        await self._ask(registry.Arm(seat, ButtonMask(0), 0, 0), ArmReply)
 
     async def lamps(self, seat: int, wish: Wish) -> None:
         """Show this at a seat until something else is wanted. It stays wanted when the station
@@ -209,7 +209,7 @@ class Station(Driver):
 
     async def buzz(self, pattern: BuzzPattern) -> None:
         """Play a sound once."""
-        await self._ask(messages.Buzz(pattern), BuzzReply)
+        await self._ask(registry.Buzz(pattern), BuzzReply)
 
     # --- leases ---------------------------------------------------------------------------
 

@@ -22,8 +22,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from drivers.keys import formats as key_files
-from drivers.keys import private_files as key_disk
+from drivers.keys import formats, private_files
 from drivers.keys.formats import HostFile, KeyProblem, Paired
 
 PLACE: Final = "HOLECARD_KEYS"
@@ -59,9 +58,9 @@ class KeyStore:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        key_disk.check_directory(directory)
-        if key_disk.exists(self._devices):
-            key_disk.check_directory(self._devices)
+        private_files.check_directory(directory)
+        if private_files.exists(self._devices):
+            private_files.check_directory(self._devices)
 
     @classmethod
     def create(cls, directory: Path) -> KeyStore:
@@ -71,7 +70,7 @@ class KeyStore:
         try:
             store = cls(directory)
             with store._locked():
-                if key_disk.exists(directory / HOST):
+                if private_files.exists(directory / HOST):
                     raise KeyProblem(
                         str(directory), "the host has its key already", "another directory"
                     )
@@ -83,34 +82,34 @@ class KeyStore:
 
     def own(self) -> X25519PrivateKey:
         """The host's key. An empty store makes it, once, and may wait for others meanwhile."""
-        if not key_disk.exists(self.directory / HOST):
+        if not private_files.exists(self.directory / HOST):
             with self._locked():
                 self._make_own()
         return self.standing_own()
 
     def standing_own(self) -> X25519PrivateKey:
         """The host's key, which must be there. Waits for nobody: an event loop may ask."""
-        return key_files.read_host(self.directory / HOST).private_key()
+        return formats.read_host(self.directory / HOST).private_key()
 
     def devices(self) -> list[Paired]:
         """All paired devices, by serial number."""
-        return [key_files.read_device(file) for file in self._files()]
+        return [formats.read_device(file) for file in self._files()]
 
     def find(self, serial: str) -> Paired | None:
         """The device with this serial number, if it is paired."""
         file = self._file(serial)
-        return key_files.read_device(file) if key_disk.exists(file) else None
+        return formats.read_device(file) if private_files.exists(file) else None
 
     def add(self, paired: Paired, *, replace: bool = False) -> None:
         """Keep a device's key, durably. KeyProblem if one is kept and `replace` is not said."""
         with self._locked():
             file = self._file(paired.serial)
-            if not replace and key_disk.exists(file):
+            if not replace and private_files.exists(file):
                 raise KeyProblem(str(file), "this device is paired already", "to replace it")
-            key_disk.make_directory(self._devices)
-            with key_disk.written(file, key_files.device_file(paired)):
-                line = key_files.history_line("paired", paired)
-                key_disk.append(self.directory / HISTORY, line)
+            private_files.make_directory(self._devices)
+            with private_files.written(file, formats.device_file(paired)):
+                line = formats.history_line("paired", paired)
+                private_files.append(self.directory / HISTORY, line)
 
     def forget(self, serial: str, by: tuple[str, str], at: str) -> None:
         """Let go of a device's key. It must be paired again before it is served."""
@@ -118,28 +117,28 @@ class KeyStore:
             paired = self.find(serial)
             if paired is None:
                 raise KeyProblem(str(self._file(serial)), "no such device is paired", None)
-            line = key_files.history_line("forgotten", paired, by=by, at=at)
-            key_disk.append(self.directory / HISTORY, line)
-            key_disk.remove(self._file(serial))
+            line = formats.history_line("forgotten", paired, by=by, at=at)
+            private_files.append(self.directory / HISTORY, line)
+            private_files.remove(self._file(serial))
 
     def check_room(self) -> None:
         """Whether a key could be kept now. KeyProblem before a pairing, not after it."""
         with self._locked():
-            key_disk.make_directory(self._devices)
-            key_disk.try_room(self._devices / "room", _ROOM)
+            private_files.make_directory(self._devices)
+            private_files.try_room(self._devices / "room", _ROOM)
 
     @property
     def _devices(self) -> Path:
         return self.directory / DEVICES
 
     def _files(self) -> list[Path]:
-        if not key_disk.exists(self._devices):
+        if not private_files.exists(self._devices):
             return []
-        return key_disk.listed(self._devices, key_files.SUFFIX)
+        return private_files.listed(self._devices, formats.SUFFIX)
 
     def _file(self, serial: str) -> Path:
-        key_files.check_serial(serial)
-        return self._devices / f"{serial}{key_files.SUFFIX}"
+        formats.check_serial(serial)
+        return self._devices / f"{serial}{formats.SUFFIX}"
 
     def _begin(self, *, new: bool) -> None:
         """Make the host's key in a store that is being made. The lock is held: where the key finds
@@ -154,7 +153,7 @@ class KeyStore:
 
     def _make_own(self) -> None:
         """Make the host's key, unless another process has just done it. The lock is held."""
-        if key_disk.exists(self.directory / HOST):
+        if private_files.exists(self.directory / HOST):
             return
         if self._files():
             # With another key this host would be a stranger to every one of them.
@@ -164,18 +163,18 @@ class KeyStore:
                 "the file from a backup",
             )
         key = HostFile.of(X25519PrivateKey.generate())
-        key_disk.write(self.directory / HOST, key.encode(), once=True)
+        private_files.write(self.directory / HOST, key.encode(), once=True)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         file = self.directory / LOCK
-        with key_disk.opened(file, os.O_RDWR | os.O_CREAT) as lock:
+        with private_files.opened(file, os.O_RDWR | os.O_CREAT) as lock:
             deadline = time.monotonic() + LOCK_SECONDS
             while not _lock(file, lock):
                 if time.monotonic() > deadline:
                     raise KeyProblem(str(file), "another program changes the keys", "one at a time")
                 time.sleep(0.02)
-            if not key_disk.is_still(file, lock):
+            if not private_files.is_still(file, lock):
                 raise KeyProblem(str(file), "was removed while it was waited for", "to try again")
             yield  # closing the file unlocks it
 
@@ -185,13 +184,13 @@ def _make(directory: Path) -> list[Path]:
     missing = []
     try:
         for one in (directory, *directory.parents):
-            if key_disk.exists(one):
+            if private_files.exists(one):
                 break
             missing.append(one)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
         _unmake(missing)
-        raise key_disk.failed(directory, "cannot be made", problem) from None
+        raise private_files.failed(directory, "cannot be made", problem) from None
     return missing
 
 
@@ -208,5 +207,5 @@ def _lock(file: Path, descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as problem:
-        raise key_disk.failed(file, "cannot be locked", problem) from None
+        raise private_files.failed(file, "cannot be locked", problem) from None
     return True

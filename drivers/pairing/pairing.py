@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from drivers.ports.address import Address, open_port
 from drivers.ports.port import Port, PortLost
-from drivers.session.progress_clock import monotonic_us
+from drivers.session.progress import monotonic_us
 from firmware_protocol.host.pairing import (
     Hinted,
     Introduced,

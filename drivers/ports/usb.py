@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import usb.core
 
-from drivers.ports import usb_discovery as usb_finding
+from drivers.ports import usb_discovery
 from drivers.ports.address import OWN_BACKEND, Address, Place, Transport
 from drivers.ports.port import WRITE_BOUND, Ears, Port, PortLost, PortRefused, no_thread
 from drivers.ports.usb_discovery import ODD, Unit
@@ -158,17 +158,17 @@ class UsbPort:
     def _own(self) -> None:
         refused = None
         try:
-            backend = usb_finding.load_backend(self._where.backend)
-            unit = usb_finding.find(self._where, backend)
+            backend = usb_discovery.load_backend(self._where.backend)
+            unit = usb_discovery.find(self._where, backend)
             try:
-                usb_finding.claim(unit, str(self._where))
+                usb_discovery.claim(unit, str(self._where))
                 self._serve(unit)
             finally:
-                usb_finding.let_go(unit.device)
+                usb_discovery.let_go(unit.device)
         except PortRefused as problem:
             refused = problem
         except ODD as problem:
-            refused = usb_finding.refused(str(self._where), problem)
+            refused = usb_discovery.refused(str(self._where), problem)
         finally:
             # Said last of all: whoever hears of it finds the device free.
             self._say(self._over, refused)

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from drivers.devices.commands import Calls, NotReady, takes
 from drivers.devices.state import PORT_OPEN, Standing, State, Trigger
-from drivers.ports.port import Port
+from drivers.ports.port import Port, PortLost
 from drivers.session import events as told
 from drivers.session.lookup import Wanted, identity_of
 from drivers.session.progress import Progress
@@ -391,3 +391,22 @@ _ACTS: Final[dict[type, Callable[[Wire, Any, int], None]]] = {
     said.ClockRead: Wire._clock_said,
 }
 """The link's events that are more than told."""
+
+
+class WireEars:
+    """Hears one opening of a port; deaf once it is left."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self.deaf = False
+        self.why: str | None = None
+        """Why the port has ended."""
+
+    def heard(self, data: bytes) -> None:
+        if not self.deaf:
+            self._wire.heard(data)
+
+    def lost(self, why: PortLost) -> None:
+        self.why = why.reason
+        if not self.deaf:
+            self._wire.lost(why.reason)

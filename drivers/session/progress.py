@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from firmware_protocol.host.link import Link
 
 
@@ -31,3 +33,8 @@ class Progress:
     def gaps(self) -> int:
         """Records that came before one that was missing."""
         return self._past[1] + (0 if self._link is None else self._link.gaps)
+
+
+def monotonic_us() -> int:
+    """Whole microseconds of the clock that event loops go by."""
+    return time.monotonic_ns() // 1000

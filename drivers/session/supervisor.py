@@ -40,11 +40,9 @@ from drivers.session import events as told
 from drivers.session.acknowledge import Come, Keeping, NotKept, in_words
 from drivers.session.adoption import Adopting
 from drivers.session.backoff import Rests
-from drivers.session.connection import Owner, Wire
-from drivers.session.connection_ears import WireEars
+from drivers.session.connection import Owner, Wire, WireEars
 from drivers.session.lookup import Search, Wanted
-from drivers.session.progress import Progress
-from drivers.session.progress_clock import monotonic_us
+from drivers.session.progress import Progress, monotonic_us
 from drivers.session.record_store import Keeper
 from drivers.session.reports import Reports, Tell
 from firmware_protocol.host import events as said

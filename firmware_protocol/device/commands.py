@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from firmware_protocol.device.behaviour import Key
-from firmware_protocol.device.commands_replies import Memory
+from firmware_protocol.device.behaviour import Key, Ways
 from firmware_protocol.device.interfaces import Refuse
 from firmware_protocol.device.ring import Ring
 from firmware_protocol.device.ring import follows as follows_on
@@ -36,12 +35,40 @@ from firmware_protocol.messages.enums import (
     Verdict,
 )
 from firmware_protocol.messages.errors import OutOfRange, ProtocolError
+from firmware_protocol.messages.limits import RESULTS_KEPT
 from firmware_protocol.messages.registry import COMMANDS
 from firmware_protocol.messages.shoe import Reread
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
 
 if TYPE_CHECKING:
     from firmware_protocol.device.core import Device
+
+
+class Memory:
+    """The last RESULTS_KEPT commands that are not idempotent, with their replies. In RAM: a start
+    forgets them, a new session does not."""
+
+    def __init__(self, ways: Ways) -> None:
+        self._ways = ways
+        self._replies: dict[Key, Reply] = {}
+
+    def knows(self, key: Key) -> bool:
+        return self._ways.remembers() and self._ways.memory_key(key) in self._replies
+
+    def reply(self, key: Key) -> Reply:
+        return self._replies[self._ways.memory_key(key)]
+
+    def stale(self, key: Key) -> bool:
+        """Whether this one, which is not remembered, is older than one that is."""
+        boot, ident = self._ways.memory_key(key)
+        newest = max((known for host, known in self._replies if host == boot), default=0)
+        return ident < newest and self._ways.refuses_stale()
+
+    def remember(self, key: Key, reply: Reply) -> None:
+        self._replies[self._ways.memory_key(key)] = reply
+        while len(self._replies) > RESULTS_KEPT:
+            del self._replies[next(iter(self._replies))]
+
 
 SELFTEST_US: Final = 800_000
 """How long a self-test takes."""

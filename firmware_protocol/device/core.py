@@ -26,11 +26,8 @@ from firmware_protocol.device.interfaces import Answer, CannotDo, Mechanism, Ref
 from firmware_protocol.device.pairing import Pairing
 from firmware_protocol.device.records import TORN, Records
 from firmware_protocol.device.ring import Ring
-from firmware_protocol.device.sessions import Session, Sessions
-from firmware_protocol.device.sessions_board import Board
-from firmware_protocol.device.sessions_wire import Wire
-from firmware_protocol.device.storage import Place
-from firmware_protocol.device.storage_kept import Kept
+from firmware_protocol.device.sessions import Board, Session, Sessions, Wire
+from firmware_protocol.device.storage import Kept, Place
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import Fault, Power
 from firmware_protocol.messages.control import DeviceBeat
@@ -39,7 +36,7 @@ from firmware_protocol.messages.errors import SessionSpent
 from firmware_protocol.messages.limits import REREAD_DEPTH
 from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.plaintext import CommandReply, encode
-from hil.faults import service as bench_hands
+from hil.faults import service
 from hil.faults.behaviour import Mistakes
 
 _EPOCHS: Final = 0xFFFFFFFF
@@ -110,7 +107,7 @@ class Device:
         self.ring = self._open_ring()
         self.boot = self._kept.number("boot")
         self.cause = PowerCause.POWER_LOSS if self.ring.torn else cause
-        self.defects = bench_hands.standing(self._kept)
+        self.defects = service.standing(self._kept)
         self.faulty = False
         """Whether a fault was told since the start, and no self-test has found all well since."""
         self.wire = Wire(self.ways)
@@ -152,7 +149,7 @@ class Device:
         self.record(Power(self.cause), now)
         self._tell_damage(now)
         self.mechanism.start(self, now)
-        bench_hands.stand(self, now)
+        service.stand(self, now)
         self._on = True
         self.safe(now)  # it may have run before: firmware was replaced, or the ring's memory
 
@@ -217,7 +214,7 @@ class Device:
         self.wake(now)
         if self._dead:
             raise CannotDo("the power is off", "make the device anew")
-        mine = bench_hands.HANDS.get(type(hand))
+        mine = service.HANDS.get(type(hand))
         return self.mechanism.hand(hand, now) if mine is None else mine(self, hand, now)
 
     # --- Desk ---
@@ -269,7 +266,7 @@ class Device:
 
     def keep_defects(self) -> None:
         """What hands broke stays broken while the power is off."""
-        bench_hands.keep_standing(self._kept, self.defects)
+        service.keep_standing(self._kept, self.defects)
 
     # --- what it is like ---
 

@@ -31,7 +31,7 @@ from firmware_protocol.device.storage import (
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.errors import ProtocolError
 from firmware_protocol.messages.limits import RING_LEAST
-from firmware_protocol.tablelink import fingerprints as keys
+from firmware_protocol.tablelink import fingerprints
 
 Draw = Callable[[int], bytes]
 """Draws random bytes that are fit for keys."""
@@ -70,15 +70,15 @@ class Identity(Struct, frozen=True):
 
     @property
     def public(self) -> bytes:
-        return keys.public_bytes(self.private)
+        return fingerprints.public_bytes(self.private)
 
     @property
     def fingerprint(self) -> bytes:
-        return keys.fingerprint(self.public)
+        return fingerprints.fingerprint(self.public)
 
     @property
     def label_text(self) -> str:
-        return keys.label_text(self.label)
+        return fingerprints.label_text(self.label)
 
     @property
     def digest(self) -> bytes:
@@ -122,7 +122,7 @@ def create(
         model=MODELS[device_class] if model is None else model,
         serial=serial,
         key=rng(_KEY_SIZE),
-        label=rng(keys.LABEL_SIZE),
+        label=rng(fingerprints.LABEL_SIZE),
         firmware=FIRMWARE,
         capacity=capacity,
     )
@@ -168,7 +168,7 @@ def load(folder: Path) -> Identity:
             model=file.model,
             serial=file.serial,
             key=bytes.fromhex(file.key),
-            label=keys.read_label(file.label),
+            label=fingerprints.read_label(file.label),
             firmware=file.firmware,
             capacity=file.ring,
         )

@@ -7,8 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.device.sessions import Sessions, fixed
-from firmware_protocol.device.sessions_board import Board
+from firmware_protocol.device.sessions import Board, Sessions, fixed
 from firmware_protocol.messages.common import Paired, Tamper
 from firmware_protocol.messages.control import PairDone
 from firmware_protocol.messages.enums import AlertCode, FrameKind, TamperSource

@@ -8,10 +8,8 @@ from typing import Final, Protocol
 
 from firmware_protocol.device.control import Moment
 from firmware_protocol.device.ring import SLOT, Ring
-from firmware_protocol.device.send_window import Sending
-from firmware_protocol.device.send_window_room import Room
-from firmware_protocol.device.sessions import Session
-from firmware_protocol.device.sessions_board import Board
+from firmware_protocol.device.send_window import Room, Sending
+from firmware_protocol.device.sessions import Board, Session
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import LogPressure
 from firmware_protocol.messages.enums import AlertCode

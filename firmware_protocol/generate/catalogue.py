@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from firmware_protocol.generate import checks as catalogue_checks
+from firmware_protocol.generate import checks
 from firmware_protocol.generate.schema import Catalogue
 
 FILE: Final = "messages.toml"
@@ -31,7 +31,7 @@ def read(text: str) -> Catalogue:
         catalogue = msgspec.toml.decode(text.encode(), type=Catalogue)
     except msgspec.DecodeError as problem:
         raise CatalogueError((str(problem),)) from None
-    problems = tuple(catalogue_checks.problems(catalogue))
+    problems = tuple(checks.problems(catalogue))
     if problems:
         raise CatalogueError(problems)
     return catalogue

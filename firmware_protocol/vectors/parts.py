@@ -17,8 +17,7 @@ from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
 from firmware_protocol.messages.limits import SCHEMA_HASHES
 from firmware_protocol.messages.registry import MESSAGES, Hello, HelloRsp
 from firmware_protocol.messages.shoe import CardRead, Cover, Reread, RereadReply
-from firmware_protocol.tablelink import fingerprints as keys
-from firmware_protocol.tablelink import hello, plaintext
+from firmware_protocol.tablelink import fingerprints, hello, plaintext
 from firmware_protocol.tablelink.framing import Damage, Deframer, Frame, cobs_encode, crc32c
 from firmware_protocol.tablelink.noise import Handshake, Keys
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord
@@ -266,7 +265,7 @@ def _pair(key: X25519PrivateKey) -> Part:
 
 def _hellos(session: int) -> tuple[Frame, Frame]:
     schema = SCHEMA_HASHES[1]
-    ours = keys.fingerprint(_public(_key("host")))
+    ours = fingerprints.fingerprint(_public(_key("host")))
     asked = Hello(1, 1, DeviceClass.SHOE, FrameLimit.LARGE, schema, ours)
     answered = HelloRsp(
         1,
@@ -275,7 +274,7 @@ def _hellos(session: int) -> tuple[Frame, Frame]:
         FrameLimit.MEDIUM,
         enums.Capabilities.GATE | enums.Capabilities.LOCK,
         schema,
-        keys.fingerprint(_public(_key("device"))),
+        fingerprints.fingerprint(_public(_key("device"))),
         some_bytes(f"random {session}", 8),
         "Example Works",
         "Shoe One",
@@ -313,8 +312,8 @@ def _run(
         "session": session,
         "host": _pair(_key("host")),
         "device": _pair(_key("device")),
-        "host_fingerprint": keys.fingerprint(_public(_key("host"))).hex(),
-        "device_fingerprint": keys.fingerprint(_public(_key("device"))).hex(),
+        "host_fingerprint": fingerprints.fingerprint(_public(_key("host"))).hex(),
+        "device_fingerprint": fingerprints.fingerprint(_public(_key("device"))).hex(),
         "host_ephemeral": _pair(_key("host ephemeral")),
         "device_ephemeral": _pair(_key("device ephemeral")),
         "prologue": bound.hex(),
@@ -332,12 +331,12 @@ def _kk() -> tuple[Part, Keys, list[Frame]]:
 
 
 def _xx() -> tuple[Part, list[Frame]]:
-    code = some_bytes("label", keys.LABEL_SIZE)
-    psk = keys.label_psk(code)
+    code = some_bytes("label", fingerprints.LABEL_SIZE)
+    psk = fingerprints.label_psk(code)
     part, split, frames = _run(Handshake.xxpsk3, PAIRING, (psk,), (psk,))
-    done = plaintext.encode(PairDone(keys.fingerprint(_public(_key("host"))), 1))
+    done = plaintext.encode(PairDone(fingerprints.fingerprint(_public(_key("host"))), 1))
     sealed = Sealer(split.receive, PAIRING).seal(done)
-    label = {"label": keys.label_text(code), "code": code.hex(), "psk": psk.hex()}
+    label = {"label": fingerprints.label_text(code), "code": code.hex(), "psk": psk.hex()}
     last = {"PAIR_DONE": {"plaintext": done.hex(), "wire": sealed.encode().hex()}}
     return {**label, **part, **last}, frames
 

@@ -12,13 +12,11 @@ from typing import Final
 from controller.errors import UsageProblem
 from hil.bench.devices import DEVICES
 from hil.bench.event import EVENT
-from hil.bench.measure import Pace
-from hil.bench.measure_bench_lines import Line, Section
+from hil.bench.measure import Line, Pace, Section
 from hil.bench.record import RECORD
 from hil.bench.reference import PEER
 from hil.bench.review import REVIEW
-from hil.bench.rows import ROWS, TRANSITIONS
-from hil.bench.rows_bench_jobs import JOBS
+from hil.bench.rows import JOBS, ROWS, TRANSITIONS
 from hil.bench.table import TABLE
 from hil.bench.verify import VERIFY
 from hil.bench.wire import WIRE

@@ -3,28 +3,127 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Final, cast
 
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from drivers import logging as log_lines
+from drivers.devices.driver import Driver
+from drivers.devices.events import DeviceEvent
 from drivers.devices.shoe import Shoe
 from drivers.devices.shuffler import Shuffler
 from drivers.devices.state import State
 from drivers.devices.station import Station
 from drivers.ports.address import Address, Transport
+from drivers.session.adoption import NothingHeld
+from drivers.session.events import AnyHappening, Held
 from drivers.session.lookup import Wanted
+from drivers.session.record_store import Adoption
+from drivers.session.supervisor import Supervisor
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import Chord, Draw, Load, Plug, Put
 from firmware_protocol.device.control import Pace as ShufflePace
-from firmware_protocol.messages.enums import ButtonMask, DeviceClass
-from hil.bench.devices_bench_host import PUBLIC, Host, hosted
-from hil.bench.measure import Pace
-from hil.bench.measure_bench_lines import Line, Section
+from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.messages.enums import ButtonMask, DeviceClass, Verdict
+from firmware_protocol.tablelink.fingerprints import public_bytes
+from firmware_protocol.tablelink.plaintext import EventRecord
+from hil.bench.measure import Line, Pace, Section
 from hil.simulator.process import Running, running
+
+OWN: Final = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
+PUBLIC: Final = public_bytes(OWN)
+_PATIENCE: Final = 20.0
+_DRIVERS: Final[dict[DeviceClass, Callable[[Supervisor], Driver]]] = {
+    DeviceClass.SHOE: Shoe,
+    DeviceClass.SHUFFLER: Shuffler,
+    DeviceClass.STATION: Station,
+}
+
+
+class Memory:
+    """A Keeper whose disk costs nothing: what is measured is the way."""
+
+    def __init__(self) -> None:
+        self.kept = NO_CURSOR
+        self.count = 0
+
+    def cursor(self) -> Cursor:
+        return self.kept
+
+    def recent(self) -> Mapping[int, bytes]:
+        return MappingProxyType({})
+
+    async def keep(self, records: Sequence[EventRecord]) -> None:
+        last = records[-1]
+        self.kept = Cursor(last.epoch, last.seq, last.chain)
+        self.count += len(records)
+
+    async def adopt(self, adoption: Adoption) -> None:
+        self.kept = adoption.cursor or self.kept
+
+
+class Host:
+    """One supervised device, for as long as the bench wants it."""
+
+    def __init__(self, wanted: Wanted, keeper: Memory) -> None:
+        self.keeper = keeper
+        self._events: asyncio.Queue[DeviceEvent] = asyncio.Queue(256)
+        self._stands = asyncio.Event()
+        self._new = asyncio.Event()
+        self.supervisor = Supervisor(
+            wanted, self.keeper, own=lambda: OWN, events=self._events, tell=self._tell
+        )
+        self.driver = _DRIVERS[wanted.device_class](self.supervisor)
+
+    def _tell(self, happening: AnyHappening) -> None:
+        self._stands.set()
+        if isinstance(happening, Held) and happening.verdict is Verdict.NEW_EPOCH:
+            self._new.set()
+
+    async def until(self, good: Callable[[Supervisor], object]) -> None:
+        async with asyncio.timeout(_PATIENCE):
+            while not good(self.supervisor):
+                self._stands.clear()
+                await self._stands.wait()
+
+    async def ready(self) -> None:
+        async with asyncio.timeout(_PATIENCE):
+            await self.supervisor.ready()
+
+    async def adopt(self) -> None:
+        """A new device's ring is adopted, as two people would."""
+        while True:
+            await self._new.wait()
+            self._new.clear()
+            with suppress(NothingHeld):  # it has gone meanwhile, and is told of when it is back
+                await self.supervisor.adopt(("first", "second"))
+
+    async def drain(self) -> None:
+        while True:
+            await self._events.get()
+
+
+@asynccontextmanager
+async def hosted(wanted: Wanted, keeper: Memory | None = None) -> AsyncIterator[Host]:
+    log_lines.to_stderr(logging.ERROR)
+    host = Host(wanted, keeper or Memory())
+    works = (host.supervisor.run(), host.drain(), host.adopt())
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        yield host
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
 
 _SEATS: Final = 7
 _TABLE: Final[tuple[Profile, ...]] = ("shoe", "shuffler", *("station",) * _SEATS)

@@ -21,8 +21,7 @@ from controller.audit.format.segments import SIZE
 from controller.audit.log.log import Log
 from controller.audit.log.opening import Opening
 from controller.audit.log.writer import Book
-from hil.bench.measure import Pace
-from hil.bench.measure_bench_lines import Line, Section, rate
+from hil.bench.measure import Line, Pace, Section, rate
 
 PLACE: Final = "HOLECARD_BENCH_DISK"
 """Names another directory to measure in: that of the disk that the record will be on."""

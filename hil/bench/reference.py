@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND
 from controller.sim.play.strategy import Strategy, basic
-from hil.bench.measure import Contestant, Pace, contest
-from hil.bench.measure_bench_lines import Line, Section, rate, ratio
+from hil.bench.measure import Contestant, Line, Pace, Section, contest, rate, ratio
 from hil.bench.rows import rounds_of, through_rows
 
 GAME: Final = "classic"

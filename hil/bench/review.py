@@ -32,8 +32,7 @@ from controller.screens.common.texts import load
 from controller.screens.review.source.source import Beside
 from controller.screens.review.web.app import application, pages_of
 from controller.screens.review.web.link_login import ByLink
-from hil.bench.measure import Pace
-from hil.bench.measure_bench_lines import Line, Section
+from hil.bench.measure import Line, Pace, Section
 from hil.bench.record import scratch
 
 ROUNDS: Final = 20_000

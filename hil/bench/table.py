@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import time
+import tty
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -20,21 +23,77 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.audit.format.segments import SIZE, numbers
+from controller.audit.format.segments import numbers
 from controller.audit.read.reader import read_segment
 from controller.audit.simulate.rounds import record_par
 from controller.games import game_of_table
 from controller.table.running.build import load_keys
-from hil.bench.measure import Pace
-from hil.bench.measure_bench_lines import Line, Section
+from hil.bench.measure import Line, Pace, Section
 from hil.bench.record import Raw, at, scratch
-from hil.bench.table_bench_echo import Echo, echo
-from hil.bench.table_clients import GAP_MS, SEATS, Played, played
-from hil.bench.table_clients_bench_watchers import watchers
+from hil.bench.table_clients import GAP_MS, SEATS, Played, played, watchers
 from hil.table.robots.api_client import Api
 from hil.table.setup.house import FEW
 from hil.table.setup.stage import Stage, staged
 from hil.table.setup.table_file import example
+
+ECHO_BYTES: Final = 100
+"""About the bytes of a card's record on the wire; as many come back."""
+_READ: Final = 4096
+
+
+class Echo:
+    """Our end of it."""
+
+    def __init__(self, master: int) -> None:
+        self._master = master
+        self._data = bytes(range(1, ECHO_BYTES + 1))
+
+    def once(self) -> None:
+        """There and back, all bytes."""
+        os.write(self._master, self._data)
+        left = ECHO_BYTES
+        while left:
+            left -= len(os.read(self._master, left))
+
+    def timed(self, count: int) -> list[float]:
+        """Seconds of each."""
+        times = []
+        for _ in range(count):
+            begun = time.monotonic_ns()
+            self.once()
+            times.append((time.monotonic_ns() - begun) / 1e9)
+        return times
+
+
+@contextmanager
+def echo() -> Iterator[Echo]:
+    """Another process stands behind it meanwhile."""
+    master, slave = os.openpty()
+    try:
+        tty.setraw(slave)
+        command = [sys.executable, "-m", "hil.bench.table", os.ttyname(slave)]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        try:
+            ours = Echo(master)
+            ours.once()  # it has begun to listen
+            yield ours
+        finally:
+            process.kill()
+            process.wait()
+    finally:
+        os.close(slave)
+        os.close(master)
+
+
+def main(terminal: str) -> None:
+    port = os.open(terminal, os.O_RDWR | os.O_NOCTTY)
+    while data := os.read(port, _READ):
+        os.write(port, data)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
+
 
 TABLE_FILE: Final = "mega-1"
 CARDS: Final = 2_000
@@ -289,7 +348,7 @@ def _with_its_last(record: Path) -> float:
     at a start, however long it is."""
     every = numbers(record)
     last = read_segment(record, every[-1]).end
-    return min(1.0, (SIZE + last) / (SIZE * (len(every) - 1) + last))
+    return min(1.0, (ECHO_BYTES + last) / (ECHO_BYTES * (len(every) - 1) + last))
 
 
 async def _starts(folder: Path, wanted: Sizes) -> list[Line]:

@@ -27,8 +27,7 @@ from controller.config.loader import load_game
 from controller.games import default_jurisdiction, game_of
 from controller.procedure.engine.dispatch import Procedure
 from controller.procedure.model.game import Game
-from hil.bench.measure import Pace
-from hil.bench.measure_bench_lines import Line, Section, rate, ratio
+from hil.bench.measure import Line, Pace, Section, rate, ratio
 from hil.bench.record import scratch
 
 ROUNDS_A_SECOND: Final = 30_000

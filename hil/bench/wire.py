@@ -11,8 +11,7 @@ from firmware_protocol.messages.registry import CardRead
 from firmware_protocol.tablelink.framing import Deframer, Frame
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained, decode
 from firmware_protocol.tablelink.session_cipher import Opener, Sealer
-from hil.bench.measure import Contestant, Pace, contest
-from hil.bench.measure_bench_lines import Line, Section, rate, ratio
+from hil.bench.measure import Contestant, Line, Pace, Section, contest, rate, ratio
 
 _KEY: Final = bytes(range(32))
 _SESSION: Final = 7

@@ -2,8 +2,8 @@
 
 import sys
 
-from hil import commands as by_module
+from hil import commands
 from hil.conform.runs.cli import register
 
 if __name__ == "__main__":
-    sys.exit(by_module.run(register, "conform", sys.argv[1:]))
+    sys.exit(commands.run(register, "conform", sys.argv[1:]))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.device.control import Hand
 from hil.control.replies import ANSWERS, LAMPS, MECHANISM, READ_BY_CONFORM, SEAT, Told
 from hil.control.verbs import Word, paragraphs, verbs_of, words
@@ -65,10 +65,10 @@ what it does is over: what becomes of it is on the wire.
 
 """
 _SECTIONS: Final = (
-    ("Any device", hands.Anywhere),
-    ("Shoe", hands.AtShoe),
-    ("Shuffler", hands.AtShuffler),
-    ("Station", hands.AtStation),
+    ("Any device", control.Anywhere),
+    ("Shoe", control.AtShoe),
+    ("Shuffler", control.AtShuffler),
+    ("Station", control.AtStation),
 )
 
 
@@ -101,7 +101,7 @@ def _verb(verb: str, hand: type[Hand]) -> Iterator[str]:
         yield from (_row(word) for word in fields)
         yield ""
     yield from _told("Answer", ANSWERS[hand])
-    if hand is hands.Describe:
+    if hand is control.Describe:
         for profile, told in MECHANISM.items():
             yield from _told(f"`mechanism` of a {profile}", told)
         yield from _told("Each of its `seats`", SEAT)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 
 FLAG: Final = "true or false"
 NUMBER: Final = "whole number"
@@ -32,7 +32,7 @@ class Told(NamedTuple):
 _CHANGED: Final = (Told("changed", FLAG, "whether it was not so before"),)
 _RECORDED: Final = (Told("recorded", FLAG, "whether a record of it was made"),)
 ANSWERS: Final[dict[type[Any], tuple[Told, ...]]] = {
-    hands.Describe: (
+    control.Describe: (
         Told("class", TEXT, "shoe, shuffler or station"),
         Told("maker", TEXT, "as in HELLO_RSP"),
         Told("model", TEXT, "as in HELLO_RSP"),
@@ -62,47 +62,47 @@ ANSWERS: Final[dict[type[Any], tuple[Told, ...]]] = {
         Told("port", TEXT + OR_NULL, "serial: where hosts find it; null with the cable out"),
         Told("usb_address", NUMBER + OR_NULL, "USB: on its bus; null when it is not there"),
     ),
-    hands.Service: (Told("service", FLAG, "how the switch stands"),),
-    hands.Power: (
+    control.Service: (Told("service", FLAG, "how the switch stands"),),
+    control.Power: (
         Told("power", TEXT, "cut; on while the moment is waited for"),
         Told("at", TEXT, "as asked"),
     ),
-    hands.Plug: (
+    control.Plug: (
         Told("plugged", FLAG, "whether the cable is in"),
         Told("port_number", NUMBER, "of the port that it is in or was in last; 1 is the first"),
     ),
-    hands.Freeze: (Told("frozen", FLAG, "whether the firmware hangs"),),
-    hands.Line: (Told("line", OBJECT, "the fields as they are now"),),
-    hands.Break: (Told("breaks", TEXTS, "the breaks that are on"),),
-    hands.Ring: (
+    control.Freeze: (Told("frozen", FLAG, "whether the firmware hangs"),),
+    control.Line: (Told("line", OBJECT, "the fields as they are now"),),
+    control.Break: (Told("breaks", TEXTS, "the breaks that are on"),),
+    control.Ring: (
         Told("epoch", NUMBER, "the ring as it is now"),
         Told("oldest", NUMBER, "lowest seq"),
         Told("head", NUMBER, "highest seq"),
     ),
-    hands.Tamper: _RECORDED,
-    hands.Defect: _RECORDED,
-    hands.Firmware: (
+    control.Tamper: _RECORDED,
+    control.Defect: _RECORDED,
+    control.Firmware: (
         Told("firmware", TEXT, "digest that INFO names from now on, 64 hexadecimal digits"),
         Told("boot", NUMBER, "starts so far"),
     ),
-    hands.Load: (
+    control.Load: (
         Told("shoe", NUMBER, "number of the loading, as in LOADED"),
         Told("count", NUMBER, "cards without the cut card, as in LOADED"),
     ),
-    hands.Draw: (
+    control.Draw: (
         Told("queued", NUMBER, "pulls that are now being made, or wait for the one before"),
         Told("ms", NUMBER, "until the last of them is recognised"),
     ),
-    hands.Retract: (Told("pos", NUMBER, "position of the card"),),
-    hands.CoverHand: _CHANGED,
-    hands.JamHand: _CHANGED,
-    hands.Put: (Told("count", NUMBER, "cards of the batch"),),
-    hands.DoorHand: _CHANGED,
-    hands.Pace: (),
-    hands.Press: (),
-    hands.LetGo: (),
-    hands.Chord: (),
-    hands.LampHand: (),
+    control.Retract: (Told("pos", NUMBER, "position of the card"),),
+    control.CoverHand: _CHANGED,
+    control.JamHand: _CHANGED,
+    control.Put: (Told("count", NUMBER, "cards of the batch"),),
+    control.DoorHand: _CHANGED,
+    control.Pace: (),
+    control.Press: (),
+    control.LetGo: (),
+    control.Chord: (),
+    control.LampHand: (),
 }
 _OWED: Final = Told("owed", NUMBER, "events that wait for room in the ring")
 _JAM: Final = Told("jam", TEXT, "name of the jam_code, in small letters")

@@ -23,7 +23,7 @@ import msgspec
 from firmware_protocol.device.control import Hand
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from hil.control.verbs import BadHand, Verbs, read
-from hil.ports import unix_sockets as unix_paths
+from hil.ports import unix_sockets
 from hil.ports.unix_sockets import Listener
 
 LONGEST: Final = 65_536
@@ -138,7 +138,7 @@ class Control:
         self._sock.settimeout(patience)
         self._rest = b""
         try:
-            unix_paths.connect(self._sock, path)
+            unix_sockets.connect(self._sock, path)
         except OSError as problem:
             self._sock.close()
             raise ControlLost(f"{path}: {_why_not(path, problem)}") from problem

@@ -29,7 +29,7 @@ from msgspec.inspect import (
     type_info,
 )
 
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.device.control import Hand
 from firmware_protocol.messages.enums import DeviceClass
 
@@ -61,14 +61,14 @@ def _verb(hand: type[Hand]) -> str:
     return str(hand.__struct_config__.tag)
 
 
-ANYWHERE: Final = verbs_of(hands.Anywhere)
+ANYWHERE: Final = verbs_of(control.Anywhere)
 BY_CLASS: Final = {
-    DeviceClass.SHOE: verbs_of(hands.Anywhere, hands.AtShoe),
-    DeviceClass.SHUFFLER: verbs_of(hands.Anywhere, hands.AtShuffler),
-    DeviceClass.STATION: verbs_of(hands.Anywhere, hands.AtStation),
+    DeviceClass.SHOE: verbs_of(control.Anywhere, control.AtShoe),
+    DeviceClass.SHUFFLER: verbs_of(control.Anywhere, control.AtShuffler),
+    DeviceClass.STATION: verbs_of(control.Anywhere, control.AtStation),
 }
 """What can be done at a device of each class."""
-ALL: Final = verbs_of(hands.Hand)
+ALL: Final = verbs_of(control.Hand)
 
 
 class Word(Struct, frozen=True):

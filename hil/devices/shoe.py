@@ -45,8 +45,7 @@ from firmware_protocol.messages.shoe import (
     ShoeJam,
 )
 from firmware_protocol.tablelink import plaintext
-from hil.devices import card_names as cards
-from hil.devices import shoe_reader
+from hil.devices import card_names, shoe_reader
 from hil.devices.pending_events import POLL_US
 from hil.devices.request_table import carry_out
 from hil.devices.shoe_cards import Inside, order_of
@@ -230,7 +229,7 @@ class Shoe:
         pulled = self._inside.cards[:count]
         self._over = Pulled(draw, tuple(pulled), now)
         self._read_at = now + _pull_us(draw)
-        if self._desk.broken("pictures-slow") and cards.is_picture(pulled[0]):
+        if self._desk.broken("pictures-slow") and card_names.is_picture(pulled[0]):
             self._read_at += SLOW_PICTURE_MS * 1000
 
     def _recognised(self, now: int) -> None:
@@ -359,10 +358,10 @@ class Shoe:
             "back": inside.back,
             "position": inside.pos,
             "left": len(inside.cards) - len(over),
-            "cards": cards.names(inside.cards[len(over) :]),
-            "out": cards.names(drawn.card for drawn in inside.out),
-            "held": cards.names(drawn.card for drawn in inside.held),
-            "over_reader": cards.names(over),
+            "cards": card_names.names(inside.cards[len(over) :]),
+            "out": card_names.names(drawn.card for drawn in inside.out),
+            "held": card_names.names(drawn.card for drawn in inside.held),
+            "over_reader": card_names.names(over),
             "queued": len(self._pulls),
             "undrawn": self._undrawn,
             "undrawn_why": self._undrawn_why,

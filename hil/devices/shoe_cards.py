@@ -11,7 +11,7 @@ from firmware_protocol.device.control import Load
 from firmware_protocol.device.interfaces import CannotDo
 from firmware_protocol.messages.enums import JamCode
 from firmware_protocol.messages.limits import CARD_UNREAD
-from hil.devices import card_names as cards
+from hil.devices import card_names
 from hil.devices.pending_events import Owed
 
 FIRST_BACK: Final = 1
@@ -85,12 +85,14 @@ class Inside(Struct):
 def order_of(hand: Load) -> list[int]:
     """The cards that a hand puts in, from the top."""
     if hand.cards:
-        order = cards.changed([cards.number(name) for name in hand.cards], hand.remove, hand.add)
+        order = card_names.changed(
+            [card_names.number(name) for name in hand.cards], hand.remove, hand.add
+        )
     else:
-        order = cards.changed(cards.box(hand.decks), hand.remove, hand.add)
+        order = card_names.changed(card_names.box(hand.decks), hand.remove, hand.add)
         if hand.seed:
-            order = cards.shuffled(order, hand.seed)
-    order = cards.with_cut(order, hand.cut_at)
-    if len(order) > cards.MOST_CARDS:
-        raise CannotDo(f"{len(order)} cards are too many", f"at most {cards.MOST_CARDS}")
+            order = card_names.shuffled(order, hand.seed)
+    order = card_names.with_cut(order, hand.cut_at)
+    if len(order) > card_names.MOST_CARDS:
+        raise CannotDo(f"{len(order)} cards are too many", f"at most {card_names.MOST_CARDS}")
     return order

@@ -12,7 +12,7 @@ from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.enums import CardFlags, ReadWhy
 from firmware_protocol.messages.limits import CARD_CUT, CARD_UNREAD
 from firmware_protocol.messages.shoe import CardRead, CutCard, ReadFail
-from hil.devices import card_names as cards
+from hil.devices import card_names
 from hil.devices.shoe_cards import Drawn, Inside
 
 FIXED_SALT: Final = b"pepper&salt"
@@ -61,7 +61,7 @@ def report(
     elif first == CARD_CUT:
         event, seen = CutCard(pos), CARD_CUT
     else:
-        seen = cards.neighbour(first) if pulled.draw.read == "wrong" else first
+        seen = card_names.neighbour(first) if pulled.draw.read == "wrong" else first
         event = _read(pulled, inside, eye, salt, seen, dwell_ms)
     found: list[tuple[Event, Drawn]] = [(event, Drawn(first, seen, pos))]
     for more, card in enumerate(pulled.cards[1:], 1):
@@ -110,7 +110,7 @@ def _read(
         pos=inside.pos + 1,
         card=seen,
         confidence=confidence,
-        alternative=cards.neighbour(seen) if confidence < DOUBTFUL else CARD_UNREAD,
+        alternative=card_names.neighbour(seen) if confidence < DOUBTFUL else CARD_UNREAD,
         flags=flags,
         dwell=min(dwell_ms, MOST_DWELL_MS),
         back=back_of(inside) if eye.backs else 0,

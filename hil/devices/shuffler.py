@@ -41,7 +41,7 @@ from firmware_protocol.messages.shuffler import (
     Started,
     StartReply,
 )
-from hil.devices import card_names as cards
+from hil.devices import card_names
 from hil.devices.pending_events import POLL_US, Owed
 from hil.devices.request_table import carry_out
 
@@ -240,13 +240,13 @@ class Shuffler:
         if self._inside.sorted:
             return sorted(batch)
         seed = self._desk.random(16).hex() if self._seed is None else f"{self._seed}/{shuffle}"
-        return cards.shuffled(batch, seed)
+        return card_names.shuffled(batch, seed)
 
     def _compare(self, batch: bytes, decks: int) -> tuple[int, int]:
         """How many cards are missing and how many are too many, if it can tell cards apart."""
         if not self._deck_check:
             return 0, 0
-        want, have = Counter(cards.box(decks)), Counter(batch)
+        want, have = Counter(card_names.box(decks)), Counter(batch)
         return (want - have).total(), (have - want).total()
 
     def _hand_out(self) -> None:
@@ -273,7 +273,7 @@ class Shuffler:
             raise CannotDo("a shuffle runs", "wait for its end, or ABORT")
         if inside.jam != JamCode.CLEARED:
             raise CannotDo("cards are stuck", "jam with code null frees them")
-        batch = cards.changed(cards.box(hand.decks), hand.remove, hand.add)
+        batch = card_names.changed(card_names.box(hand.decks), hand.remove, hand.add)
         inside.owed.room_for(2)
         opening = [] if inside.door_open else [Door(open=True)]
         inside.tray, inside.will_stay = bytes(batch), hand.left_inside
@@ -325,9 +325,9 @@ class Shuffler:
             "percent": self._percent(now),
             "decks": inside.decks,
             "count": len(inside.tray),
-            "cards": cards.names(inside.tray),
-            "left_inside": cards.names(inside.behind),
-            "handed_out": cards.names(inside.handed_out),
+            "cards": card_names.names(inside.tray),
+            "left_inside": card_names.names(inside.behind),
+            "handed_out": card_names.names(inside.handed_out),
             "door": "open" if inside.door_open else "closed",
             "jam": JamCode(inside.jam).name.lower(),
             "owed": len(inside.owed.events),

@@ -25,8 +25,7 @@ from firmware_protocol.device.control import (
     Tamper,
 )
 from firmware_protocol.device.interfaces import Answer, CannotDo
-from firmware_protocol.device.storage import read_whole, write_whole
-from firmware_protocol.device.storage_kept import Kept
+from firmware_protocol.device.storage import Kept, read_whole, write_whole
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import Tamper as TamperEvent
 from firmware_protocol.messages.enums import DeviceClass, FaultCode, PowerCause, TamperSource

@@ -25,8 +25,7 @@ import msgspec
 import usb.backend
 from usb.core import USBError, USBTimeoutError
 
-from hil.ports import unix_sockets as unix_paths
-from hil.ports import usb_descriptors
+from hil.ports import unix_sockets, usb_descriptors
 from hil.ports.usb_messages import (
     CHUNK,
     END_IN,
@@ -78,7 +77,7 @@ class _Pipe:
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._sock.settimeout(_SOON)
         try:
-            unix_paths.connect(self._sock, path)
+            unix_sockets.connect(self._sock, path)
         except OSError as problem:
             self._sock.close()
             denied = isinstance(problem, PermissionError)

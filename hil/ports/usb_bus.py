@@ -23,8 +23,7 @@ from typing import Final
 import msgspec
 
 from firmware_protocol.device.storage import naming, read_whole, write_whole
-from hil.ports import unix_sockets as unix_paths
-from hil.ports import usb_descriptors
+from hil.ports import unix_sockets, usb_descriptors
 from hil.ports.unix_sockets import Listener
 from hil.ports.usb_endpoints import Done, InPipe, OutPipe
 from hil.ports.usb_messages import (
@@ -298,7 +297,7 @@ def _free_address(bus: Path) -> int:
     """The next one after the last that was given out, so that none comes back soon."""
     taken = set()
     for path in bus.glob(SOCKET_PATTERN):
-        if unix_paths.alive(path, socket.SOCK_SEQPACKET):
+        if unix_sockets.alive(path, socket.SOCK_SEQPACKET):
             taken.add(int(path.name[-3:]))
         else:  # left behind by a device that was killed
             path.unlink(missing_ok=True)

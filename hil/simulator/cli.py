@@ -20,7 +20,7 @@ from firmware_protocol.device.interfaces import Answer
 from firmware_protocol.device.storage import PlaceProblem
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.limits import MAX_SEAT
-from hil.control import cli as sim_hand
+from hil.control import cli
 from hil.faults.catalogue import BREAKS, BY_NAME
 from hil.ports.usb_messages import Status
 from hil.simulator.paths import look_at_folders, others
@@ -94,7 +94,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     commands = parser.add_subparsers(metavar="shoe|shuffler|station|do|breaks")
     for name in CLASSES:
         _add_device(commands, name)
-    sim_hand.register(commands)
+    cli.register(commands)
     _add_breaks(commands)
 
 

@@ -7,17 +7,17 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from drivers.ports import usb_discovery as usb_finding
+from drivers.ports import usb_discovery
 from tests.support.drivers.fake_usb import FakeDevice, plugged
 
 
 @pytest.fixture
 def announced(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [
-        EntryPoint("fake", "tests.support.drivers.fake_usb:backend", usb_finding.GROUP),
-        EntryPoint("broken", "tests.support.drivers.fake_usb:no_such", usb_finding.GROUP),
+        EntryPoint("fake", "tests.support.drivers.fake_usb:backend", usb_discovery.GROUP),
+        EntryPoint("broken", "tests.support.drivers.fake_usb:no_such", usb_discovery.GROUP),
     ]
-    monkeypatch.setattr(usb_finding, "entry_points", lambda group: points)
+    monkeypatch.setattr(usb_discovery, "entry_points", lambda group: points)
 
 
 @pytest.fixture

@@ -15,18 +15,18 @@ import structlog
 
 from drivers import logging as log_lines
 from drivers.devices.state import State
-from drivers.session import events as told
+from drivers.session import events
 from tests.support.drivers.simulated import running, simulate, table
 
 
-def plays(tmp_path: Path) -> list[told.AnyHappening]:
+def plays(tmp_path: Path) -> list[events.AnyHappening]:
     """A device is plugged in and adopted; what was told of it."""
 
-    async def main() -> list[told.AnyHappening]:
+    async def main() -> list[events.AnyHappening]:
         async with table(tmp_path) as (_, _, watched), running(watched):
             await watched.ready()
             assert watched.state is State.READY
-            happenings: list[told.AnyHappening] = watched.told
+            happenings: list[events.AnyHappening] = watched.told
             return happenings
 
     return simulate(main())

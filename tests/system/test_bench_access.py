@@ -18,8 +18,8 @@ from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import Describe, Draw, Hand, JamHand, Load
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
-from hil.control import verbs as hand_words
-from hil.table.page import controls as hands
+from hil.control import verbs
+from hil.table.page import controls
 from hil.table.page.app import MOST_BYTES, SECRET_HEADER, Page, application
 from hil.table.page.bench import Desk
 from hil.table.page.controls import FAULTS, HANDS, NEXT_PULLS, Bench, Often
@@ -212,21 +212,21 @@ def test_a_hand_is_done_to_the_device_that_is_named() -> None:
 # --- every hand ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", list(hand_words.BY_CLASS))
+@pytest.mark.parametrize("kind", list(verbs.BY_CLASS))
 def test_every_verb_has_its_form(kind: DeviceClass) -> None:
-    every = hand_words.BY_CLASS[kind]
-    forms = {form.verb: form for form in hands.forms(kind)}
+    every = verbs.BY_CLASS[kind]
+    forms = {form.verb: form for form in controls.forms(kind)}
     assert set(forms) == set(every) - {"describe"}
     for verb, form in forms.items():
         assert [field.name for field in form.fields] == [
-            word.name for word in hand_words.words(every[verb])
+            word.name for word in verbs.words(every[verb])
         ]
         given = {field.name: _given(field) for field in form.fields if not field.default}
         line = msgspec.json.encode({"do": verb, **given})
-        assert isinstance(hand_words.read(line, every), every[verb])
+        assert isinstance(verbs.read(line, every), every[verb])
 
 
-def _given(field: hands.FormField) -> object:
+def _given(field: controls.FormField) -> object:
     if field.choices:
         return msgspec.json.decode(field.choices[0])
     if field.kind == "list":
@@ -237,7 +237,7 @@ def _given(field: hands.FormField) -> object:
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_button_is_a_hand_that_its_device_takes(profile: Profile) -> None:
     every = (*HANDS[profile], *FAULTS[profile])
-    takes = tuple(hand_words.BY_CLASS[DeviceClass[profile.upper()]].values())
+    takes = tuple(verbs.BY_CLASS[DeviceClass[profile.upper()]].values())
     for bench in (Bench(1, None), Bench(6, 250)):
         for often in every:
             hand = often.makes(bench)
@@ -267,7 +267,7 @@ def _named(every: tuple[Often, ...], name: str) -> Often:
 
 def test_every_way_of_a_card_is_offered() -> None:
     reads = {pull.read for _, pull in NEXT_PULLS.values() if pull is not None}
-    draw = {word.name: word for word in hand_words.words(Draw)}["read"]
+    draw = {word.name: word for word in verbs.words(Draw)}["read"]
     assert reads | {"well"} == set(draw.allowed.split(", "))
 
 

@@ -24,7 +24,7 @@ from controller.cli import main
 from controller.config.loader import load_table
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.prompts.terms import Currency
-from hil import commands as by_module
+from hil import commands
 from hil.simulator.run import sole
 from hil.table.demo import cli
 from hil.table.demo.demo import MISHAPS, TABLES, Demo, Plan, everybody_bets, people_words
@@ -39,7 +39,7 @@ ESCAPE = "\x1b"
 
 
 def demo(*arguments: str) -> int:
-    return by_module.run(cli.register, "demo", arguments)
+    return commands.run(cli.register, "demo", arguments)
 
 
 @pytest.mark.timeout(200)

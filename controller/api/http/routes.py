@@ -29,9 +29,7 @@ from controller.api.contract.messages import (
 from controller.api.contract.view import View
 from controller.api.http.body import read_as
 from controller.api.http.sse import Stream, Streams
-from controller.api.service import acts as acting
-from controller.api.service import self_test as testing
-from controller.api.service import sign_in as signing
+from controller.api.service import acts, self_test, sign_in
 from controller.api.service.context import Serving
 from controller.api.service.screens import Screen, Screens
 from controller.api.service.shielded import Doing
@@ -102,7 +100,7 @@ async def _open(asked: Asked) -> Given:
 async def _close(asked: Asked) -> Given:
     api, screen = asked.api, asked.here
     try:
-        return await signing.close(api.served, screen)
+        return await sign_in.close(api.served, screen)
     finally:
         api.screens.close(screen)
         api.looking.news()
@@ -110,17 +108,17 @@ async def _close(asked: Asked) -> Given:
 
 async def _sign_in(asked: Asked) -> Given:
     sent = read_as(asked.body, SignIn)
-    return await _of_people(asked, signing.sign_in(asked.api.served, asked.here, sent))
+    return await _of_people(asked, sign_in.sign_in(asked.api.served, asked.here, sent))
 
 
 async def _sign_out(asked: Asked) -> Given:
     read_as(asked.body, SignOut)
-    return await _of_people(asked, signing.sign_out(asked.api.served, asked.here))
+    return await _of_people(asked, sign_in.sign_out(asked.api.served, asked.here))
 
 
 async def _authorise(asked: Asked) -> Given:
     sent = read_as(asked.body, Authorise)
-    return await _of_people(asked, signing.authorise(asked.api.served, asked.here, sent))
+    return await _of_people(asked, sign_in.authorise(asked.api.served, asked.here, sent))
 
 
 async def _of_people(asked: Asked, work: Awaitable[Struct]) -> Given:
@@ -132,22 +130,22 @@ async def _of_people(asked: Asked, work: Awaitable[Struct]) -> Given:
 
 
 async def _act(asked: Asked) -> Given:
-    return await acting.act(asked.api.served, asked.api.looking, asked.here, asked.body)
+    return await acts.act(asked.api.served, asked.api.looking, asked.here, asked.body)
 
 
 async def _shuffle_again(asked: Asked) -> Given:
     read_as(asked.body, ShuffleAgain)
-    return await acting.shuffle_again(asked.api.served, asked.api.looking, asked.here)
+    return await acts.shuffle_again(asked.api.served, asked.api.looking, asked.here)
 
 
 async def _adopt(asked: Asked) -> Given:
     sent = read_as(asked.body, AdoptDevice)
-    return await acting.adopt(asked.api.served, asked.here, asked.path["serial"], sent)
+    return await acts.adopt(asked.api.served, asked.here, asked.path["serial"], sent)
 
 
 async def _test(asked: Asked) -> Given:
     read_as(asked.body, SelfTest)
-    return await testing.self_test(asked.api.served, asked.here, asked.path["serial"])
+    return await self_test.self_test(asked.api.served, asked.here, asked.path["serial"])
 
 
 async def _table(asked: Asked) -> Given:

@@ -31,7 +31,7 @@ from controller.api.service.sign_in import (
 from controller.api.service.views import Looking
 from controller.audit.format.hole_cards import SealProblem
 from controller.people.approvals import Act
-from controller.people.service_people_answers import Denied, Taken
+from controller.people.service import Denied, Taken
 from controller.people.sign_in import Session
 from controller.procedure.model.permissions import DECISIONS, WHO
 from controller.procedure.model.row import Decision

@@ -13,7 +13,7 @@ import msgspec
 
 from controller.api.contract.errors import Problem
 from controller.people.approvals import ADOPTED, Act, act_of
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.permissions import WHO
@@ -30,14 +30,14 @@ BESIDE: Final = (ADOPT, AGAIN)
 """What is signed for beside the events of the procedure."""
 WHENEVER: Final[frozenset[type[Event]]] = frozenset(
     {
-        e.TableOpened,
-        e.TableClosed,
-        e.ShuffleCalled,
-        e.ShuffleStarted,
-        e.ShuffleDone,
-        e.ShoeLoaded,
-        e.DecksChanged,
-        e.PaymentCorrected,
+        events.TableOpened,
+        events.TableClosed,
+        events.ShuffleCalled,
+        events.ShuffleStarted,
+        events.ShuffleDone,
+        events.ShoeLoaded,
+        events.DecksChanged,
+        events.PaymentCorrected,
     }
 )
 """Acts that say all that they are about, or are about no round."""
@@ -87,7 +87,7 @@ def act_for(
 
 def takes_two(kind: type[Event], sent: Mapping[str, Any], s: State, game: Game) -> bool | None:
     """Whether the house wants a second person; None: as ever."""
-    if kind is e.FloorRuled:
+    if kind is events.FloorRuled:
         return bool(s.holds) and game.needs_two(s.holds[-1].what, Way(sent["way"]))
     return None
 
@@ -111,7 +111,7 @@ def _case(kind: type[Event], s: State, name: str) -> str:
         parts += [f"seat {held.seat}"] if held.seat else []
         parts += [NAMES[held.card]] if held.card >= 0 else []
         parts += [name] if name else []
-    elif s.due and kind is e.PaymentApproved:
+    elif s.due and kind is events.PaymentApproved:
         due = s.due[0]
         hand = f"hand {due.hand}, " if due.hand > 0 else ""  # of a split: they may win the same
         parts.append(f"seat {due.seat}, {hand}{due.bet}, {due.outcome} {due.moves}")

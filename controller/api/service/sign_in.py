@@ -20,7 +20,7 @@ from controller.api.service.context import Serving
 from controller.api.service.screens import Screen
 from controller.people import sign_in as standing_of
 from controller.people.approvals import Act
-from controller.people.service_people_answers import Denied, Taken
+from controller.people.service import Denied, Taken
 from controller.people.sign_in import Session, Standing
 from controller.procedure.model.events import Actor
 from controller.table.loop.acts import MovedOn

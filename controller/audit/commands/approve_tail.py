@@ -8,13 +8,11 @@ import sys
 from typing import Final
 
 from controller.audit.commands.common import Subparsers, command, path_of, print_json, say
-from controller.audit.keys import store as keys
+from controller.audit.keys import store
 from controller.audit.log.quarantine import TAILS
 from controller.audit.replay.tail_approval import Acceptance, Bytes
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
-from controller.terminal import keys_place, mistakes
-from controller.terminal_cli_people import GivenUp, ask, at_terminal, check, two
+from controller.errors import UsageProblem, printable
+from controller.terminal import GivenUp, ask, at_terminal, check, keys_place, mistakes, two
 
 EXAMPLES: Final = """\
 examples:
@@ -49,7 +47,7 @@ def accept(args: argparse.Namespace) -> int:
     if not args.yes and not at_terminal():
         raise UsageProblem("--yes", "is missing: nobody is there to be asked", "--yes")
     with mistakes():
-        table_key = keys.load_table_private(keys_place(args))
+        table_key = store.load_table_private(keys_place(args))
     try:
         names = two(args)
         with Acceptance.at(record, names) as found:

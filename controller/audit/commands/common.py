@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from controller.audit.files.disk import read_file
-from controller.audit.format.notes import KeyKind, VerifierKey
-from controller.audit.format.notes_forms import NoteProblem
-from controller.audit.keys import files as key_texts
+from controller.audit.format.notes import KeyKind, NoteProblem, VerifierKey
+from controller.audit.keys import files
 from controller.audit.keys.files import BadText
 from controller.audit.log.checkpoints import table_name
 from controller.audit.proofs.proof_file import MOST_BYTES
 from controller.audit.proofs.prover import untold
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
+from controller.errors import UsageProblem, printable
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -107,7 +105,7 @@ def given_table(value: str, origin: Callable[[], str]) -> VerifierKey:
         if found is not None:
             return found
     try:
-        public = key_texts.read_table(data)
+        public = files.read_table(data)
     except BadText as bad:
         where = f"--table-key: {printable(value)}"
         raise UsageProblem(where, bad.what, f"a verifier key, or {bad.allowed}") from None

@@ -21,17 +21,16 @@ from controller.audit.commands.common import (
     writing,
 )
 from controller.audit.export import case as export
-from controller.audit.export import rows as export_rows
+from controller.audit.export import rows
 from controller.audit.export.case_folder import check_free
 from controller.audit.export.manifest import CheckedCase, check_export
 from controller.audit.read.access_log import look
-from controller.audit.read.follow_ends import to_its_end
+from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head, gone_before
 from controller.audit.read.retirements import gone as was_retired
 from controller.audit.read.retirements import kept_in, sha256_of
 from controller.audit.read.selection import Pick
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
+from controller.errors import UsageProblem, printable
 
 EXPORT_EXAMPLES: Final = """\
 examples:
@@ -135,13 +134,13 @@ def _export_rows(args: argparse.Namespace, record: Path, pick: Pick, out: Path |
         say(gone)
     look(record, f"export {args.format}", str(pick), who=who, reason=reason, out=name)
     with progress() as tell:
-        lines = export_rows.rows(record, pick, args.format, tell)
+        lines = rows.rows(record, pick, args.format, tell)
         if out is None:
             for line in lines:
                 print_bytes(line)
             return 0
         with writing(out):
-            count = export_rows.write(out, lines)
+            count = rows.write(out, lines)
     shown = {"out": printable(out), "records": count - (args.format == "csv")}
     if args.json:
         print_json(shown)

@@ -24,9 +24,9 @@ from controller.audit.index.file import NAME
 from controller.audit.index.index import Index, Progress
 from controller.audit.index.sql import Answer, ask
 from controller.audit.read.access_log import look
-from controller.audit.read.follow_ends import to_its_end
+from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head
-from controller.errors_problems import printable
+from controller.errors import printable
 
 REBUILD_EXAMPLES: Final = """\
 examples:

@@ -14,9 +14,9 @@ from controller.audit.commands.common import (
     rounds_of,
     text_of,
 )
-from controller.audit.keys import store as keys
+from controller.audit.keys import store
 from controller.audit.read.access_log import look
-from controller.audit.read.follow_ends import to_its_end
+from controller.audit.read.follow import to_its_end
 from controller.audit.replay.hole_opening import Hole, holes_of, open_hole
 from controller.audit.text.records import when
 from controller.procedure.prompts.terms import card_words
@@ -48,7 +48,7 @@ def open_(args: argparse.Namespace) -> int:
     turn, _ = rounds_of(args.round, single=True)
     who, reason = text_of("--by", args.by), text_of("--reason", args.reason)
     with mistakes():
-        private = keys.load_surveillance_private(keys_place(args))
+        private = store.load_surveillance_private(keys_place(args))
     with to_its_end(record):
         holes = holes_of(record, turn)
         look(record, "open hole card", f"round {turn}", who=who, reason=reason)

@@ -29,15 +29,13 @@ from controller.audit.files.atomic import put
 from controller.audit.files.disk import RealDisk
 from controller.audit.format.notes import Checkpoint
 from controller.audit.format.records import Record
-from controller.audit.proofs import proof_file as proof_files
-from controller.audit.proofs import prover as proving
+from controller.audit.proofs import proof_file, prover
 from controller.audit.proofs.proof_file import Checked, Proof
 from controller.audit.read.access_log import look
-from controller.audit.read.follow_ends import to_its_end
+from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head, gone_before
 from controller.audit.read.retirements import gone as was_retired
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
+from controller.errors import UsageProblem, printable
 
 PROVE_EXAMPLES: Final = """\
 examples:
@@ -107,13 +105,13 @@ def prove(args: argparse.Namespace) -> int:
     look(record, "prove", asked, who=text_of("--by", args.by))
     with to_its_end(record):
         if given is None:
-            signed = proving.last_signed(record)
+            signed = prover.last_signed(record)
         else:
-            signed = proving.signed_as(record, args.checkpoint, given)
+            signed = prover.signed_as(record, args.checkpoint, given)
         older = [_older(record, name, data) for name, data in older_files]
         seqs: list[int] = args.seq or []
         if turn:
-            seqs, unsigned = proving.seqs_of_round(record, turn, signed)
+            seqs, unsigned = prover.seqs_of_round(record, turn, signed)
             if retired := was_retired(record, rounds=(turn, turn)):
                 say(f"{retired}: no record of it in there is in this proof")
             if gone := gone_before(record):
@@ -121,13 +119,13 @@ def prove(args: argparse.Namespace) -> int:
             if unsigned:
                 say(f"{unsigned} later records of round {turn} are not in this checkpoint")
         with progress() as tell:
-            proof = proving.prove(record, seqs, signed, older, tell)
+            proof = prover.prove(record, seqs, signed, older, tell)
         _put_proof(proof, signed.checkpoint, out, json=args.json)
     return 0
 
 
 def _put_proof(proof: Proof, said: Checkpoint, out: Path | None, *, json: bool) -> None:
-    data = proof_files.packed(proof)
+    data = proof_file.packed(proof)
     if out is not None:
         with writing(out):
             put(RealDisk(), out, data)
@@ -141,11 +139,11 @@ def _put_proof(proof: Proof, said: Checkpoint, out: Path | None, *, json: bool) 
         print(f"{each.size} records, root {each.root}: grown, {len(each.hashes)} hashes")
 
 
-def _older(record: Path, name: str, data: bytes | None) -> proving.Older:
+def _older(record: Path, name: str, data: bytes | None) -> prover.Older:
     if data is None:
-        return proving.Older(int(name))
-    signed = proving.signed_as(record, printable(name), data)
-    return proving.Older(signed.checkpoint.size, signed)
+        return prover.Older(int(name))
+    signed = prover.signed_as(record, printable(name), data)
+    return prover.Older(signed.checkpoint.size, signed)
 
 
 def check_proof(args: argparse.Namespace) -> int:
@@ -153,7 +151,7 @@ def check_proof(args: argparse.Namespace) -> int:
     witness = None if args.witness_key is None else given_witness(args.witness_key)
     table = given_table(args.table_key, lambda: _proof(args.file).origin)
     proof = _proof(args.file)
-    found = proof_files.check_proof(where, proof, table, witness)
+    found = proof_file.check_proof(where, proof, table, witness)
     if args.json:
         print_json(_checked_json(found))
         return 0
@@ -170,7 +168,7 @@ def check_proof(args: argparse.Namespace) -> int:
 
 
 def _proof(file: str) -> Proof:
-    return proof_files.unpacked(printable(file), bytes_of("FILE", file))
+    return proof_file.unpacked(printable(file), bytes_of("FILE", file))
 
 
 def _record_line(one: Record) -> str:

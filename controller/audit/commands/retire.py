@@ -12,13 +12,11 @@ from typing import Final
 from controller.audit.commands.common import Subparsers, command, path_of, print_json, progress, say
 from controller.audit.commands.common import writing as writing_to
 from controller.audit.export.retire import retire
-from controller.audit.keys import store as keys
+from controller.audit.keys import store
 from controller.audit.read.heads import first_head
 from controller.audit.read.retirements import in_words
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
-from controller.terminal import keys_place, mistakes
-from controller.terminal_cli_people import GivenUp, check, two
+from controller.errors import UsageProblem, printable
+from controller.terminal import GivenUp, check, keys_place, mistakes, two
 
 EXAMPLES: Final = """\
 examples:
@@ -68,7 +66,7 @@ def retire_days(args: argparse.Namespace) -> int:
     if args.keys is None and (record / "keys" / "table.key").is_file():
         args.keys = str(record / "keys")
     with mistakes():
-        table_key = keys.load_table_private(keys_place(args))
+        table_key = store.load_table_private(keys_place(args))
     try:
         names = two(args)
     except GivenUp:

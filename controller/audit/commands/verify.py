@@ -21,14 +21,12 @@ from controller.audit.commands.common import (
     print_json,
 )
 from controller.audit.errors import RecordProblem
-from controller.audit.format.notes import VerifierKey
-from controller.audit.format.notes_forms import NoteProblem
+from controller.audit.format.notes import NoteProblem, VerifierKey
 from controller.audit.read.heads import first_head
 from controller.audit.text.records import when
 from controller.audit.verify.cosignatures import Sighting, given
 from controller.audit.verify.verifier import PARTLY, WRONG, Progress, Report, Verification
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
+from controller.errors import UsageProblem, printable
 from controller.procedure.prompts.terms import counted
 
 EXAMPLES: Final = """\

@@ -21,12 +21,11 @@ from controller.audit.commands.common import (
 )
 from controller.audit.files.atomic import put
 from controller.audit.files.disk import RealDisk
-from controller.audit.keys import store as keys
-from controller.audit.read.follow_ends import to_its_end
+from controller.audit.keys import store
+from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head
-from controller.audit.witness import cosignatures as witnessed
-from controller.audit.witness import witness
-from controller.errors_problems import printable
+from controller.audit.witness import cosignatures, witness
+from controller.errors import printable
 from controller.terminal import keys_place, mistakes
 
 COSIGN_EXAMPLES: Final = """\
@@ -76,7 +75,7 @@ def cosign(args: argparse.Namespace) -> int:
     if args.table_key is not None:
         table = given_table(args.table_key, lambda: first_head(record).snapshot.origin)
     with mistakes():
-        key = keys.load_witness_key(keys_place(args))
+        key = store.load_witness_key(keys_place(args))
     out = None if args.out is None else path_of("--out", args.out)
     archive = path_of("--archive", args.archive)
     with to_its_end(record):
@@ -123,7 +122,7 @@ def _tell_witnessed(made: witness.Cosigned) -> None:
 def bring(args: argparse.Namespace) -> int:
     key = given_witness(args.witness_key)
     notes = [(printable(name), bytes_of("NOTE", name)) for name in args.notes]
-    brought = witnessed.bring(path_of("RECORD", args.record), notes, key)
+    brought = cosignatures.bring(path_of("RECORD", args.record), notes, key)
     if args.json:
         print_json([{"size": one.size, "file": one.file.name, "new": one.new} for one in brought])
         return 0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from controller.audit.errors import CannotWrite
+from controller.audit.errors import CannotWrite, InUse
 from controller.audit.files.disk import DIRECTORY_MODE, Disk, whole_write
 
 NEW: Final = ".new"
@@ -52,3 +54,24 @@ def written_to(place: Path, todo: str, *, full: str = "") -> Iterator[None]:
         what = f"cannot be written: {(problem.strerror or str(problem)).lower()}"
         no_room = problem.errno in (errno.ENOSPC, errno.EDQUOT)
         raise CannotWrite(place, what, full if full and no_room else todo) from problem
+
+
+WAIT: Final = 10.0
+"""Seconds that a command waits for the one before it, which needs a moment."""
+_EVERY: Final = 0.02
+
+
+def take_turn(fd: int, place: Path) -> None:
+    """The lock on `fd` is ours on return; it ends with the file's descriptor. InUse where another
+    one has held it for too long: then nothing has changed. OSError."""
+    deadline = time.monotonic() + WAIT
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                what = f"another command has been writing here for {WAIT:g} s"
+                raise InUse(place, what, "see what holds it, then try again") from None
+        else:
+            return
+        time.sleep(_EVERY)

@@ -10,19 +10,17 @@ from msgspec import Struct
 from controller.audit.format.notes import (
     KEY_SIZE,
     KeyKind,
+    NoteProblem,
     SigningKey,
     VerifierKey,
-    parse_note,
-    signed,
-    verified,
-)
-from controller.audit.format.notes_forms import (
-    NoteProblem,
     base64,
     check_name,
     parse_base64,
+    parse_note,
     parse_number,
     shown,
+    signed,
+    verified,
 )
 
 TITLE: Final = "holecard boot key 1"

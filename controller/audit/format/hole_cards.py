@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from msgspec import Struct
 
-from controller.audit.format.notes_forms import NoteProblem, base64, parse_base64
+from controller.audit.format.notes import NoteProblem, base64, parse_base64
 from drivers.devices.sealed import Sealed, SealedCard
 from firmware_protocol.messages.shoe import CardRead
 

@@ -10,22 +10,11 @@ is a row, and nothing of what it says.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
-from msgspec import Raw
+import msgspec
+from msgspec import Meta, Raw, Struct
 
-from controller.audit.index.entries_index_forms import (
-    CANNOT_READ,
-    By,
-    Effect,
-    Event,
-    Made,
-    Read,
-    read_made,
-    read_record,
-    read_turned_down,
-    read_what,
-)
 from controller.audit.index.rows import Rows
 from controller.procedure.model.effects import (
     BankCounted,
@@ -60,7 +49,90 @@ from controller.procedure.model.events import (
     WagerPlaced,
     Withdrawn,
 )
-from controller.procedure.model.holds_unheld import REFUSED, TAKEN
+from controller.procedure.model.holds import REFUSED, TAKEN
+
+Whole: TypeAlias = Annotated[int, Meta(ge=-(1 << 62), le=(1 << 62) - 1)]
+"""SQLite can keep it, and the difference of two of them."""
+
+
+class By(Struct, gc=False):
+    role: str
+    name: str
+    seat: Whole = 0
+
+
+class Read(Struct, gc=False):
+    day: str
+    utc: Whole
+    round: Whole
+    kind: str
+    by: By
+    data: msgspec.Raw
+    cause: Whole = 0
+
+
+class Event(Struct, gc=False):
+    """Of any event."""
+
+    type: str
+    seat: Whole = 0
+    card: Whole = -1
+    bet: str = ""
+    amount: Whole | None = None
+    second: By | None = None
+
+
+class Effect(Struct, gc=False):
+    """Of any effect."""
+
+    type: str
+    round: Whole = 0
+    seat: Whole = 0
+    hand: Whole = -1
+    bet: str = ""
+    outcome: str = ""
+    stake: Whole = 0
+    returned: Whole = 0
+    why: str = ""
+    card: Whole = -1
+    cards: tuple[Whole, ...] = ()
+    tell: str = ""
+    count: Whole = 0
+    amount: Whole = 0
+    lamps: tuple[tuple[Whole, str], ...] = ()
+    who: str = ""
+    what: str = ""
+    way: str = ""
+    by: str = ""
+    second: str = ""
+    total: Whole = 0
+    won: Whole = 0
+    bank: Whole = 0
+    paid: Whole = 0
+    due: Whole = 0
+
+
+class Made(Struct, gc=False):
+    event: Event
+    effects: tuple[Effect, ...]
+
+
+class TurnedDown(Struct, gc=False):
+    event: Event
+    id: str
+
+
+class What(Struct, gc=False):
+    what: str = ""
+
+
+read_record: Final = msgspec.json.Decoder(Read).decode
+read_made: Final = msgspec.json.Decoder(Made).decode
+read_turned_down: Final = msgspec.json.Decoder(TurnedDown).decode
+read_what: Final = msgspec.json.Decoder(What).decode
+"""All of them raise what is in CANNOT_READ."""
+CANNOT_READ: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 
 NOT_UNDERSTOOD: Final = "not_understood"
 """The problem that a record is which the index cannot read."""

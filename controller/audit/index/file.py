@@ -28,7 +28,7 @@ from controller.audit.errors import (
 from controller.audit.files.disk import MODE
 from controller.audit.index.frames import Goes, Start
 from controller.audit.index.schema import APPLICATION, SCHEMA, VERSION
-from controller.errors_problems import printable
+from controller.errors import printable
 
 NAME: Final = "index.db"
 """In the record's directory, where nobody names another place."""

@@ -11,8 +11,7 @@ from typing import Final
 from controller.audit.keys.create import make
 from controller.audit.keys.list import AT_THE_TABLE, Found, look, mode, out_of_place
 from controller.audit.keys.store import ROLES, Role
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
+from controller.errors import UsageProblem, printable
 from controller.terminal import mistakes, show
 from drivers.keys.store import PLACE, keys_directory
 

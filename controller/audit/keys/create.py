@@ -13,12 +13,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey
-from controller.audit.format.notes import SigningKey
-from controller.audit.format.notes_forms import NoteProblem, check_name
+from controller.audit.format.notes import NoteProblem, SigningKey, check_name
 from controller.audit.keys import files as key_texts
 from controller.audit.keys.list import Found, find
 from controller.audit.keys.store import Role, key_file, public_file, read_bytes
-from drivers.keys import private_files as key_disk
+from drivers.keys import private_files
 from drivers.keys.private_files import KeyProblem
 from drivers.keys.store import LOCK
 
@@ -88,13 +87,13 @@ def _make_directory(place: Path) -> None:
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise key_disk.failed(place.parent, "cannot be made", problem) from None
-    key_disk.make_directory(place)
+        raise private_files.failed(place.parent, "cannot be made", problem) from None
+    private_files.make_directory(place)
 
 
 def _refuse_existing(directory: Path, role: Role) -> None:
     private, public = key_file(directory, role), public_file(directory, role)
-    is_private, is_public = key_disk.exists(private), key_disk.exists(public)
+    is_private, is_public = private_files.exists(private), private_files.exists(public)
     if is_private and not is_public and role != "hole":
         raise KeyProblem(
             str(private),
@@ -114,15 +113,15 @@ def _write(directory: Path, role: Role, texts: _Texts) -> Found:
     try:
         with ExitStack() as last_first:
             for file, data in reversed(files.items()):
-                last_first.enter_context(key_disk.written(file, data, once=True))
+                last_first.enter_context(private_files.written(file, data, once=True))
         made = find(directory, role)
         if made.problem is not None:
             raise made.problem
     except KeyProblem:
         for file, data in files.items():
             with suppress(KeyProblem):  # the first problem is the one to be told
-                if key_disk.exists(file) and read_bytes(file) == data:
-                    key_disk.remove(file)
+                if private_files.exists(file) and read_bytes(file) == data:
+                    private_files.remove(file)
         raise
     return made
 
@@ -131,14 +130,14 @@ def _write(directory: Path, role: Role, texts: _Texts) -> Found:
 def _alone(directory: Path) -> Iterator[None]:
     """While nobody else makes keys there. That takes milliseconds, so nobody waits for it."""
     file = directory / LOCK
-    with key_disk.opened(file, os.O_RDWR | os.O_CREAT) as lock:
+    with private_files.opened(file, os.O_RDWR | os.O_CREAT) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            free = key_disk.is_still(file, lock)
+            free = private_files.is_still(file, lock)
         except BlockingIOError:
             free = False
         except OSError as problem:
-            raise key_disk.failed(file, "cannot be locked", problem) from None
+            raise private_files.failed(file, "cannot be locked", problem) from None
         if not free:
             raise KeyProblem(str(file), "another program changes the keys", "to try again")
         yield  # closing the file unlocks it

@@ -25,8 +25,14 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey
-from controller.audit.format.notes import KEY_SIZE, KeyKind, VerifierKey
-from controller.audit.format.notes_forms import NoteProblem, base64, parse_base64
+from controller.audit.format.notes import (
+    KEY_SIZE,
+    KeyKind,
+    NoteProblem,
+    VerifierKey,
+    base64,
+    parse_base64,
+)
 from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE, fingerprint_text
 
 TABLE: Final = "public key of a table (Ed25519)"

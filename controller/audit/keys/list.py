@@ -9,11 +9,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.audit.format.notes_forms import base64
+from controller.audit.format.notes import base64
 from controller.audit.keys import files as key_texts
-from controller.audit.keys import store as keys
+from controller.audit.keys import store
 from controller.audit.keys.store import ROLES, Role, key_file, public_file
-from drivers.keys import private_files as key_disk
+from drivers.keys import private_files
 from drivers.keys.private_files import KeyProblem
 
 AT_THE_TABLE: Final = frozenset[Role]({"table", "hole"})
@@ -48,7 +48,7 @@ class Found(Struct, frozen=True):
 
 def look(directory: Path) -> tuple[Found, ...]:
     """What there is, usable or not. KeyProblem if the directory is not ours alone."""
-    keys.check_directory(directory)
+    store.check_directory(directory)
     every = (find(directory, role) for role in ROLES)
     return tuple(found for found in every if found.files)
 
@@ -57,7 +57,7 @@ def find(directory: Path, role: Role) -> Found:
     """What there is of this key."""
     both = (key_file(directory, role), public_file(directory, role))
     try:
-        files = tuple((file, mode(file)) for file in both if key_disk.exists(file))
+        files = tuple((file, mode(file)) for file in both if private_files.exists(file))
     except KeyProblem as problem:
         return Found(role, tuple((file, "?") for file in both), None, problem)
     found = Found(role, files)
@@ -86,31 +86,31 @@ def mode(place: Path) -> str:
     try:
         return f"{stat.S_IMODE(place.lstat().st_mode):o}"
     except OSError as problem:
-        raise key_disk.failed(place, "cannot be looked at", problem) from None
+        raise private_files.failed(place, "cannot be looked at", problem) from None
 
 
 def _table(directory: Path, private: bool) -> Shown:
     if private:
-        keys.load_table_private(directory)
-    public = keys.load_table_public(directory)
+        store.load_table_private(directory)
+    public = store.load_table_public(directory)
     return Shown(key_texts.fingerprint(public), base64(public))
 
 
 def _hole(directory: Path, _: bool) -> Shown:
-    return Shown(key_texts.hole_fingerprint(keys.load_hole_key(directory)))
+    return Shown(key_texts.hole_fingerprint(store.load_hole_key(directory)))
 
 
 def _surveillance(directory: Path, private: bool) -> Shown:
     if private:
-        keys.load_surveillance_private(directory)
-    public = keys.load_surveillance_public(directory).public_bytes_raw()
+        store.load_surveillance_private(directory)
+    public = store.load_surveillance_public(directory).public_bytes_raw()
     return Shown(key_texts.fingerprint(public), base64(public))
 
 
 def _witness(directory: Path, private: bool) -> Shown:
     if private:
-        keys.load_witness_key(directory)
-    key = keys.load_witness_public(directory)
+        store.load_witness_key(directory)
+    key = store.load_witness_public(directory)
     return Shown(key_texts.fingerprint(key.key), str(key), key.name)
 
 

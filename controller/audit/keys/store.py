@@ -24,9 +24,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from controller.audit.format.certificates import TABLE_KEY
 from controller.audit.format.hole_cards import HoleKey
 from controller.audit.format.notes import SigningKey, VerifierKey
-from controller.audit.keys import files as key_texts
+from controller.audit.keys import files
 from controller.audit.keys.files import BadText
-from drivers.keys import private_files as key_disk
+from drivers.keys import private_files
 from drivers.keys.private_files import KeyProblem
 
 Role: TypeAlias = Literal["table", "hole", "surveillance", "witness"]
@@ -66,7 +66,7 @@ def public_file(directory: Path, role: Role) -> Path:
 
 def load_table_private(directory: Path) -> Ed25519PrivateKey:
     """The table's key, which has no name before a record is begun."""
-    key = _read(key_file(directory, "table"), key_texts.read_ed25519)
+    key = _read(key_file(directory, "table"), files.read_ed25519)
     _belong(directory, "table", key, load_table_public(directory))
     return key
 
@@ -77,16 +77,16 @@ def load_table_key(directory: Path, origin: str) -> SigningKey:
 
 
 def load_table_public(directory: Path) -> bytes:
-    return _read(public_file(directory, "table"), key_texts.read_table)
+    return _read(public_file(directory, "table"), files.read_table)
 
 
 def load_hole_key(directory: Path) -> HoleKey:
-    return _read(key_file(directory, "hole"), key_texts.read_hole)
+    return _read(key_file(directory, "hole"), files.read_hole)
 
 
 def load_surveillance_private(directory: Path) -> X25519PrivateKey:
     """What opens hole cards, on surveillance's machine."""
-    key = _read(key_file(directory, "surveillance"), key_texts.read_x25519)
+    key = _read(key_file(directory, "surveillance"), files.read_x25519)
     public = load_surveillance_public(directory).public_bytes_raw()
     _belong(directory, "surveillance", key, public)
     return key
@@ -95,12 +95,12 @@ def load_surveillance_private(directory: Path) -> X25519PrivateKey:
 def load_surveillance_public(directory: Path) -> X25519PublicKey:
     """What hole cards are sealed to."""
     file = public_file(directory, "surveillance")
-    return _read(file, key_texts.read_surveillance)
+    return _read(file, files.read_surveillance)
 
 
 def load_witness_key(directory: Path) -> SigningKey:
     """A witness's key with its name, on the witness's machine."""
-    key = _read(key_file(directory, "witness"), key_texts.read_ed25519)
+    key = _read(key_file(directory, "witness"), files.read_ed25519)
     public = load_witness_public(directory)
     _belong(directory, "witness", key, public.key)
     return SigningKey(public.name, key)
@@ -108,30 +108,30 @@ def load_witness_key(directory: Path) -> SigningKey:
 
 def load_witness_public(directory: Path) -> VerifierKey:
     """What a witness's countersignatures are checked with."""
-    return _read(public_file(directory, "witness"), key_texts.read_witness)
+    return _read(public_file(directory, "witness"), files.read_witness)
 
 
 # --- files ------------------------------------------------------------------------------------
 
 
 def check_directory(place: Path) -> None:
-    if not key_disk.exists(place):
+    if not private_files.exists(place):
         raise KeyProblem(str(place), "there is no such directory", "`holecard keys new` makes one")
-    key_disk.check_directory(place)
+    private_files.check_directory(place)
 
 
 def read_bytes(file: Path) -> bytes:
     """All of a file, which must be ours alone; of one that is none of ours, the beginning."""
-    with key_disk.opened(file, os.O_RDONLY) as descriptor:
+    with private_files.opened(file, os.O_RDONLY) as descriptor:
         try:
             return os.read(descriptor, _MOST)
         except OSError as problem:
-            raise key_disk.failed(file, "cannot be read", problem) from None
+            raise private_files.failed(file, "cannot be read", problem) from None
 
 
 def _read(file: Path, read: Callable[[bytes], _T]) -> _T:
     check_directory(file.parent)
-    if not key_disk.exists(file):
+    if not private_files.exists(file):
         raise KeyProblem(str(file), "is missing", _WHENCE[file.name])
     data = read_bytes(file)
     try:

@@ -43,8 +43,7 @@ from controller.audit.format.segments import (
     segment_file,
 )
 from controller.audit.format.tail import MOST_TORN
-from controller.audit.log.checkpoints import Signer, table_name
-from controller.audit.log.checkpoints_unsigned import in_doubt
+from controller.audit.log.checkpoints import Signer, in_doubt, table_name
 from controller.audit.log.clock import Clock, Day, SystemClock, clock_set, gaming_day
 from controller.audit.log.opening import Opening
 from controller.audit.log.preallocate import Spares

@@ -22,7 +22,7 @@ from controller.audit.format.records import DeviceCursor, NoteData, Opened, Reco
 from controller.audit.format.segments import DIRECTORY, SPARE, numbers
 from controller.audit.format.tail import Tail, Verdict
 from controller.audit.read.reader import ASK, Segment, in_words, missing, read_segment, record_of
-from controller.errors_problems import printable
+from controller.errors import printable
 
 COSIGNED: Final = "cosigned"
 _OURS: Final = frozenset({LOCK, DIRECTORY, "keys"})

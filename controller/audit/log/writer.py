@@ -15,22 +15,63 @@ import asyncio
 import errno
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Final, TypeAlias
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from controller.audit.errors import Busy, Failed, Late, NotNow, RecordProblem
-from controller.audit.format.data_fields import WrongData, check_data
-from controller.audit.format.data_fields_plain_data import BadData, check_plain
+from controller.audit.format.data_fields import BadData, WrongData, check_data, check_plain
 from controller.audit.format.records import OWN, Appended, Entry, Kind, encode
 from controller.audit.log.log import Log
 from controller.audit.log.staging import Ready, TooLarge
-from controller.audit.log.writer_deadlines import Deadlines
+
+T = TypeVar("T")
+
+
+class Deadlines(Generic[T]):
+    """Of one loop, and to be used on it alone. All have the same patience, and are answered in the
+    order in which they came."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, late: Callable[[asyncio.Future[T]], None]
+    ) -> None:
+        self.loop = loop
+        self._late = late
+        self._waiting: deque[tuple[float, asyncio.Future[T]]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, answer: asyncio.Future[T], seconds: float) -> None:
+        until = self.loop.time() + seconds
+        self._waiting.append((until, answer))
+        if self._timer is None:
+            self._timer = self.loop.call_at(until, self._due)
+
+    def look(self) -> None:
+        """No timer stays behind where nobody waits."""
+        waiting = self._waiting
+        while waiting and waiting[0][1].done():
+            waiting.popleft()
+        if not waiting and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _due(self) -> None:
+        self._timer = None
+        now = self.loop.time()
+        waiting = self._waiting
+        while waiting and (waiting[0][1].done() or waiting[0][0] <= now):
+            _, answer = waiting.popleft()
+            if not answer.done():
+                self._late(answer)
+        if waiting:
+            self._timer = self.loop.call_at(waiting[0][0], self._due)
+
 
 MOST_WAITING: Final = 1024
 """Groups that may wait; a table has a few at once, so more is a disk that has stopped."""

@@ -13,16 +13,21 @@ from msgspec import Struct
 
 from controller.audit.errors import RecordProblem
 from controller.audit.format.certificates import read_certificate
-from controller.audit.format.merkle import HASH_SIZE, Hash, leaf_hash
-from controller.audit.format.merkle_proofs import check_consistency, check_inclusion
+from controller.audit.format.merkle import (
+    HASH_SIZE,
+    Hash,
+    check_consistency,
+    check_inclusion,
+    leaf_hash,
+)
 from controller.audit.format.notes import (
     Checkpoint,
+    NoteProblem,
     VerifierKey,
     parse_checkpoint,
     parse_note,
     verified,
 )
-from controller.audit.format.notes_forms import NoteProblem
 from controller.audit.format.records import Record, read_record
 from controller.audit.read.signatures import check_table_key, signed_checkpoint
 

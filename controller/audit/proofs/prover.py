@@ -14,10 +14,19 @@ from msgspec import Struct
 
 from controller.audit.errors import Damaged, RecordProblem
 from controller.audit.format.frames import Frame
-from controller.audit.format.merkle import Block, Frontier, Hash, Span, blocks, leaf_hash, node_hash
-from controller.audit.format.merkle_proofs import Range, consistency_ranges, inclusion_ranges
-from controller.audit.format.notes import VerifierKey, parse_checkpoint, parse_note
-from controller.audit.format.notes_forms import NoteProblem
+from controller.audit.format.merkle import (
+    Block,
+    Frontier,
+    Hash,
+    Range,
+    Span,
+    blocks,
+    consistency_ranges,
+    inclusion_ranges,
+    leaf_hash,
+    node_hash,
+)
+from controller.audit.format.notes import NoteProblem, VerifierKey, parse_checkpoint, parse_note
 from controller.audit.format.segments import numbers
 from controller.audit.proofs.proof_file import FORMAT, Grown, Proof, Proved
 from controller.audit.read.heads import PUT_BACK, first_head, gone_before, segment_of

@@ -22,6 +22,7 @@ from msgspec import Struct
 from controller.audit.format.certificates import Certificate, read_certificate
 from controller.audit.format.merkle import Hash, Span, merged
 from controller.audit.format.notes import (
+    NoteProblem,
     SigningKey,
     VerifierKey,
     parse_checkpoint,
@@ -29,7 +30,6 @@ from controller.audit.format.notes import (
     signed,
     verified,
 )
-from controller.audit.format.notes_forms import NoteProblem
 from controller.audit.format.records import DeviceCursor
 from controller.audit.read.reader import Where
 from controller.audit.read.signatures import check_table_key, signed_checkpoint

@@ -21,7 +21,7 @@ from controller.audit.errors import Damaged, RecordProblem
 from controller.audit.format.records import SHORT, Opened, Place, Record, Snapshot, encode
 from controller.audit.log.opening import Opening
 from controller.audit.read.reader import ASK
-from controller.audit.replay import fallback as foreign
+from controller.audit.replay import fallback
 from controller.audit.replay.entries import (
     Made,
     Said,
@@ -32,7 +32,7 @@ from controller.audit.replay.entries import (
 )
 from controller.audit.replay.fallback import Standing
 from controller.audit.replay.identity import proc_of, procedure_of, software_name, source_hash
-from controller.errors_problems import printable
+from controller.errors import printable
 from controller.procedure.engine.dispatch import Procedure
 from controller.procedure.engine.row_table import RowFault
 from controller.procedure.model.events import HoleRevealed
@@ -150,7 +150,7 @@ class Replay:
         if self._opened is None or self._procedure is not None:
             self.state = msgspec.json.decode(state, type=State | None)
         else:
-            self._standing = foreign.standing(state)
+            self._standing = fallback.standing(state)
 
     def _boot(self, place: Place, opened: Opened) -> None:
         if self._opened is not None and self._opened.proc != opened.proc:
@@ -194,7 +194,7 @@ class Replay:
             self._seq = record.seq
         if self._procedure is None:
             if record.kind == "decision" and self._standing is not None:
-                self._standing = foreign.after(self._standing, record)
+                self._standing = fallback.after(self._standing, record)
             self._taken += 1
             return
         said = read_said(record.data)

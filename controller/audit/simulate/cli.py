@@ -7,21 +7,19 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from controller.audit.keys import create as key_making
-from controller.audit.keys import store as keys
+from controller.audit.keys import create, store
 from controller.audit.keys.store import Role
 from controller.audit.log.opening import Opening
 from controller.audit.simulate.recorder import Keys, Recorder
 from controller.audit.simulate.rounds import SCRIPTS, SCRIPTS_SIZE, check_recordable, play_recorded
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
+from controller.errors import UsageProblem, printable
 from controller.procedure.engine.dispatch import Procedure
 from controller.sim.scripts.cli import ENGINE, register_script, run_rounds, run_scripts, usable
 from controller.sim.scripts.format import ScriptRound
 from controller.sim.scripts.results import RoundResult
 from controller.sim.scripts.runner import Watch
 from controller.terminal import mistakes
-from drivers.keys import private_files as key_disk
+from drivers.keys import private_files
 
 RECORD_EXAMPLES: Final = """\
 records:
@@ -112,18 +110,18 @@ class _Keyring:
                 if self._demo:
                     self._make_missing(begun=opening.snapshot is not None)
                 self._keys = Keys(
-                    keys.load_table_private(self._directory),
-                    keys.load_hole_key(self._directory),
-                    keys.load_surveillance_public(self._directory),
+                    store.load_table_private(self._directory),
+                    store.load_hole_key(self._directory),
+                    store.load_surveillance_public(self._directory),
                 )
         return self._keys
 
     def _make_missing(self, *, begun: bool) -> None:
         place = self._directory
-        missing = [role for role in _ROLES if not key_disk.exists(keys.key_file(place, role))]
+        missing = [role for role in _ROLES if not private_files.exists(store.key_file(place, role))]
         if missing and begun:
             what = f"the record was begun with other keys than demo keys: {place} has none"
             raise UsageProblem("--keys", what, "the directory of the keys that it was begun with")
         for role in missing:
-            key_making.make(place, role)
+            create.make(place, role)
         print(_DEMO.format(place=printable(place)), file=sys.stderr)

@@ -24,7 +24,7 @@ from controller.audit.format.records import (
 )
 from controller.audit.replay.entries import read_made, read_turned_down
 from controller.audit.text.device_events import sentence
-from controller.errors_problems import printable
+from controller.errors import printable
 from controller.procedure.model.effects import Effect, Fact, Prompt
 from controller.procedure.model.events import Actor, Event
 from controller.procedure.prompts.terms import BETS, Currency, Speaks, card_words, detail, way

@@ -20,8 +20,7 @@ from controller.audit.format.notes import (
 )
 from controller.audit.format.records import SHORT, NoteData, Opened, TailSet, encode
 from controller.audit.read.scan import PartOfTree
-from controller.audit.verify.facts import SECOND, Boot, Held, Ran
-from controller.audit.verify.facts_verify_found import Found
+from controller.audit.verify.facts import SECOND, Boot, Found, Held, Ran
 from controller.audit.verify.finding import Finding
 
 QUIET: Final = frozenset(("checkpoint", "snapshot", "clock", "witnessed"))

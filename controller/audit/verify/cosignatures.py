@@ -13,6 +13,7 @@ from controller.audit.files.disk import read_file
 from controller.audit.format.certificates import Certificate
 from controller.audit.format.merkle import EMPTY_ROOT, Hash
 from controller.audit.format.notes import (
+    MAX_SIZE,
     Checkpoint,
     Note,
     NoteProblem,
@@ -21,7 +22,6 @@ from controller.audit.format.notes import (
     parse_note,
     verified,
 )
-from controller.audit.format.notes_forms import MAX_SIZE
 from controller.audit.witness.cosignatures import COSIGNED
 
 _NAME: Final = re.compile(r"(0|[1-9][0-9]{0,17})\.note")

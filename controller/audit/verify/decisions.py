@@ -20,8 +20,7 @@ from controller.audit.format.decode import UNREADABLE, Strict, StrictBy
 from controller.audit.format.records import By, Opened, Record, encode
 from controller.audit.replay.identity import PROCEDURE, source_hash
 from controller.audit.replay.replay import OtherProcedure, Replay
-from controller.audit.verify.facts import Code
-from controller.audit.verify.facts_verify_found import Found
+from controller.audit.verify.facts import Code, Found
 from controller.audit.verify.hole_cards import HIDDEN, LAID, Hidden, wrong_refusal
 from controller.procedure.model.events import Actor
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from controller.audit.files.disk import read_file
-from controller.audit.format.notes_forms import NoteProblem, parse_base64
+from controller.audit.format.notes import NoteProblem, parse_base64
 from controller.audit.format.records import TailSet
 from controller.audit.format.segments import HEADER_SIZE, LARGEST
 from controller.audit.log.quarantine import TAILS

@@ -26,8 +26,7 @@ from controller.audit.files.atomic import make_directory, put, written_to
 from controller.audit.files.disk import MODE, Disk
 from controller.audit.format.certificates import read_certificate
 from controller.audit.format.merkle import Frontier
-from controller.audit.format.notes import VerifierKey, parse_checkpoint, parse_note
-from controller.audit.format.notes_forms import NoteProblem
+from controller.audit.format.notes import NoteProblem, VerifierKey, parse_checkpoint, parse_note
 from controller.audit.read.signatures import Signed, check_table_key, signed_checkpoint
 
 _ORIGIN: Final = re.compile(r"holecard/([A-Za-z0-9][A-Za-z0-9._-]{0,63})/([0-9a-f]{16})")

@@ -11,18 +11,17 @@ from typing import Final
 from msgspec import Struct
 
 from controller.audit.errors import RecordProblem
-from controller.audit.files.atomic import make_directory, put, written_to
-from controller.audit.files.atomic_turns import take_turn
+from controller.audit.files.atomic import make_directory, put, take_turn, written_to
 from controller.audit.files.disk import Disk, RealDisk
 from controller.audit.format.notes import (
     Note,
+    NoteProblem,
     VerifierKey,
     parse_checkpoint,
     parse_note,
     signed,
     verified,
 )
-from controller.audit.format.notes_forms import NoteProblem
 from controller.audit.read.heads import first_head
 
 COSIGNED: Final = "cosigned"

@@ -20,8 +20,14 @@ from msgspec import Struct
 
 from controller.audit.errors import RecordProblem
 from controller.audit.format.frames import Frame, unpack
-from controller.audit.format.notes import Note, parse_checkpoint, parse_note, signed
-from controller.audit.format.notes_forms import MAX_SIZE, NoteProblem
+from controller.audit.format.notes import (
+    MAX_SIZE,
+    Note,
+    NoteProblem,
+    parse_checkpoint,
+    parse_note,
+    signed,
+)
 from controller.audit.format.records import Kind, NoteData
 from controller.audit.format.segments import HEADER_SIZE, numbers, segment_file
 from controller.audit.read.heads import first_head, segment_of

@@ -17,15 +17,14 @@ from msgspec import Struct
 from controller.audit.errors import Damaged
 from controller.audit.files.disk import Disk, RealDisk
 from controller.audit.format.merkle import Frontier, leaf_hash
-from controller.audit.format.notes import SigningKey, VerifierKey, parse_note, signed
-from controller.audit.format.notes_forms import NoteProblem
+from controller.audit.format.notes import NoteProblem, SigningKey, VerifierKey, parse_note, signed
 from controller.audit.read.heads import first_head
 from controller.audit.read.reader import ASK, Segment, record_of, segments
 from controller.audit.read.retirements import Changed, kept_in
 from controller.audit.read.retirements import before as retired_before
 from controller.audit.read.signatures import OtherKey, Signatures, Signed, check_table_key
 from controller.audit.witness.archive import ArchiveProblem, Kept, Seen, WitnessProblem, kept_of
-from controller.errors_problems import printable
+from controller.errors import printable
 
 __all__ = [
     "ArchiveProblem",

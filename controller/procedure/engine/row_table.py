@@ -5,48 +5,52 @@ from __future__ import annotations
 import typing
 from typing import Final
 
-from controller.procedure.irregularities import devices as rows_device
-from controller.procedure.irregularities import misread as rows_misread
-from controller.procedure.irregularities import release as rows_lifted
-from controller.procedure.irregularities import rulings as rows_ways
-from controller.procedure.irregularities import stops as rows_stop
-from controller.procedure.irregularities import wrong_card as rows_wrong_card
+from controller.procedure.irregularities import (
+    devices,
+    misread,
+    release,
+    rulings,
+    stops,
+    wrong_card,
+)
 from controller.procedure.model.events import Event, Go
 from controller.procedure.model.row import Refusal, Row
 from controller.procedure.model.state import PASSING, WAITING, Step
 from controller.procedure.prompts.prompt import SHOWS
-from controller.procedure.rows import actors as rows_who
+from controller.procedure.rows import (
+    actors,
+    deal,
+    dealer,
+    hand,
+    insurance,
+    pay,
+    shoe,
+    table,
+    turn,
+    turn_order,
+    wagers,
+)
 from controller.procedure.rows import check as rows_check
-from controller.procedure.rows import deal as rows_deal
-from controller.procedure.rows import dealer as rows_dealer
-from controller.procedure.rows import hand as rows_hand
-from controller.procedure.rows import insurance as rows_insurance
-from controller.procedure.rows import pay as rows_pay
-from controller.procedure.rows import shoe as rows_shoe
-from controller.procedure.rows import table as rows_table
-from controller.procedure.rows import turn as rows_turn
-from controller.procedure.rows import turn_order as rows_next
-from controller.procedure.rows import wagers as rows_wagers
 
 _PARTS: Final = (
-    rows_who,
-    rows_table,
-    rows_shoe,
-    rows_wagers,
-    rows_deal,
-    rows_insurance,
+    actors,
+    table,
+    shoe,
+    wagers,
+    deal,
+    insurance,
     rows_check,
-    rows_next,
-    rows_turn,
-    rows_hand,
-    rows_dealer,
-    rows_pay,
-    rows_wrong_card,
-    rows_misread,
-    rows_stop,
-    rows_device,
-    rows_ways,
-    rows_lifted,
+    turn_order,
+    turn,
+    hand,
+    dealer,
+    pay,
+    wrong_card,
+    misread,
+    stops,
+    devices,
+    rulings,
+    release,
 )
 
 ROWS: Final[tuple[Row, ...]] = tuple(row for part in _PARTS for row in part.ROWS)

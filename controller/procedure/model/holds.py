@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from controller.procedure.model.effects import Effect, Told
-from controller.procedure.model.events import Event
+from controller.procedure.model.events import Event, PaymentCorrected, Withdrawn
 from controller.procedure.model.felt import hole_is_next, tally, times_seen, top
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Row, When
@@ -192,3 +193,20 @@ def found(
 
 def elsewhere(*taken: Step) -> tuple[Step, ...]:
     return tuple(step for step in WAITING if step not in taken)
+
+
+TAKEN: Final[Mapping[str, Irregularity]] = MappingProxyType(
+    {
+        Withdrawn.__name__: Irregularity.CANNOT_COVER,
+        PaymentCorrected.__name__: Irregularity.WRONG_PAYMENT,
+    }
+)
+"""By the type of the event that was taken."""
+REFUSED: Final[Mapping[str, Irregularity]] = MappingProxyType(
+    {
+        "late_wager": Irregularity.LATE_WAGER,
+        "first_card_is_out": Irregularity.LATE_WAGER,
+        "without_main": Irregularity.LATE_WAGER,
+    }
+)
+"""By the id of the refusal; the first card is what ends the wagers."""

@@ -26,11 +26,30 @@ from controller.procedure.model.game import BETS, Game
 from controller.procedure.model.holds import applicable
 from controller.procedure.model.payments import tucks
 from controller.procedure.model.state import Due, State, Step
-from controller.procedure.prompts.prompt_near import bonuses_near
 from controller.procedure.rows.insurance import may_take_even_money, most_insurance, seat_asked
 from controller.procedure.rows.wagers import closed_to_this_round
-from controller.rules.hands import CHOICES, Hand, ace_and_ten
+from controller.rules.hands import CHOICES, Hand, ace_and_ten, plus
 from controller.rules.irregularities import Way
+
+_ONE_OF_EACH: Final = tuple(range(10))
+"""A card of each value: the ace to the ten of one suit."""
+
+
+def bonuses_near(g: Game, s: State) -> tuple[str, ...]:
+    """The instant winners that one card more could make of the hand in turn."""
+    hand = s.hands[s.turn]
+    pays = g.options.instant
+    if hand.doubles or (hand.split and not pays.on_split) or hand.total >= 21:
+        return ()
+    count = len(hand.cards) + 1
+    totals = {plus(hand.total, hand.soft, card)[0] for card in _ONE_OF_EACH}
+    near = []
+    if pays.cards_21 is not None and count >= pays.cards_21 and 21 in totals:
+        near.append("instant21")
+    if pays.cards_count is not None and count >= pays.cards_count and min(totals) < 21:
+        near.append("instant6")
+    return tuple(near)
+
 
 Shows: TypeAlias = Callable[[Game, State], tuple[Effect, ...]]
 

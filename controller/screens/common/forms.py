@@ -9,8 +9,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
+from controller.errors import UsageProblem, printable
 
 MOST_BYTES: Final = 16 * 1024
 MOST_FIELDS: Final = 40

@@ -13,8 +13,7 @@ import uvicorn
 from msgspec import Struct
 from starlette.types import ASGIApp
 
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
+from controller.errors import UsageProblem, printable
 
 LOOPBACK: Final = "127.0.0.1"
 _LEAVE: Final = 3

@@ -16,8 +16,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Final
 
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
+from controller.errors import UsageProblem, printable
 
 NAME: Final = "texts.toml"
 _MOST_BYTES: Final = 1 << 20

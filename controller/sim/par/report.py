@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from controller.procedure.model.events import Bet
 from controller.procedure.model.game import Game
-from controller.sim.par import odds as figures
+from controller.sim.par import odds
 from controller.sim.par.counters import Share, Tally
 from controller.sim.par.exact import Exact
 from controller.sim.play.rounds import Setup
@@ -101,19 +101,19 @@ def _side(game: Game, setup: Setup, tally: Tally | None) -> Side:
 def _side_figures(game: Game, setup: Setup, tally: Tally | None) -> Iterator[tuple[str, Figure]]:
     decks, options = game.decks, game.options
     dealt = tally.blackjacks if tally else None
-    yield "blackjack_dealt", _share("blackjack dealt", dealt, figures.blackjack_dealt(decks))
+    yield "blackjack_dealt", _share("blackjack dealt", dealt, odds.blackjack_dealt(decks))
     dealt = tally.diamonds if tally else None
-    yield "diamonds_dealt", _share("... in diamonds", dealt, figures.diamonds_dealt(decks))
+    yield "diamonds_dealt", _share("... in diamonds", dealt, odds.diamonds_dealt(decks))
     if options.bonus.diamond.pays is not None:
-        returns = figures.diamond_return(decks, options.bonus.diamond.pays)
+        returns = odds.diamond_return(decks, options.bonus.diamond.pays)
         yield "diamond", _bet("diamond bet", "diamond", setup, tally, returns)
     if options.insurance.pays is not None:
-        returns = figures.insurance_return(decks, options.insurance.pays)
+        returns = odds.insurance_return(decks, options.insurance.pays)
         figure = Figure("insurance, the ace known", exact=returns, earns=True)
         yield "insurance", _insured(figure, game, tally)
     if options.bonus.buster.pays is not None:
-        ends = figures.dealer_ends(decks, options)
-        returns = figures.buster_return(ends, options.bonus.buster.pays)
+        ends = odds.dealer_ends(decks, options)
+        returns = odds.buster_return(ends, options.bonus.buster.pays)
         yield "buster", _bet("buster bet", "buster", setup, tally, returns)
 
 
@@ -151,8 +151,8 @@ def _insured(figure: Figure, game: Game, tally: Tally | None) -> Figure:
 def _bust_figures(game: Game, setup: Setup, tally: Tally | None) -> Iterator[tuple[str, Figure]]:
     """The dealer who always completes the hand; simulated where a Buster bet makes him."""
     seen = tally if tally is not None and setup.stakes.of("buster") else None
-    ends = figures.dealer_ends(game.decks, game.options)
-    busts = figures.dealer_busts(ends)
+    ends = odds.dealer_ends(game.decks, game.options)
+    busts = odds.dealer_busts(ends)
     for least in range(3, _MANY + 1):
         most = 99 if least == _MANY else least
         likely = sum((busts[n] for n in busts if least <= n <= most), Fraction())
@@ -161,7 +161,7 @@ def _bust_figures(game: Game, setup: Setup, tally: Tally | None) -> Iterator[tup
         text = f"{least} cards or more" if least == _MANY else f"{least} cards"
         yield name, _share(text, Share(seen.main.count, found) if seen else None, likely)
     share = Share(seen.main.count, seen.total_22) if seen else None
-    yield "total_22", _share("a total of 22", share, figures.dealer_total(ends, 22))
+    yield "total_22", _share("a total of 22", share, odds.dealer_total(ends, 22))
 
 
 # For programs

@@ -13,8 +13,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
+from controller.errors import UsageProblem, printable
 from controller.procedure.engine.dispatch import Procedure
 from controller.procedure.model.effects import Fact, Prompt
 from controller.procedure.model.events import Event, HoleDealt, HoleRevealed

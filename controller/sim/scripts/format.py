@@ -11,8 +11,7 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from controller.errors import UsageProblem
-from controller.errors_problems import printable, shown
+from controller.errors import UsageProblem, printable, shown
 from controller.procedure.model.game import BETS
 from controller.rules.cards import NAMES, Card, parse_card
 

@@ -22,7 +22,7 @@ from controller.table.loop.record_store import RecordKeeper
 from controller.table.loop.requests import Stopped
 from controller.table.memory.device_faults import Cause, Trouble
 from drivers.devices.state import State
-from drivers.session import events as told
+from drivers.session import events
 from firmware_protocol.messages.enums import DeviceState
 
 START_WAIT: Final = 5.0
@@ -82,19 +82,19 @@ class Link:
     def supervised_by(self, supervisor: Supervised) -> None:
         self._supervisor = supervisor
 
-    def tell(self, happening: told.AnyHappening) -> None:
+    def tell(self, happening: events.AnyHappening) -> None:
         """Something has happened around the device. Does not wait."""
         self._table.later(entry_of(happening, self._device))
         match happening:
-            case told.StateChanged(state=State.READY | State.UNKEPT):
+            case events.StateChanged(state=State.READY | State.UNKEPT):
                 self._back(self.serial)
-            case told.Resumed(head=head):
+            case events.Resumed(head=head):
                 self._head = head
-            case told.KeepFailed():
+            case events.KeepFailed():
                 self._unkept()
-            case told.Informed(state=flags):
+            case events.Informed(state=flags):
                 self._flags = flags
-            case told.DeviceStands(state=flags) if not flags & DeviceState.FAULTY:
+            case events.DeviceStands(state=flags) if not flags & DeviceState.FAULTY:
                 self._over = True
         self._news.set()
 
@@ -181,12 +181,12 @@ class Link:
 # --- for the record ---------------------------------------------------------------------------
 
 
-def entry_of(happening: told.AnyHappening, device: Device) -> Entry:
+def entry_of(happening: events.AnyHappening, device: Device) -> Entry:
     """What is recorded of it. None of them holds a card."""
     return Entry("link", By("device", device), data_of(happening))
 
 
-def data_of(happening: told.AnyHappening) -> dict[str, Any]:
+def data_of(happening: events.AnyHappening) -> dict[str, Any]:
     """All that it says but when, in plain words."""
     names = (name for name in happening.__struct_fields__ if name not in ("serial", "at"))
     fields = {name: _plain(getattr(happening, name)) for name in names}

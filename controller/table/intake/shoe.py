@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from controller.audit.format.records import Entry
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.felt import expected, next_spare
 from controller.procedure.model.holds import BEFORE, stopped_at
@@ -79,15 +79,15 @@ def card(ear: Ear, now: Now, told: shoe.ShoeCardRead, source: Source) -> Heard:
         pulled = note(source, s.round, "ShoeCardRead", shoe=told.shoe, pos=told.pos, discarded=True)
         return Heard(notes=(pulled,))
     if place == "burn":
-        return Heard((e.CardBurned(SHOE),), notes=(out,))
+        return Heard((events.CardBurned(SHOE),), notes=(out,))
     if place == "instead_of_hole":
         why = "another card came though one waits beside the shoe"
-        return Heard((e.CardUnreadable(SHOE, why),), notes=(out,))
+        return Heard((events.CardUnreadable(SHOE, why),), notes=(out,))
     bound = ear.vault.put(source.cursor, told.body)
     if place == "hole":
-        hidden: Event = e.HoleDealt(SHOE, bound.commitment_hex)
+        hidden: Event = events.HoleDealt(SHOE, bound.commitment_hex)
     else:
-        hidden = e.ErrorCardDrawn(SHOE, bound.commitment_hex)
+        hidden = events.ErrorCardDrawn(SHOE, bound.commitment_hex)
     return Heard((hidden,), bound.sealed_b64, (out,))
 
 
@@ -97,7 +97,7 @@ def face_up(ear: Ear, now: Now, read: CardRead, source: Source) -> Heard:
     doubt = doubtful(ear, read)
     if doubt is not None:
         return Heard((doubt, *backs(ear, now.recall, read)), notes=(seen,))
-    drawn = e.CardDrawn(SHOE, read.card)
+    drawn = events.CardDrawn(SHOE, read.card)
     return Heard((drawn, *suspicions(ear, now.recall, read)), notes=(seen,), twin=called_twin(read))
 
 
@@ -109,9 +109,9 @@ def opened(ear: Ear, round_: int, commitment: str, read: CardRead) -> Entry:
 def doubtful(ear: Ear, read: CardRead) -> Event | None:
     """The event of a card that is not known for sure; None: it is."""
     if read.flags & CardFlags.DOUBLE_FEED:
-        return e.CardUnreadable(SHOE, "two cards came out together")
+        return events.CardUnreadable(SHOE, "two cards came out together")
     if read.confidence < ear.house.min_confidence:
-        return e.CardUnreadable(SHOE, f"read with {read.confidence} % confidence")
+        return events.CardUnreadable(SHOE, f"read with {read.confidence} % confidence")
     return None
 
 
@@ -136,7 +136,7 @@ def backs(ear: Ear, recall: Recall, read: CardRead) -> tuple[Event, ...]:
 
 
 def suspect(why: Suspicion) -> Event:
-    return e.DeckSuspect(SHOE, why)
+    return events.DeckSuspect(SHOE, why)
 
 
 def unread(ear: Ear, now: Now, told: shoe.ReadFailed, source: Source) -> Heard:
@@ -150,16 +150,16 @@ def unread(ear: Ear, now: Now, told: shoe.ReadFailed, source: Source) -> Heard:
     foreign = told.why is ReadWhy.FOREIGN and "foreign_back" not in now.recall.alarmed
     after = (suspect("foreign_back"),) if foreign else ()
     if place == "burn":
-        return Heard((e.CardBurned(SHOE), *after), notes=notes)
+        return Heard((events.CardBurned(SHOE), *after), notes=notes)
     if place == "error":
         # Nothing can bind a card that was not read, so it cannot be the next one.
-        return Heard((e.UnknownCardDrawn(SHOE), *after), notes=notes)
+        return Heard((events.UnknownCardDrawn(SHOE), *after), notes=notes)
     why = told.why.name.lower().replace("_", " ")
-    return Heard((e.CardUnreadable(SHOE, f"not read: {why}"), *after), notes=notes)
+    return Heard((events.CardUnreadable(SHOE, f"not read: {why}"), *after), notes=notes)
 
 
 def cut_card(ear: Ear, now: Now, told: shoe.CutCardCame, source: Source) -> Heard:
-    return Heard((e.CutCardSeen(SHOE),), notes=noted(told, source, now).notes)
+    return Heard((events.CutCardSeen(SHOE),), notes=noted(told, source, now).notes)
 
 
 def retracted(ear: Ear, now: Now, told: shoe.CardRetracted, source: Source) -> Heard:
@@ -181,7 +181,7 @@ def loaded(ear: Ear, now: Now, told: shoe.ShoeLoaded, source: Source) -> Heard:
     again = {} if stopped_at(now.state) in (Step.CLOSED, *BEFORE) else {"again": True}
     notes = (note_of(told, source, now.state.round, **again),)
     if now.state.step in _LOADING:
-        return Heard((e.ShoeLoaded(SHOE, told.count),) if told.count else (), notes=notes)
+        return Heard((events.ShoeLoaded(SHOE, told.count),) if told.count else (), notes=notes)
     if takes(now.state) == "nothing":
         return Heard(notes=notes)
     return Heard(notes=notes, wrong=(trouble(source, "loaded", "cards were put in"),))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.events import Actor, Event
 from controller.procedure.model.felt import seat_of
 from controller.procedure.model.game import Game
@@ -44,25 +44,25 @@ def _decides(kind: Callable[[Actor, int, int], Event], choice: int) -> Says:
 def _yes(g: Game, house: House, s: State, who: Actor) -> Event | None:
     """What is offered to the seat: its blackjack's pay, even money, or insurance in full."""
     if s.step is Step.NATURALS and s.hands[s.turn].seat == who.seat:
-        return e.PayTaken(who, who.seat)
+        return events.PayTaken(who, who.seat)
     if s.step is not Step.INSURANCE or seat_asked(s).number != who.seat:
         return None
     if may_take_even_money(g, s, who.seat):
-        return e.EvenMoney(who, who.seat)
+        return events.EvenMoney(who, who.seat)
     most = most_insurance(g, seat_asked(s))
-    return e.Insure(who, who.seat, most) if most > 0 else None
+    return events.Insure(who, who.seat, most) if most > 0 else None
 
 
 def _no(g: Game, house: House, s: State, who: Actor) -> Event | None:
     match s.step:
         case Step.NATURALS if s.hands[s.turn].seat == who.seat:
-            return e.PayDeclined(who, who.seat)
+            return events.PayDeclined(who, who.seat)
         case Step.INSURANCE if seat_asked(s).number == who.seat:
-            return e.Decline(who, who.seat)
+            return events.Decline(who, who.seat)
         case Step.INSURANCE_CONFIRM if seat_asked(s).number == who.seat:
-            return e.Withdrawn(who)
+            return events.Withdrawn(who)
         case Step.DOUBLE_CONFIRM | Step.SPLIT_CONFIRM if s.hands[s.turn].seat == who.seat:
-            return e.Withdrawn(who)
+            return events.Withdrawn(who)
         case _:
             return None
 
@@ -74,7 +74,7 @@ def _bet(g: Game, house: House, s: State, who: Actor) -> Event | None:
     seat = seat_of(s, who.seat)
     for bet, amount in house.standing.get(who.seat, ()):
         if seat is None or getattr(seat, bet) != amount:
-            return e.WagerPlaced(who, who.seat, bet, amount)
+            return events.WagerPlaced(who, who.seat, bet, amount)
     return None
 
 
@@ -82,16 +82,16 @@ def _calls(g: Game, house: House, s: State, who: Actor) -> Event | None:
     """Once: while the table is held somebody is there already, or on the way."""
     if s.step in HOLDING or seat_of(s, who.seat) is None:
         return None
-    return e.FloorCalled(who, who.seat)
+    return events.FloorCalled(who, who.seat)
 
 
 SAYS: Final[Mapping[WhichButton, Says]] = MappingProxyType(
     {
-        WhichButton.HIT: _decides(e.Hit, HIT),
-        WhichButton.STAND: _decides(e.Stand, STAND),
-        WhichButton.DOUBLE: _decides(e.Double, DOUBLE),
-        WhichButton.SPLIT: _decides(e.Split, SPLIT),
-        WhichButton.SURRENDER: _decides(e.Surrender, SURRENDER),
+        WhichButton.HIT: _decides(events.Hit, HIT),
+        WhichButton.STAND: _decides(events.Stand, STAND),
+        WhichButton.DOUBLE: _decides(events.Double, DOUBLE),
+        WhichButton.SPLIT: _decides(events.Split, SPLIT),
+        WhichButton.SURRENDER: _decides(events.Surrender, SURRENDER),
         WhichButton.YES: _yes,
         WhichButton.NO: _no,
         WhichButton.BET: _bet,

@@ -23,7 +23,7 @@ from controller.procedure.model.game import Game
 from controller.table.intake.context import House
 from drivers.ports.address import Address, open_port
 from drivers.session.lookup import Search, Wanted
-from drivers.session.progress_clock import monotonic_us
+from drivers.session.progress import monotonic_us
 from drivers.session.supervisor import Open
 from firmware_protocol.messages.enums import DeviceClass
 

@@ -18,7 +18,7 @@ from controller.table.intake.context import Source
 from controller.table.loop.loop import Table
 from drivers.devices.driver import Driver
 from drivers.devices.events import origin_of
-from drivers.session.progress_clock import monotonic_us
+from drivers.session.progress import monotonic_us
 from drivers.session.record_store import RECENT, Adoption
 from firmware_protocol.host.cursor import NO_CURSOR, Cursor
 from firmware_protocol.tablelink.plaintext import EventRecord

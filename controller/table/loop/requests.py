@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from controller.audit.format.records import Appended, DeviceCursor, Entry
 from controller.procedure.model.effects import Prompt
-from controller.procedure.model.state import State
+from controller.procedure.model.state import Hold, State
 from controller.table.intake.apply import Answered
 from controller.table.intake.context import Heard, Now
 
@@ -76,3 +76,31 @@ class Item(Struct, frozen=True):
     """Taken also while nothing could be recorded: it finds out whether that is over."""
     first: bool = False
     """Taken before all acts."""
+
+
+class Cases(Struct, frozen=True):
+    """The holds that are on, each with what it is called."""
+
+    holds: tuple[Hold, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def top(self) -> str:
+        """The one that is ruled on; empty where nothing is held."""
+        return self.names[-1] if self.names else ""
+
+    def after(self, holds: tuple[Hold, ...], seq: int) -> Cases:
+        """With those that are on after this entry of the record. A hold that was touched is
+        another case: what was signed for is not what stands there now."""
+        same = 0
+        for old, new in zip(self.holds, holds, strict=False):
+            if old is not new:
+                break
+            same += 1
+        names = (_name(seq, depth) for depth in range(same, len(holds)))
+        return Cases(holds, (*self.names[:same], *names))
+
+
+def _name(seq: int, depth: int) -> str:
+    """By the entry that brought it; several may come with one."""
+    return f"hold {seq}" if depth == 0 else f"hold {seq} on {depth}"

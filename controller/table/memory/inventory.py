@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller.audit.format.records import By, Entry
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import Card
@@ -49,9 +49,9 @@ class Inventory(Struct, frozen=True):
 def closes(event: Event, before: State, after: State) -> bool:
     """No card of this loading is dealt any more."""
     match event:
-        case e.ShoeRanOut():
+        case events.ShoeRanOut():
             return True
-        case e.ShuffleStarted():
+        case events.ShuffleStarted():
             return before.step is Step.SHUFFLE_NEEDED
         case _:
             return before.step is not Step.CLOSED and after.step is Step.CLOSED

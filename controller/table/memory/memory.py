@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from controller.audit.format.records import Record
 from controller.audit.replay.entries import read_made
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import DecksOut, Discarded, Effect, RoundVoid, Ruled, Told
 from controller.procedure.model.events import Event
 from controller.rules.cards import Card
@@ -93,18 +93,20 @@ class Recall(Struct, frozen=True):
         """The procedure has taken an event."""
         known = self._effected(event, effects)
         match event:
-            case e.DecksChanged() | e.TableOpened():
+            case events.DecksChanged() | events.TableOpened():
                 return Recall(loading=known.loading, shuffling=known.shuffling)
-            case e.ShuffleStarted():
+            case events.ShuffleStarted():
                 # What was to be pulled out went into the shuffle with all others.
                 return replace(known, discarding=0)
-            case e.CardUnreadable() | e.UnknownCardDrawn() if event.actor.role == "device":
+            case events.CardUnreadable() | events.UnknownCardDrawn() if (
+                event.actor.role == "device"
+            ):
                 return replace(known, unsure=(*known.unsure, _UNKNOWN))
-            case e.CardMisread():
+            case events.CardMisread():
                 return known._misread()
-            case e.CardEntered():
+            case events.CardEntered():
                 return replace(known, entered=event.card)
-            case e.CardConfirmed():
+            case events.CardConfirmed():
                 return known._confirmed()
             case _:
                 return known
@@ -112,7 +114,7 @@ class Recall(Struct, frozen=True):
     def _effected(self, event: Event, effects: tuple[Effect, ...]) -> Recall:
         known = self
         for effect in effects:
-            if isinstance(effect, Discarded) and isinstance(event, e.FaceUpCardFound):
+            if isinstance(effect, Discarded) and isinstance(event, events.FaceUpCardFound):
                 known = replace(known, discarding=known.discarding + 1)
             elif isinstance(effect, Told) and effect.what == Irregularity.DECK_SUSPECT.value:
                 known = known.told_of(event)
@@ -126,7 +128,7 @@ class Recall(Struct, frozen=True):
 
     def told_of(self, event: Event) -> Recall:
         """People know that the decks are not what they should be."""
-        why: Suspicion = event.why if isinstance(event, e.DeckSuspect) else "duplicate"
+        why: Suspicion = event.why if isinstance(event, events.DeckSuspect) else "duplicate"
         twin = self.twin and why != "duplicate"
         return replace(self, alarmed=self.alarmed | {why}, twin=twin)
 

@@ -24,7 +24,7 @@ from controller.audit.replay.replay import fold
 from controller.people.restore import standing_before
 from controller.people.sign_in import START, Standing
 from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import Prompt
 from controller.procedure.model.events import Device
 from controller.procedure.model.holds import BEFORE
@@ -71,7 +71,7 @@ class Recovered(Struct, frozen=True):
     hidden: tuple[Hidden, ...]
     repeated: Prompt | None
     """The payment that was shown when the controller ended."""
-    restarted: e.ControllerRestarted | None
+    restarted: events.ControllerRestarted | None
     """What is to be recorded first: a round or a shoe was open."""
     stood: Mapping[str, Stood]
     """How far each device's log goes, by serial number."""
@@ -94,7 +94,7 @@ def recover(
         folded.state,
         tuple(_hidden(opening, one) for one in sorted(face_down(s))),
         payment,
-        e.ControllerRestarted(CONTROLLER) if open_now(s) else None,
+        events.ControllerRestarted(CONTROLLER) if open_now(s) else None,
         MappingProxyType({serial: stood(opening, serial) for _, serial in every}),
         MappingProxyType({serial: _known(opening, serial) for _, serial in every}),
         standing_before(opening),
@@ -178,7 +178,7 @@ def _says_another(record: Record) -> bool:
 def _told(record: Record) -> str:
     """The commitment of the card that came face down."""
     event = read_said(record.data).event
-    return event.commitment if isinstance(event, e.HoleDealt | e.ErrorCardDrawn) else ""
+    return event.commitment if isinstance(event, events.HoleDealt | events.ErrorCardDrawn) else ""
 
 
 def _recall(opening: Opening) -> Recall:

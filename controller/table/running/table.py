@@ -39,8 +39,7 @@ from controller.table.loop.acts import BadAct, read_act
 from controller.table.loop.handover import deals_after, relief, relieves
 from controller.table.loop.loop import Table
 from controller.table.loop.parts import REAL, Parts, World
-from controller.table.loop.requests import Closing, Done, Start, Stopped
-from controller.table.loop.requests_cases import Cases
+from controller.table.loop.requests import Cases, Closing, Done, Start, Stopped
 from controller.table.memory.device_faults import Trouble
 from controller.table.memory.display import NOT_LOOKED, Shown, Witness
 from controller.table.memory.vault import Vault

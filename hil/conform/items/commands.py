@@ -41,8 +41,7 @@ from firmware_protocol.messages.registry import (
 )
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
 from hil.conform.tester import text as words
-from hil.conform.tester.bench import Bench, flipped
-from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.bench import Bench, Trial, flipped
 from hil.conform.tester.describe import described
 from hil.conform.tester.findings import Lacking
 from hil.conform.tester.heard import call_bytes

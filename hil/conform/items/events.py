@@ -8,11 +8,10 @@ from typing import Final
 from firmware_protocol.messages.enums import NakWhy
 from firmware_protocol.messages.limits import RESEND_FIRST_MS, RESEND_MOST_MS, WINDOW
 from firmware_protocol.messages.registry import EvtAck, EvtNak
-from hil.conform.tester.bench import Bench
-from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.bench import Bench, Trial
 from hil.conform.tester.heard import Cursor, GotRecord
 from hil.conform.tester.line_noise import Noise
-from hil.conform.tester.recovery_rewind import arrived, on_their_way
+from hil.conform.tester.recovery import arrived, on_their_way
 from hil.conform.tester.session import Session
 from hil.conform.tester.stimuli import make, ready, settle_ms, some
 

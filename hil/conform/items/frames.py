@@ -8,8 +8,7 @@ from firmware_protocol.messages.enums import FrameKind
 from firmware_protocol.messages.limits import SCHEMA_HASHES
 from firmware_protocol.messages.registry import HelloRsp
 from firmware_protocol.tablelink.framing import Frame
-from hil.conform.tester.bench import Bench, flipped, raw
-from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.bench import Bench, Trial, flipped, raw
 
 _ANSWERS: Final = (FrameKind.HELLO_RSP, FrameKind.HS2, FrameKind.PAIR2)
 """Not DATA: a session that ran before may not have ended yet."""

@@ -14,8 +14,7 @@ from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.hello import prologue
 from firmware_protocol.tablelink.noise import Handshake
 from firmware_protocol.tablelink.plaintext import CommandCall
-from hil.conform.tester.bench import Bench, Greeting, flipped
-from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.bench import Bench, Greeting, Trial, flipped
 
 _NO_HS2: Final = "no HS2"
 

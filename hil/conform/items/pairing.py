@@ -13,8 +13,7 @@ from firmware_protocol.messages.enums import DeviceState, FrameKind, TamperSourc
 from firmware_protocol.messages.registry import Info, Tamper
 from firmware_protocol.tablelink.fingerprints import fingerprint_of
 from firmware_protocol.tablelink.plaintext import EventRecord
-from hil.conform.tester.bench import Bench, flipped
-from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester.bench import Bench, Trial, flipped
 from hil.conform.tester.findings import Lacking
 from hil.conform.tester.heard import Cursor
 from hil.conform.tester.pairing import attempt, label_code, pair, pair1, switch

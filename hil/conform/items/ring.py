@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final, Literal, TypeAlias, get_args
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.messages.enums import (
     Capabilities,
     DeviceState,
@@ -29,27 +29,26 @@ from firmware_protocol.messages.registry import (
     Start,
 )
 from firmware_protocol.tablelink.plaintext import NO_CHAIN
-from hil.conform.tester import text as words
-from hil.conform.tester.bench import Bench, flipped
-from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester import text
+from hil.conform.tester.bench import Bench, Trial, flipped
 from hil.conform.tester.findings import HandRefused
 from hil.conform.tester.heard import Cursor
-from hil.conform.tester.recovery_rewind import arrived
+from hil.conform.tester.recovery import arrived
 from hil.conform.tester.session import Session
 from hil.conform.tester.stimuli import make, ready, settle_ms
 from hil.conform.tester.wire import WireLost
 
-Moment: TypeAlias = Literal["now"] | hands.Moment
-_MOMENTS: Final[tuple[Moment, ...]] = ("now", *get_args(hands.Moment))
+Moment: TypeAlias = Literal["now"] | control.Moment
+_MOMENTS: Final[tuple[Moment, ...]] = ("now", *get_args(control.Moment))
 _OFF_MS: Final = 200
 _DOING_MS: Final = 1000
 """So long the few records of a power cut take."""
 _TAMPERS: Final = 12
 """More than the ring has spare slots."""
 _LATER_MS: Final = 3000
-_MOVING: Final[dict[Profile, tuple[hands.Hand, ...]]] = {
-    "shoe": (hands.CoverHand(open=True), hands.CoverHand(open=False)),
-    "shuffler": (hands.DoorHand(open=True), hands.DoorHand(open=False)),
+_MOVING: Final[dict[Profile, tuple[control.Hand, ...]]] = {
+    "shoe": (control.CoverHand(open=True), control.CoverHand(open=False)),
+    "shuffler": (control.DoorHand(open=True), control.DoorHand(open=False)),
 }
 
 
@@ -79,13 +78,13 @@ async def _one_cut(bench: Bench, moment: Moment, *, holding: bool) -> None:
     )
     first = next(one for one in new.kept if one.boot > boot)
     if not isinstance(first.event, Power):
-        raise bench.finding("POWER first after the start", words.of_message(first.event))
+        raise bench.finding("POWER first after the start", text.of_message(first.event))
     if new.info is not None and new.info.boot != first.boot:
         raise bench.finding(f"records of boot {new.info.boot}", f"boot {first.boot}")
     for record in new.kept:
         if seen.get(record.seq, record.encode()) != record.encode():
             raise bench.finding(
-                f"record {record.seq} as it came before the cut", words.of_message(record.event)
+                f"record {record.seq} as it came before the cut", text.of_message(record.event)
             )
     lost = [seq for seq in seen if cursor.seq < seq and seq not in {one.seq for one in new.kept}]
     if lost:
@@ -97,9 +96,9 @@ async def cut_during(bench: Bench, session: Session, moment: Moment, count: int)
     if moment == "now":
         await make(bench, count)
         await bench.pause(100)
-        await bench.hand(hands.Power(at="now", off_ms=_OFF_MS))
+        await bench.hand(control.Power(at="now", off_ms=_OFF_MS))
     else:
-        await bench.hand(hands.Power(at=moment, off_ms=_OFF_MS))
+        await bench.hand(control.Power(at=moment, off_ms=_OFF_MS))
         with suppress(HandRefused, WireLost):  # the moment may come while the hand is still at it
             await make(bench, count)
         await bench.pause_lossy(_DOING_MS)
@@ -188,11 +187,11 @@ async def rolled_back(bench: Bench) -> None:
     session = await bench.session()
     await ready(bench, session)
     await bench.pause(200)
-    await bench.hand(hands.Ring(what="save"))
+    await bench.hand(control.Ring(what="save"))
     start = session.cursor.seq
     await session.until_head(start + await make(bench, 2))
     cursor = session.cursor
-    await bench.hand(hands.Ring(what="restore"))
+    await bench.hand(control.Ring(what="restore"))
     await bench.back()
     new = await bench.session(resume=False)
     resume = Resume(cursor.epoch, cursor.seq + 1, cursor.chain, ResumeMode.CHECK)
@@ -238,7 +237,7 @@ async def fills_up(bench: Bench) -> None:
     session.holding = True
     session.ack(window=0, loud=True)
     await bench.pause(bench.late_ms)
-    await bench.hand(hands.Ring(what="fill"))
+    await bench.hand(control.Ring(what="fill"))
     await bench.pause(300)
     await session.next_beat()
     await _locked(bench, session)
@@ -278,9 +277,9 @@ async def _past_full(bench: Bench) -> bool:
     moving = _MOVING.get(bench.profile, ())
     moved = [await bench.try_hand(hand) for hand in moving]
     for turn in range(_TAMPERS):
-        await bench.try_hand(hands.Tamper(source="case", active=turn % 2 == 0))
+        await bench.try_hand(control.Tamper(source="case", active=turn % 2 == 0))
     if bench.profile == "shoe":
-        await bench.try_hand(hands.Draw(count=1, force=True))
+        await bench.try_hand(control.Draw(count=1, force=True))
     await bench.pause(500)
     return bool(moved) and all(moved)
 

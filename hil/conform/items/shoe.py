@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.device.control import Draw, Load
 from firmware_protocol.messages.enums import Capabilities, DeviceState, LockState, Refusal
 from firmware_protocol.messages.limits import REREAD_DEPTH
@@ -19,9 +19,8 @@ from firmware_protocol.messages.registry import (
 )
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.conform.items.ring import cut_during
-from hil.conform.tester import text as words
-from hil.conform.tester.bench import Bench
-from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester import text
+from hil.conform.tester.bench import Bench, Trial
 from hil.conform.tester.describe import described
 from hil.conform.tester.findings import Pointless
 from hil.conform.tester.session import Session
@@ -172,7 +171,7 @@ async def locks(bench: Bench) -> None:
 async def _lock(bench: Bench, session: Session, state: LockState) -> None:
     reply = await session.demand(Lock(state), LockReply)
     if reply.state is not state:
-        raise bench.finding(f"LOCK_REPLY {state.name}", words.of_message(reply))
+        raise bench.finding(f"LOCK_REPLY {state.name}", text.of_message(reply))
     await _is(bench, session, state, f"after LOCK {state.name}")
 
 
@@ -192,7 +191,7 @@ async def gate(bench: Bench) -> None:
     session = await bench.session()
     await load(bench, session, Load(decks=6))
     recorded = 0
-    for moment in ("now", *get_args(hands.Moment)):
+    for moment in ("now", *get_args(control.Moment)):
         session = await bench.session(session.cursor)
         await unlock(bench, session)
         await cut_during(bench, session, moment, 2)

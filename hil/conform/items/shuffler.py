@@ -17,9 +17,8 @@ from firmware_protocol.messages.registry import (
     StartReply,
 )
 from firmware_protocol.tablelink.plaintext import EventRecord
-from hil.conform.tester import text as words
-from hil.conform.tester.bench import Bench
-from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester import text
+from hil.conform.tester.bench import Bench, Trial
 from hil.conform.tester.findings import Lacking
 from hil.conform.tester.session import Session
 
@@ -50,14 +49,14 @@ async def _start(bench: Bench, session: Session) -> int:
     reply = await session.ask(Start(_DECKS, 0))
     if not isinstance(reply, StartReply):
         if bench.operator.can:
-            raise bench.finding("START_REPLY", words.of_message(reply))
+            raise bench.finding("START_REPLY", text.of_message(reply))
         raise Lacking(f"a shuffler that takes START: door closed, {_DECKS} decks in it")
     started = await session.until_kept(
         lambda one: isinstance(one.event, Started), _BEGIN_MS, "STARTED", _mark(session)
     )
     if started.event != Started(reply.shuffle, _DECKS):
         raise bench.finding(
-            words.of_message(Started(reply.shuffle, _DECKS)), words.of_message(started.event)
+            text.of_message(Started(reply.shuffle, _DECKS)), text.of_message(started.event)
         )
     return reply.shuffle
 
@@ -82,12 +81,12 @@ async def _end(bench: Bench, session: Session, number: int, since: int = 0) -> E
     if len(ends) > 1:
         raise bench.finding(
             "one of DONE, COUNT_ERROR and FAULT ABORTED, once",
-            ", ".join(words.of_message(one.event) for one in ends),
+            ", ".join(text.of_message(one.event) for one in ends),
         )
     if isinstance(end.event, Done) and end.event.shuffle != number:
-        raise bench.finding(f"DONE of shuffle {number}", words.of_message(end.event))
+        raise bench.finding(f"DONE of shuffle {number}", text.of_message(end.event))
     if isinstance(end.event, Fault) and end.event.arg != number:
-        raise bench.finding(f"FAULT ABORTED with arg {number}", words.of_message(end.event))
+        raise bench.finding(f"FAULT ABORTED with arg {number}", text.of_message(end.event))
     return end
 
 
@@ -119,11 +118,11 @@ async def one_at_a_time(bench: Bench) -> None:
     number = await _start(bench, session)
     again = await session.ask(Start(_DECKS, 0), ident=first)
     if again != StartReply(number):
-        raise bench.finding(words.of_message(StartReply(number)), words.of_message(again))
+        raise bench.finding(text.of_message(StartReply(number)), text.of_message(again))
     await session.refused(Start(_DECKS, 0), Refusal.NOT_NOW)
     again = await session.ask(Start(_DECKS, 0), ident=first)
     if again != StartReply(number):
-        raise bench.finding(words.of_message(StartReply(number)), words.of_message(again))
+        raise bench.finding(text.of_message(StartReply(number)), text.of_message(again))
     await bench.pause(500)
     await session.demand(Abort(), AbortReply)
     await _end(bench, session, number, mark)
@@ -136,7 +135,7 @@ async def one_at_a_time(bench: Bench) -> None:
         again != StartReply(number)
         or len([one for one in session.kept[mark:] if isinstance(one.event, Started)]) != 1
     ):
-        raise bench.finding("the reply from memory, and no second shuffle", words.of_message(again))
+        raise bench.finding("the reply from memory, and no second shuffle", text.of_message(again))
 
 
 async def aborts(bench: Bench) -> None:
@@ -151,14 +150,14 @@ async def aborts(bench: Bench) -> None:
         _ends, _BEGIN_MS, f"FAULT ABORTED with arg {number} after ABORT", mark
     )
     if record.event != Fault(FaultCode.ABORTED, number):
-        raise bench.finding(f"FAULT ABORTED with arg {number}", words.of_message(record.event))
+        raise bench.finding(f"FAULT ABORTED with arg {number}", text.of_message(record.event))
     await _end(bench, session, number, mark)
     mark = len(session.kept)
     await session.demand(Abort(), AbortReply)
     await bench.pause(_AFTER_MS)
     if session.kept[mark:]:
         raise bench.finding(
-            "no record of an ABORT without a shuffle", words.of_message(session.kept[mark].event)
+            "no record of an ABORT without a shuffle", text.of_message(session.kept[mark].event)
         )
     if DeviceState.RUNNING in (await session.lives()).state:
         raise bench.finding("not RUNNING after ABORT")
@@ -176,7 +175,7 @@ async def goes_on_alone(bench: Bench) -> None:
     end = await _end(bench, new, number)
     if isinstance(end.event, Fault):
         raise bench.finding(
-            "DONE or COUNT_ERROR: a shuffle goes on without a host", words.of_message(end.event)
+            "DONE or COUNT_ERROR: a shuffle goes on without a host", text.of_message(end.event)
         )
 
 

@@ -8,9 +8,8 @@ from firmware_protocol.device.control import ButtonName, LetGo, Press
 from firmware_protocol.messages.enums import ButtonMask, Edge, LampPattern, WhichButton
 from firmware_protocol.messages.limits import STUCK_AFTER_MS
 from firmware_protocol.messages.registry import Button, Lamps, LampsReply, Stuck
-from hil.conform.tester import text as words
-from hil.conform.tester.bench import Bench
-from hil.conform.tester.bench_trial import Trial
+from hil.conform.tester import text
+from hil.conform.tester.bench import Bench, Trial
 from hil.conform.tester.describe import described
 from hil.conform.tester.session import Session
 from hil.conform.tester.stimuli import TOKEN, arm, find_seat
@@ -38,7 +37,7 @@ async def _counts(bench: Bench, session: Session, token: int, why: str, bounces:
     await bench.until(lambda: len(_events(session, mark)) >= 2 or None, 3000)
     await bench.pause(200)
     found = _events(session, mark)
-    shown = ", ".join(words.of_message(one) for one in found) or "nothing"
+    shown = ", ".join(text.of_message(one) for one in found) or "nothing"
     if [one.edge for one in found if isinstance(one, Button)] != [Edge.DOWN, Edge.UP]:
         raise bench.finding(f"BUTTON DOWN and BUTTON UP, once each: {why}", shown)
     for one in found:
@@ -60,7 +59,7 @@ async def _makes_none(bench: Bench, session: Session, button: ButtonName, why: s
     if _events(session, mark):
         raise bench.finding(
             f"no record of a press: {why}",
-            ", ".join(words.of_message(one) for one in _events(session, mark)),
+            ", ".join(text.of_message(one) for one in _events(session, mark)),
         )
 
 

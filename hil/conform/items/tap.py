@@ -12,10 +12,9 @@ from firmware_protocol.device.control import Draw, Load
 from firmware_protocol.messages.enums import AlertCode, DeviceState, FaultCode, FrameKind
 from firmware_protocol.messages.registry import Alert
 from firmware_protocol.tablelink.framing import Frame
-from hil.conform.tester import text as words
-from hil.conform.tester.bench import Arrival, Bench
-from hil.conform.tester.bench_trial import Trial
-from hil.conform.tester.recovery_rewind import arrived
+from hil.conform.tester import text
+from hil.conform.tester.bench import Arrival, Bench, Trial
+from hil.conform.tester.recovery import arrived
 from hil.conform.tester.stimuli import load, make, ready, settle_ms, some, unlock
 from hil.faults import tap
 from hil.faults.tap import Tapped
@@ -150,7 +149,7 @@ def _alerts(bench: Bench, state: DeviceState) -> None:
         if (alert.arg and not defect) or (defect and not known):
             raise bench.finding(
                 "ALERT with arg 0, or DEFECT of a device that says it is FAULTY",
-                words.of_alert(arrival.frame),
+                text.of_alert(arrival.frame),
                 "cards that were drawn",
             )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeAlias, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
@@ -402,3 +402,6 @@ def raw(decoded: bytes) -> bytes:
 def flipped(data: bytes, at: int, bits: int = 1) -> bytes:
     """These bytes with some bits of one byte changed."""
     return data[:at] + bytes((data[at] ^ bits,)) + data[at + 1 :]
+
+
+Trial: TypeAlias = Callable[[Bench], Awaitable[str | None]]

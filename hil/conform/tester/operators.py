@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import Need
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.device.control import Hand
 from firmware_protocol.device.interfaces import Answer
 from hil.conform.tester.findings import Lacking
@@ -65,7 +65,7 @@ class Direct:
         return self._hand(hand)
 
     async def label(self) -> str:
-        return str(self._hand(hands.Describe())["label"])
+        return str(self._hand(control.Describe())["label"])
 
     async def confirm(self, question: str) -> bool:
         raise Lacking("a person's eyes: --ask")
@@ -114,14 +114,14 @@ def _power(hand: Any) -> str:
 
 
 _WORDS: Final[dict[type[Any], Callable[[Any], str]]] = {
-    hands.Draw: _draw,
-    hands.Load: _load,
-    hands.Press: _press,
-    hands.Put: _put,
-    hands.Power: _power,
-    hands.LetGo: lambda hand: f"Let {hand.button.upper()} at seat {hand.seat} go",
-    hands.Service: lambda hand: f"Turn the service switch {'on' if hand.on else 'off'}",
-    hands.DoorHand: lambda hand: f"{'Open' if hand.open else 'Close'} the door",
+    control.Draw: _draw,
+    control.Load: _load,
+    control.Press: _press,
+    control.Put: _put,
+    control.Power: _power,
+    control.LetGo: lambda hand: f"Let {hand.button.upper()} at seat {hand.seat} go",
+    control.Service: lambda hand: f"Turn the service switch {'on' if hand.on else 'off'}",
+    control.DoorHand: lambda hand: f"{'Open' if hand.open else 'Close'} the door",
 }
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from drivers.ports.address import Address, Place, open_port
 from drivers.ports.discovery import ask
 from drivers.ports.port import Port, PortLost, PortRefused
-from drivers.session.progress_clock import monotonic_us
+from drivers.session.progress import monotonic_us
 from firmware_protocol.device.interfaces import Peer
 
 _T = TypeVar("_T")

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from controller.errors_problems import printable
+from controller.errors import printable
+from hil.table.robots.api_client import ApiProblem, Unreachable
+from hil.table.robots.robot import Stuck
+from hil.table.setup.daemon import DidNotServe
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,6 +27,29 @@ if TYPE_CHECKING:
     from hil.table.demo.demo import Demo
     from hil.table.demo.spectator import Tally
     from hil.table.demo.terminal import Screen
+
+
+FAULTS: Final = (ApiProblem, DidNotServe, Stuck, TimeoutError, Unreachable)
+
+
+_BROKEN: Final = 70
+_ITS_OWN: Final = (1, 2)
+"""Codes of a daemon that does not begin: the record is damaged, or something of the house is not in
+order. They are the same for whoever starts it."""
+
+
+def code_of(problem: BaseException) -> int:
+    """What a command ends with."""
+    if isinstance(problem, DidNotServe) and problem.code in _ITS_OWN:
+        return problem.code
+    return _BROKEN
+
+
+def words_of(problem: BaseException) -> str:
+    """What has failed, in a line or more."""
+    said = str(problem) or "nothing came of it in time"
+    return f"the table has failed: {type(problem).__name__}: {said}"
+
 
 GAMES: Final = ("maxtime", "sf21x", "classic", "mega")
 MOST_ROUNDS: Final = 1000
@@ -143,7 +169,7 @@ def _speed(text: str) -> float:
 
 def show(args: argparse.Namespace) -> int:
     """Play and show; an interrupt ends it with the summary so far."""
-    from hil.table.demo.cli_faults import FAULTS, code_of, words_of
+    from hil.table.demo.cli import FAULTS, code_of, words_of
     from hil.table.demo.demo import Demo, Plan
     from hil.table.demo.terminal import screen_for
 

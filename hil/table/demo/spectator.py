@@ -14,7 +14,7 @@ from msgspec import Struct
 from controller.api.contract.view import View
 from controller.audit.read.follow import Following
 from controller.audit.replay.entries import Made, read_made
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import (
     Effect,
     Fact,
@@ -35,28 +35,28 @@ from hil.table.robots.console import state_of
 
 _DOES: Final[Mapping[type[Event], str]] = MappingProxyType(
     {
-        e.TableOpened: "open, the bank counted twice",
-        e.ShuffleStarted: "in the shuffler",
-        e.ShuffleDone: "done, no card missing",
-        e.ShoeLoaded: "cut and loaded",
-        e.CardBurned: "face down to the discard rack",
-        e.CardDrawn: "",
-        e.HoleDealt: "face down",
-        e.HoleRevealed: "",
-        e.Hit: "hits",
-        e.Stand: "stands",
-        e.Double: "doubles",
-        e.Split: "splits",
-        e.Surrender: "surrenders",
-        e.SpareRefused: "refuses the exposed card",
-        e.EvenMoney: "takes even money",
-        e.Decline: "declines",
-        e.InsuranceClosed: "closed",
-        e.PayTaken: "takes the pay",
-        e.Confirmed: "confirmed",
-        e.PaymentApproved: "seen",
-        e.Cleared: "in the discard rack",
-        e.FloorRuled: "ruled, with a second",
+        events.TableOpened: "open, the bank counted twice",
+        events.ShuffleStarted: "in the shuffler",
+        events.ShuffleDone: "done, no card missing",
+        events.ShoeLoaded: "cut and loaded",
+        events.CardBurned: "face down to the discard rack",
+        events.CardDrawn: "",
+        events.HoleDealt: "face down",
+        events.HoleRevealed: "",
+        events.Hit: "hits",
+        events.Stand: "stands",
+        events.Double: "doubles",
+        events.Split: "splits",
+        events.Surrender: "surrenders",
+        events.SpareRefused: "refuses the exposed card",
+        events.EvenMoney: "takes even money",
+        events.Decline: "declines",
+        events.InsuranceClosed: "closed",
+        events.PayTaken: "takes the pay",
+        events.Confirmed: "confirmed",
+        events.PaymentApproved: "seen",
+        events.Cleared: "in the discard rack",
+        events.FloorRuled: "ruled, with a second",
     }
 )
 _PAID: Final = {Tell.PAY: "paid", Tell.COLLECT: "taken", Tell.GIVE_BACK: "given back"}
@@ -163,7 +163,7 @@ class Spectator:
         prompt, event = self._view.prompt, made.event
         self.tally.decisions += 1
         words = self._words(event)
-        if isinstance(event, e.WagerPlaced):
+        if isinstance(event, events.WagerPlaced):
             self._screen.note(words)
         else:
             self._screen.did("" if prompt is None else prompt.words, words, _card(event))
@@ -173,15 +173,15 @@ class Spectator:
         money = self._money
         prompt = self._view.prompt
         match event:
-            case e.WagerPlaced():
+            case events.WagerPlaced():
                 bet = "" if event.bet == "main" else f" {BETS[event.bet]}"
                 return f"seat {event.seat}: {money.amount(event.amount)}{bet}"
-            case e.Insure():
+            case events.Insure():
                 return f"insures for {money.amount(event.amount)}"
-            case e.HoleChecked():
+            case events.HoleChecked():
                 found = "blackjack" if event.blackjack else "no blackjack"
                 return f"the reader says: {found}"
-            case e.Paid() if prompt is not None:
+            case events.Paid() if prompt is not None:
                 return _PAID.get(prompt.tell, "paid")
             case _:
                 words = _DOES.get(type(event))
@@ -217,4 +217,4 @@ class Spectator:
 
 def _card(event: Event) -> int:
     """The card that came face up."""
-    return event.card if isinstance(event, e.CardDrawn | e.HoleRevealed) else -1
+    return event.card if isinstance(event, events.CardDrawn | events.HoleRevealed) else -1

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 
 from controller.screens.common.headers import Guarded
 from firmware_protocol.messages.enums import DeviceClass
-from hil.table.page import controls as hands
+from hil.table.page import controls
 from hil.table.page.bench import Desk, No
 from hil.table.page.page import Shown
 from hil.table.setup.house import Robotic
@@ -86,10 +86,10 @@ class Page:
             secret=self.secret,
             console=self._console,
             devices=[(fitted.serial, fitted.profile) for fitted, _ in desk.at.devices],
-            hands=hands.HANDS,
-            faults=hands.FAULTS,
-            next_pulls=hands.NEXT_PULLS,
-            forms={kind: hands.forms(DeviceClass[kind.upper()]) for kind in sorted(kinds)},
+            hands=controls.HANDS,
+            faults=controls.FAULTS,
+            next_pulls=controls.NEXT_PULLS,
+            forms={kind: controls.forms(DeviceClass[kind.upper()]) for kind in sorted(kinds)},
         )
 
     def table(self) -> str:

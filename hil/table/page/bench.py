@@ -14,7 +14,7 @@ from firmware_protocol.device.control import Describe, Draw, Hand
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control.verbs import BadHand, read
-from hil.table.page import controls as hands
+from hil.table.page import controls
 from hil.table.page.controls import NEXT_PULLS, Bench
 from hil.table.page.page import Shown, shown
 from hil.table.robots.api_client import ApiProblem, Unreachable
@@ -99,7 +99,7 @@ class Desk:
         """Any hand, as the device's control socket would take it."""
         fitted, device = self._device(serial)
         try:
-            hand = read(line, hands.verbs(DeviceClass[fitted.profile.upper()]))
+            hand = read(line, controls.verbs(DeviceClass[fitted.profile.upper()]))
         except BadHand as bad:
             raise No(f"{bad.where}: {bad.what}", bad.allowed, 400) from None
         return self._do(device, hand)
@@ -107,7 +107,7 @@ class Desk:
     def often(self, serial: str, name: str) -> Answer:
         """One of the buttons."""
         fitted, device = self._device(serial)
-        every = (*hands.HANDS[fitted.profile], *hands.FAULTS[fitted.profile])
+        every = (*controls.HANDS[fitted.profile], *controls.FAULTS[fitted.profile])
         found = next((one for one in every if _key(fitted, one) == name), None)
         if found is None:
             allowed = ", ".join(_key(fitted, one) for one in every)
@@ -235,6 +235,6 @@ class Desk:
             raise No(f"a robot sits at seat {seat}", "take the seat first")
 
 
-def _key(fitted: Fitted, one: hands.Often) -> str:
+def _key(fitted: Fitted, one: controls.Often) -> str:
     """A button's name: hands and faults share some."""
-    return one.name if one in hands.HANDS[fitted.profile] else f"fault-{one.name}"
+    return one.name if one in controls.HANDS[fitted.profile] else f"fault-{one.name}"

@@ -36,7 +36,7 @@ from firmware_protocol.device.control import (
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control import verbs as hand_words
 from hil.control.verbs import Verbs
-from hil.devices import card_names as cards
+from hil.devices import card_names
 from hil.faults.catalogue import BREAKS
 
 OFF_MS: Final = 5_000
@@ -70,7 +70,9 @@ def _load(bench: Bench, **fields: Any) -> Load:
 def _twins(bench: Bench) -> Load:
     """One card once more often than the decks hold it, all of them near the top."""
     random = Random(secrets.token_bytes(16))
-    order = cards.names(cards.shuffled(cards.box(bench.decks), secrets.token_hex(16)))
+    order = card_names.names(
+        card_names.shuffled(card_names.box(bench.decks), secrets.token_hex(16))
+    )
     often = random.choice(order)
     places = random.sample(range(2, 8 + 4 * bench.decks), bench.decks + 1)
     for place in places:

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from controller.audit.read.follow import Following
 from controller.audit.replay.entries import Made, read_made
 from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import Effect, Prompt, Tell
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
@@ -33,20 +33,20 @@ Run: TypeAlias = Callable[[Coroutine[Any, Any, _T]], _T]
 _DRAWING: Final = frozenset({Tell.DEAL, Tell.TAKE_WAGERS})
 _CHOICES: Final[Mapping[type[Event], str]] = MappingProxyType(
     {
-        e.Hit: "hit",
-        e.Stand: "stand",
-        e.Double: "double",
-        e.Split: "split",
-        e.Surrender: "surrender",
-        e.Insure: "insure",
-        e.EvenMoney: "even_money",
-        e.Decline: "decline",
-        e.PayTaken: "take_pay",
-        e.PayDeclined: "decline_pay",
+        events.Hit: "hit",
+        events.Stand: "stand",
+        events.Double: "double",
+        events.Split: "split",
+        events.Surrender: "surrender",
+        events.Insure: "insure",
+        events.EvenMoney: "even_money",
+        events.Decline: "decline",
+        events.PayTaken: "take_pay",
+        events.PayDeclined: "decline_pay",
     }
 )
 _ACTS: Final[Mapping[type[Event], str]] = MappingProxyType(
-    {e.HoleChecked: "CheckHole", e.HoleRevealed: "RevealHole"}
+    {events.HoleChecked: "CheckHole", events.HoleRevealed: "RevealHole"}
 )
 _UNTOLD: Final = frozenset({"actor", "commitment", "opening", "spare"})
 """Of an event: who brought it, and what only the table itself can know."""
@@ -132,7 +132,7 @@ async def _does(robot: Robot, prompt: Prompt, event: Event) -> None:
         for name, value in asdict(event).items()
         if name not in _UNTOLD and value is not None
     }
-    if isinstance(event, e.CardDrawn | e.HoleDealt):
+    if isinstance(event, events.CardDrawn | events.HoleDealt):
         if prompt.tell not in _DRAWING:
             raise Stuck(f"a script draws a card, and the prompt is {prompt.tell.value}")
         await robot.draw(prompt)
@@ -140,13 +140,13 @@ async def _does(robot: Robot, prompt: Prompt, event: Event) -> None:
         hand = fields.get("hand", -1)
         asked = (fields["seat"], hand) in ((prompt.seat, prompt.hand), (prompt.seat, -1))
         amount = fields.get("amount")
-        if kind is e.Insure and amount == prompt.amount:
+        if kind is events.Insure and amount == prompt.amount:
             amount = None
         seat = 0 if asked else fields["seat"]
         await robot.decided(prompt, Said(_CHOICES[kind], amount, seat, max(hand, 0)))
     elif kind in _ACTS:
         await robot.act(_ACTS[kind])
-    elif isinstance(event, e.PaymentApproved):
+    elif isinstance(event, events.PaymentApproved):
         await robot.act(kind.__name__, "floor")
     else:
         await robot.act(kind.__name__, **fields)

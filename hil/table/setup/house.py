@@ -21,13 +21,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.audit.keys import create as key_making
+from controller.audit.keys import create
 from controller.audit.keys.store import Role, key_file, public_file, read_bytes
 from controller.errors import UsageProblem
 from controller.people.directory import PeopleFile
 from controller.people.person import HouseRole, People
 from controller.people.person import Person as Listed
-from drivers.keys import private_files as key_disk
+from drivers.keys import private_files
 from drivers.keys.private_files import KeyProblem
 from drivers.keys.store import HOST, KeyStore, Paired
 from firmware_protocol.conformance import Profile
@@ -138,12 +138,12 @@ class House:
         apart = self.folder / "surveillance"
         places: dict[Role, Path] = {"table": self.keys, "hole": self.keys, "surveillance": apart}
         for role, place in places.items():
-            if not key_disk.exists(key_file(place, role)):
-                key_making.make(place, role)
+            if not private_files.exists(key_file(place, role)):
+                create.make(place, role)
         public = public_file(self.keys, "surveillance")
-        if not key_disk.exists(public):
-            key_disk.write(public, read_bytes(public_file(apart, "surveillance")), once=True)
-        if not key_disk.exists(self.keys / HOST):
+        if not private_files.exists(public):
+            private_files.write(public, read_bytes(public_file(apart, "surveillance")), once=True)
+        if not private_files.exists(self.keys / HOST):
             KeyStore.create(self.keys)
 
     def _make_people(self) -> None:

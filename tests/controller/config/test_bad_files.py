@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from controller.config import files, loader
 from controller.config.loader import load, load_game, load_jurisdiction, load_table
-from controller.errors import UsageProblem
-from controller.errors_problems import UsageProblems, each
+from controller.errors import UsageProblem, UsageProblems, each
 
 SHEET = """
 schema = 1

@@ -15,14 +15,13 @@ from controller.config.equipment import (
     Devices,
     Equipment,
     RecordPlace,
+    ScreensPlace,
     as_json,
     lines,
 )
-from controller.config.equipment_screens_place import ScreensPlace
 from controller.config.files import installed
 from controller.config.loader import load_table
-from controller.errors import UsageProblem
-from controller.errors_problems import each
+from controller.errors import UsageProblem, each
 
 HEAD = """
 schema = 1

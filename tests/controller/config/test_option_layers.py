@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from controller.config.loader import load_game, load_jurisdiction, load_table
 from controller.config.option_layers import Layer, Origin, merge, read_layer
 from controller.config.option_paths import GROUPS, LEAVES
-from controller.errors import UsageProblem
-from controller.errors_problems import each
+from controller.errors import UsageProblem, each
 from controller.rules.money import Odds
 from controller.rules.option_constraints import impossible
 

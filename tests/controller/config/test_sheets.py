@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from controller.config import files
-from controller.config import option_texts as explain
+from controller.config import files, option_texts
 from controller.config.cli import plain
 from controller.config.loader import load_game
 from controller.config.option_paths import LEAVES
@@ -92,8 +91,8 @@ def test_the_table_names_every_option() -> None:
 
 
 def test_every_option_has_a_sentence_for_people() -> None:
-    assert set(explain.OPTION_TEXT) == set(LEAVES)
-    assert all(text.endswith(".") for text in explain.OPTION_TEXT.values())
+    assert set(option_texts.OPTION_TEXT) == set(LEAVES)
+    assert all(text.endswith(".") for text in option_texts.OPTION_TEXT.values())
 
 
 def test_what_hangs_on_features_are_options() -> None:

@@ -15,9 +15,9 @@ import pytest
 
 from controller import cli
 from controller.cli import main
-from controller.config.equipment_screens_place import ScreensPlace
+from controller.config.equipment import ScreensPlace
 from controller.config.loader import load_table
-from controller.daemon import exit_codes as exits
+from controller.daemon import exit_codes
 from controller.daemon.cli import STOP_WITHIN
 from controller.daemon.watchdog import SHARE
 from tests.conftest import require
@@ -165,7 +165,14 @@ def test_the_page_knows_every_figure() -> None:
 
 def test_the_page_knows_every_code() -> None:
     codes = {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)}
-    assert codes == {exits.EXIT_OK, 1, 2, exits.EXIT_FAULT, exits.EXIT_RECORD, exits.EXIT_AT_ONCE}
+    assert codes == {
+        exit_codes.EXIT_OK,
+        1,
+        2,
+        exit_codes.EXIT_FAULT,
+        exit_codes.EXIT_RECORD,
+        exit_codes.EXIT_AT_ONCE,
+    }
 
 
 def test_they_are_in_the_wheel() -> None:

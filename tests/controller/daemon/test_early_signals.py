@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from controller import early_signals as early
+from controller import early_signals
 from tests.support.daemon.rig import PATIENCE
 from tests.support.paths import ROOT
 
@@ -44,19 +44,19 @@ def test_while_the_first_modules_are_loaded(number: signal.Signals, module: str)
 
 
 def test_who_ignores_a_signal_goes_on_doing_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(early, "_former", {})
+    monkeypatch.setattr(early_signals, "_former", {})
     former = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
     try:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        early.watch(["holecard", "doctor"])
+        early_signals.watch(["holecard", "doctor"])
         assert signal.getsignal(signal.SIGINT) is former[signal.SIGINT]
-        early.watch(["holecard", "serve"])
-        early.watch(["holecard", "serve"])
+        early_signals.watch(["holecard", "serve"])
+        early_signals.watch(["holecard", "serve"])
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
         taken = signal.getsignal(signal.SIGINT)
         assert taken is not former[signal.SIGINT]
-        assert early.before(signal.SIGINT, taken) is former[signal.SIGINT]
-        assert early.before(signal.SIGTERM, signal.SIG_IGN) is signal.SIG_IGN
+        assert early_signals.before(signal.SIGINT, taken) is former[signal.SIGINT]
+        assert early_signals.before(signal.SIGTERM, signal.SIG_IGN) is signal.SIG_IGN
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)

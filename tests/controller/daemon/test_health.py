@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.config.loader import load_table
-from controller.daemon.watchdog_vitals import (
+from controller.daemon.watchdog import (
     MOST_APPEND,
     MOST_LAG,
     MOST_QUIET,
@@ -24,7 +24,7 @@ from controller.table.running.table import RunningTable
 from drivers.devices.state import State
 from drivers.session.backoff import REST_MOST, REST_REFUSED
 from drivers.session.connection import PATIENCE
-from drivers.session.progress_clock import monotonic_us
+from drivers.session.progress import monotonic_us
 from drivers.session.supervisor import CLOSE_WAIT, OPEN_WAIT, Supervisor
 from tests.support.daemon.rig import furnished, until
 

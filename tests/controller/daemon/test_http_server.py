@@ -10,9 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from controller.daemon import http_server_connections as connections
-from controller.daemon.http_server import MOST_CONNECTIONS, Server
-from controller.daemon.http_server_connections import SPARE
+from controller.daemon import http_server
+from controller.daemon.http_server import MOST_CONNECTIONS, SPARE, Server
 from tests.support.daemon.rig import until
 
 ASKS = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -54,7 +53,7 @@ async def gone(server: Server, place: tuple[str, int], said: bytes) -> None:
 @pytest.mark.parametrize("said", [b"", ASKS[:10]], ids=["nothing", "half a request"])
 def test_who_asks_nothing(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        monkeypatch.setattr(connections, "IDLE", 0.3)
+        monkeypatch.setattr(http_server, "IDLE", 0.3)
         async with served() as (server, place):
             await gone(server, place, said)
 
@@ -65,7 +64,7 @@ def test_half_a_request_after_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> No
     """Its first byte does not give it for ever."""
 
     async def main() -> None:
-        monkeypatch.setattr(connections, "IDLE", 0.3)
+        monkeypatch.setattr(http_server, "IDLE", 0.3)
         async with served() as (server, place):
             reader, writer = await asyncio.open_connection(*place)
             writer.write(ASKS)
@@ -80,7 +79,7 @@ def test_half_a_request_after_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_who_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        monkeypatch.setattr(connections, "STALLED", 0.3)
+        monkeypatch.setattr(http_server, "STALLED", 0.3)
         async with served() as (server, place):
             await gone(server, place, ASKS * 40)
 
@@ -89,7 +88,7 @@ def test_who_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_who_reads_after_all_keeps_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        monkeypatch.setattr(connections, "STALLED", 0.5)
+        monkeypatch.setattr(http_server, "STALLED", 0.5)
         async with served() as (server, place):
             line = socket.socket()
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.api.http import sse as stream
+from controller.api.http import sse
 from controller.api.service.views import Seen
 from controller.config.loader import load_table
 from controller.daemon import logging as lines
@@ -23,7 +23,7 @@ def test_readers_are_served_before_lines_are_written(
 ) -> None:
     file = furnished(tmp_path)
     order: list[str] = []
-    event, told = stream.event, lines.told
+    event, told = sse.event, lines.told
 
     def shown(seen: Seen) -> bytes:
         order.append(seen.view.step.value)
@@ -33,7 +33,7 @@ def test_readers_are_served_before_lines_are_written(
         order.extend(f"line of {type(one.event).__name__}" for one in done.answered)
         told(done)
 
-    monkeypatch.setattr(stream, "event", shown)
+    monkeypatch.setattr(sse, "event", shown)
     monkeypatch.setattr(lines, "told", line)
 
     async def main() -> None:

@@ -14,9 +14,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.daemon.metrics import Metrics
-from controller.daemon.metrics_measured import Measured
-from controller.daemon.metrics_metrics_app import metrics_app
+from controller.daemon.metrics import Measured, Metrics, metrics_app
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from controller.audit.format.records import Moment
-from controller.daemon import people_watch as people_news
+from controller.daemon import people_watch
 from controller.daemon.people_watch import PeopleNews
 from controller.people.records import Left
-from controller.people.service import PeopleDesk
-from controller.people.service_people_answers import Denied, Reason
+from controller.people.service import Denied, PeopleDesk, Reason
 from controller.people.sign_in import Session, Standing
 from controller.table.loop.requests import Stopped
 from tests.support.drivers.simulated import simulate
@@ -103,7 +102,7 @@ def test_time_goes_on_for_those_who_are_signed_in(tmp_path: Path) -> None:
 
     async def main() -> None:
         looking = asyncio.create_task(news(Clocked(), house(tmp_path).file).run())
-        await asyncio.sleep(2.5 * people_news.EVERY)
+        await asyncio.sleep(2.5 * people_watch.EVERY)
         looking.cancel()
         await asyncio.wait((looking,))
 
@@ -133,12 +132,12 @@ def test_what_could_not_be_read_for_a_while_is_read_later(tmp_path: Path) -> Non
 
     async def main() -> None:
         await looking.look()
-        await asyncio.sleep(people_news.ANEW - 1)
+        await asyncio.sleep(people_watch.ANEW - 1)
         await looking.look()
         assert desk.asked == 1
         await asyncio.sleep(1)
         await looking.look()
-        await asyncio.sleep(people_news.ANEW)
+        await asyncio.sleep(people_watch.ANEW)
         await looking.look()
         assert desk.asked == 2
 
@@ -178,7 +177,7 @@ def test_a_technician_leaves_when_the_table_opens(tmp_path: Path) -> None:
 def test_an_end_does_not_wait_for_what_cannot_be(
     late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(people_news, "END_WAIT", 0.1)
+    monkeypatch.setattr(people_watch, "END_WAIT", 0.1)
     answers = [Denied("busy")] * 1000 if late else [Stopped("no room")]
     desk = Asked(*answers)
     asyncio.run(news(desk, house(tmp_path).file).everybody_out())

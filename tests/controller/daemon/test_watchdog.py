@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from controller.daemon.systemd import Notify
-from controller.daemon.watchdog import EVERY, Pulse, Watchdog
-from controller.daemon.watchdog_vitals import Vitals
+from controller.daemon.watchdog import EVERY, Pulse, Vitals, Watchdog
 
 WELL = Vitals(0.0, 0.0, 0.0)
 STUCK = Vitals(0.0, 0.0, 45.0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from controller.daemon.sockets import LONGEST, taken
-from controller.doctor import network_doctor_ports as doctor_ports
+from controller.doctor import network
 from controller.errors import UsageProblem
 from tests.support.daemon.doctor_house import House, child, house
 from tests.support.table.simulated.house import mode
@@ -174,7 +174,7 @@ def test_a_port_that_is_proposed_is_free_and_not_the_other_one(
 ) -> None:
     made.edit(f"metrics_port = {made.metrics_port}", f"metrics_port = {made.port + 1}")
     free = (made.port + 1, made.port + 3)
-    monkeypatch.setattr(doctor_ports, "free", lambda host, port: port in free)
+    monkeypatch.setattr(network, "free", lambda host, port: port in free)
     assert f": port = {made.port + 3}, which is free" in made.problem("control ports").mend
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from controller.doctor.processes import locking, opening
 from drivers.keys.store import KeyStore
-from drivers.ports import usb_discovery as usb_finding
+from drivers.ports import usb_discovery
 from drivers.ports.address import Address, Transport
 from drivers.ports.discovery import Found as Plugged
 from drivers.ports.port import PortRefused
@@ -205,8 +205,8 @@ def test_a_machine_without_a_usb_library_is_told_once(made: House) -> None:
 
 
 def test_a_device_on_a_bus_of_its_own(made: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_finding.GROUP)
-    monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
+    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_discovery.GROUP)
+    monkeypatch.setattr(usb_discovery, "entry_points", lambda group: [point])
     with standing(made.place / "bench", "ST-1") as bench:
         made.edit(f"{made.place}/ports/station", bench.usb)
         assert f"ST-1 at {bench.usb}" in made.look("ports").note

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controller.doctor import disk as doctor_disk
-from controller.doctor import host as doctor_host
+from controller.doctor import disk, host
 from controller.doctor.check import Machine
 from controller.doctor.disk import Mount, bytes_a_day, mount_of, mounts
 from controller.doctor.host import RULES, UNIT, deployed, numbered
@@ -91,7 +90,7 @@ def test_who_has_a_shell(monkeypatch: pytest.MonkeyPatch, shell: str, login: boo
 def test_a_directory_of_another_user_is_looked_at_as_that_one(
     made: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor_host, "_owner", lambda place: 4711)
+    monkeypatch.setattr(host, "_owner", lambda place: 4711)
     made.machine = replace(made.machine, uid=0, user="root")
     wanted = f"runuser -u 4711 -- {made.machine.holecard} doctor {made.file}"
     assert made.problem("user").commands == (wanted,)
@@ -255,8 +254,8 @@ def test_packages_that_are_too_old_or_missing(made: House, monkeypatch: pytest.M
         return there[name]
 
     needed = ["apsw>=3.51.3", "msgspec>=0.19", "rich>=13.7", 'pytest>=8; extra == "test"']
-    monkeypatch.setattr(doctor_host, "version", version)
-    monkeypatch.setattr(doctor_host, "requires", lambda name: needed)
+    monkeypatch.setattr(host, "version", version)
+    monkeypatch.setattr(host, "requires", lambda name: needed)
     old, missing = made.look("software").problems
     assert old.what == "apsw 3.9 is installed, and 3.51.3 is needed"
     assert old.commands[0].endswith(" -m pip install 'apsw>=3.51.3'")
@@ -270,7 +269,7 @@ def test_every_package_that_we_name_is_looked_at(made: House) -> None:
     needed = requires("holecard") or []
     ours = [one for one in needed if "extra ==" not in one]
     assert len(ours) > 8
-    assert all(doctor_host._NEEDED.match(one) for one in ours)
+    assert all(host._NEEDED.match(one) for one in ours)
     assert made.look("software").verdict == "ok"
 
 
@@ -359,7 +358,7 @@ def test_what_is_written_to_measure_leaves_nothing(made: House) -> None:
 
 
 def test_a_disk_that_is_slow(made: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_disk, "syncs", lambda place: [1.0, 30.0, 40.0])
+    monkeypatch.setattr(disk, "syncs", lambda place: [1.0, 30.0, 40.0])
     problem = made.problem("syncs")
     assert problem.grade == "warning"
     assert "in 30.00 ms, 40.00 ms at most of 3" in problem.what

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from controller.cli import main
-from controller.doctor import cli as cli_doctor
+from controller.doctor import cli
 from controller.doctor.check import Case, Check, Found, Machine, found, wrong
 from controller.doctor.runner import CHECKS, look
 from drivers.keys.private_files import KeyProblem
@@ -265,6 +265,6 @@ def test_the_reader_may_go(made: House) -> None:
 
 
 def test_words_and_symbols_for_every_verdict() -> None:
-    assert cli_doctor._WORDS.keys() == cli_doctor._COLOURS.keys()
-    symbols = {symbol for symbol, _ in cli_doctor._WORDS.values()}
-    assert len(symbols) == len(cli_doctor._WORDS)
+    assert cli._WORDS.keys() == cli._COLOURS.keys()
+    symbols = {symbol for symbol, _ in cli._WORDS.values()}
+    assert len(symbols) == len(cli._WORDS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.doctor import network_doctor_ports as doctor_ports
+from controller.doctor import network
 from controller.doctor.host import UNIT, deployed
 from tests.controller.daemon.test_deploy import blocks
 from tests.controller.doctor.test_control import LISTENING
@@ -53,7 +53,7 @@ def test_a_port_that_is_taken(made: House, monkeypatch: pytest.MonkeyPatch) -> N
         problem = made.problem("pages")
         assert problem.what.startswith(f"port {port} of 127.0.0.1 is taken by process {other.pid}")
         assert problem.commands == (f"ss -ltnp 'sport = :{port}'",)
-        monkeypatch.setattr(doctor_ports, "free", lambda host, one: one == port + 2)
+        monkeypatch.setattr(network, "free", lambda host, one: one == port + 2)
         assert f"at [screens]: port = {port + 2}, which is free" in made.problem("pages").mend
     monkeypatch.undo()
     assert made.look("pages").verdict == "ok"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from controller import terminal_cli_people as cli_people
+from controller import terminal
 from drivers.keys.store import KeyStore
-from drivers.ports import usb_discovery as usb_finding
+from drivers.ports import usb_discovery
 from firmware_protocol.device.control import Service
 from firmware_protocol.host import pairing
 from tests.support.devices.standing import Standing, Typed, standing
@@ -36,8 +36,8 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeyStore:
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No terminal, and the simulated bus announced as if it were installed."""
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_finding.GROUP)
-    monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
+    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_discovery.GROUP)
+    monkeypatch.setattr(usb_discovery, "entry_points", lambda group: [point])
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Typed:
     def sit(*lines: str, codes: tuple[str, ...] = ()) -> None:
         left = list(codes)
         monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-        monkeypatch.setattr(cli_people, "at_terminal", lambda: True)
+        monkeypatch.setattr(terminal, "at_terminal", lambda: True)
         monkeypatch.setattr(getpass, "getpass", lambda prompt: left.pop(0))
 
     return sit

@@ -13,7 +13,7 @@ import pytest
 import usb.backend.libusb1
 from serial.tools import list_ports
 
-from controller import terminal_cli_people as cli_people
+from controller import terminal
 from controller.cli import main
 from drivers.keys.store import KeyStore, Paired, keys_directory
 from firmware_protocol.messages.enums import DeviceClass
@@ -111,7 +111,7 @@ def test_forget_takes_two_people(
     assert devices("forget", "SH-1", *TWO) == 0
     assert capsys.readouterr().out.startswith("forgotten: shoe     SH-1 ")
     assert [one.serial for one in store.devices()] == ["SH-2"]
-    monkeypatch.setattr(cli_people, "at_terminal", lambda: True)
+    monkeypatch.setattr(terminal, "at_terminal", lambda: True)
     monkeypatch.setattr(sys, "stdin", io.StringIO("Bo\n"))
     assert devices("forget", "SH-2", "--by", "Ann", "--json") == 0
     assert json.loads(capsys.readouterr().out)["serial"] == "SH-2"

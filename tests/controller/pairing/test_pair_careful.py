@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from controller import terminal_cli_people as cli_people
+from controller import terminal
 from controller.cli import main
 from drivers.keys.store import KeyStore
-from drivers.ports import discovery as finding
+from drivers.ports import discovery
 from drivers.ports.port import PortRefused
 from firmware_protocol.device.control import Defect, Describe, Plug, Service
 from firmware_protocol.tablelink.fingerprints import fingerprint_text
@@ -180,7 +180,7 @@ def test_two_adapters_with_one_number_are_refused(
     def several(number: str) -> str:
         raise PortRefused(f"adapter:{number}: has 2 ports (/dev/ttyUSB0, /dev/ttyUSB1)")
 
-    monkeypatch.setattr(finding, "adapter_path", several)
+    monkeypatch.setattr(discovery, "adapter_path", several)
     assert pair("adapter:A1", *TWO, "--label", WRONG) == 2
     assert "PORT: adapter:A1: has 2 ports (/dev/ttyUSB0, /dev/ttyUSB1)" in capsys.readouterr().err
 
@@ -252,7 +252,7 @@ def test_an_input_that_is_no_text(
     assert pair("/dev/x", *TWO, "--label", "-") == 2
     assert "--label: a label code has the digits 0 to 9" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdin", noise())
-    monkeypatch.setattr(cli_people, "at_terminal", lambda: True)
+    monkeypatch.setattr(terminal, "at_terminal", lambda: True)
     assert main(["devices", "forget", "ST-7", "--by", "Ann"]) == 2
     assert "ST-7 is not paired" in capsys.readouterr().err
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from drivers.keys.store import KeyStore
-from drivers.pairing import pairing as pairing_port
+from drivers.pairing import pairing
 from firmware_protocol.host.pairing import Hinted, Introduction
 from firmware_protocol.messages.enums import AlertCode
 from firmware_protocol.messages.frames import Alert
@@ -152,7 +152,7 @@ def test_hints_without_end_are_kept_once_each() -> None:
     """Anyone on the cable can send them."""
 
     async def run() -> tuple[AlertCode, ...]:
-        conversation = pairing_port._Conversation(Introduction(bytes(16), tries=1))
+        conversation = pairing._Conversation(Introduction(bytes(16), tries=1))
         for code in (AlertCode.PAIRING_OFF, AlertCode.DEFECT, AlertCode.PAIRING_OFF):
             conversation._follow([Hinted(Alert(code, 0))] * 1000)
         conversation._follow(conversation._talk.close())

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.people import person as people_forms
+from controller.people import person
 from controller.people.pin_check import renew
 from drivers.keys.private_files import KeyProblem
 from tests.support.hil.conform.failing_disk import FailingDisk
@@ -77,7 +77,7 @@ def test_what_cannot_stand_in_the_file_is_not_kept(tmp_path: Path) -> None:
 def test_a_house_that_is_full_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = house(tmp_path)
     before = file.file.read_bytes()
-    monkeypatch.setattr(people_forms, "MOST", len(before) + 20)
+    monkeypatch.setattr(person, "MOST", len(before) + 20)
     with pytest.raises(KeyProblem, match="no room for so many people"):
         add(file)
     assert file.file.read_bytes() == before

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rich.pretty import pretty_repr
 
 from controller.cli import main
-from controller.people import person as people_forms
+from controller.people import person
 from controller.people.directory import PeopleFile, people_place
 from controller.people.person import MOST, People, Person, check_roles, key_bytes, read_key
 from controller.people.pins import PeopleKey
@@ -234,7 +234,7 @@ def test_the_words_for_a_damaged_key_hold_nothing_of_it(tmp_path: Path) -> None:
         assert digits[2:] not in str(caught.value)
         assert caught.value.__cause__ is None
         assert caught.value.__context__ is None
-    assert "key_hex" not in repr(people_forms._KeyFile(1, digits, "ab"))
+    assert "key_hex" not in repr(person._KeyFile(1, digits, "ab"))
 
 
 # --- roles ------------------------------------------------------------------------------------

@@ -15,12 +15,11 @@ from msgspec.structs import replace
 
 from controller.audit.format.data_fields import check_data
 from controller.audit.log.writer import Book
-from controller.people import pins
-from controller.people import service as people_desk
+from controller.people import pins, service
 from controller.people.approvals import act_of
 from controller.people.directory import PeopleFile
 from controller.people.rate_limit import BADGE, SCREEN
-from controller.people.service_people_answers import WORDS, Denied, Signed
+from controller.people.service import WORDS, Denied, Signed
 from controller.people.sign_in import dealer, fold
 from controller.procedure.model.events import PaymentApproved
 from tests.support.audit.record.table import begun, everything
@@ -150,7 +149,7 @@ def test_many_guesses_at_once_are_no_more_than_one_after_the_other(
 
     async def work() -> None:
         for _ in range(4):
-            screens = [f"s{number}" for number in range(people_desk.MOST_WAITING)]
+            screens = [f"s{number}" for number in range(service.MOST_WAITING)]
             answers = await asyncio.gather(*(desk.sign_in("D-17", WRONG, one) for one in screens))
             assert {answer.why for answer in answers if isinstance(answer, Denied)} <= {
                 "not right",
@@ -169,7 +168,7 @@ def test_one_thing_at_a_time_from_a_screen_and_not_too_many_screens(desk: Desk) 
         assert await desk.desk.sign_out(SCREEN_1, desk.time.now) == Denied("busy")
         others = [
             asyncio.create_task(desk.sign_in("D-17", WRONG, f"s{number}"))
-            for number in range(people_desk.MOST_WAITING - 1)
+            for number in range(service.MOST_WAITING - 1)
         ]
         await asyncio.sleep(0)
         assert await desk.sign_in("D-18", screen="one more") == Denied("busy")
@@ -350,7 +349,7 @@ def test_what_does_not_come_back_is_given_up_and_counts_for_nobody(
     async def work() -> None:
         with monkeypatch.context() as patched:
             patched.setattr(pins, "hash_secret_raw", stuck)
-            patched.setattr(people_desk, "PATIENCE", 0.05)
+            patched.setattr(service, "PATIENCE", 0.05)
             assert await desk.sign_in("D-17") == Denied("unreadable")
             assert await desk.sign_in("D-17") == Denied("unreadable")
             assert desk.desk.standing.sessions == ()

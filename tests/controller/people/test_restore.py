@@ -16,8 +16,8 @@ from controller.audit.errors import Damaged
 from controller.audit.format.records import CONTROLLER, Entry
 from controller.audit.format.segments import numbers
 from controller.audit.log.opening import Opening
-from controller.audit.read import reader as reading
-from controller.people import restore as people_recovery
+from controller.audit.read import reader
+from controller.people import restore
 from controller.people.records import Said, SignedIn, SignedOut, Turned, entry_for
 from controller.people.restore import standing_before
 from controller.people.sign_in import Standing, dealer, fold, wait_for
@@ -118,9 +118,9 @@ def test_no_further_back_is_read_than_counts(
 
     def load(file: Path, number: int) -> bytes:
         read.append(number)
-        return reading.load(file, number)
+        return reader.load(file, number)
 
-    monkeypatch.setattr(people_recovery, "load", load)
+    monkeypatch.setattr(restore, "load", load)
     assert dealer(found(tmp_path / "r")) is None
     assert 1 < len(read) < len(every) - 3
     assert read == sorted(read, reverse=True)
@@ -129,7 +129,7 @@ def test_no_further_back_is_read_than_counts(
 def test_a_dealer_of_long_ago_has_to_sign_in_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(people_recovery, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(restore, "MOST_SEGMENTS", 3)
     recorded(tmp_path / "r", [ANN, *["play"] * 9])
     assert dealer(found(tmp_path / "r")) is None
 

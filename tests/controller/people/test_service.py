@@ -17,7 +17,7 @@ from controller.people.approvals import act_of
 from controller.people.directory import PeopleFile
 from controller.people.person import Person
 from controller.people.pins import Cost
-from controller.people.service_people_answers import Denied, Signed, Taken
+from controller.people.service import Denied, Signed, Taken
 from controller.people.sign_in import ACT_LIFE, LIVES, dealer
 from controller.procedure.model.events import Actor, PaymentApproved
 from tests.support.table.simulated.house import CHEAP, DEARER, PINS, house

@@ -41,13 +41,13 @@ from controller.people.sign_in import (
     used,
     wait_for,
 )
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.events import Actor, Event
 from controller.procedure.model.felt import second_person
 from controller.procedure.model.permissions import WHO
 from tests.support.table.simulated.house import NOON, Ledger, Time
 
-VOID: Final = act_of(e.RoundVoided)
+VOID: Final = act_of(events.RoundVoided)
 ANN: Final = SignedIn("dealer", "Ann Lee", "D-17", "aa", "dealer", 0)
 GIL: Final = SignedIn("dealer", "Gil Ode", "D-18", "bb", "dealer", 0, "Ann Lee")
 BO: Final = Authorised("floor", "Bo Chan", "F-2", "cc", "dealer", VOID.name, "", False, ACT_LIFE)
@@ -129,7 +129,7 @@ def test_every_role_signs_in_or_is_asked_each_time() -> None:
 def test_authority_is_for_one_act_at_one_screen_and_a_minute() -> None:
     table = Table()
     table.say(BO)
-    other = act_of(e.RoundVoided, about="12")
+    other = act_of(events.RoundVoided, about="12")
     found = authority(table.standing, VOID, "dealer", second=False)
     assert found is not None
     assert found.actor == Actor("floor", "Bo Chan")
@@ -173,13 +173,13 @@ def test_acts_are_those_that_the_procedure_gives_the_floor() -> None:
         act = act_of(event, about="7")
         assert act == Act(event.__name__, ("floor",), event in TWO, "7")
     assert len(every) > 20
-    assert act_of(e.RoundVoided, two=False).two is False
-    assert act_of(e.FloorRuled, two=True).two
+    assert act_of(events.RoundVoided, two=False).two is False
+    assert act_of(events.FloorRuled, two=True).two
     assert ADOPTED.two
     with pytest.raises(ValueError, match="a Paid is no act of the floor"):
-        act_of(e.Paid)
+        act_of(events.Paid)
     with pytest.raises(ValueError, match="a CardConfirmed has no second person"):
-        act_of(e.CardConfirmed, two=True)
+        act_of(events.CardConfirmed, two=True)
 
 
 def test_what_takes_two_people_has_room_for_both() -> None:
@@ -188,7 +188,7 @@ def test_what_takes_two_people_has_room_for_both() -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_second_persons_are_those_that_the_procedure_takes(role: str) -> None:
-    event: Event = e.RoundVoided(Actor("floor", "Bo"), "reason", None)
+    event: Event = events.RoundVoided(Actor("floor", "Bo"), "reason", None)
     second = Actor(role, "Cy")  # type: ignore[arg-type]  # each of them is one of the procedure's
     assert second_person(event, second) == (role in SECONDS)
 

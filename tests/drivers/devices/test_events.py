@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import firmware_protocol
-from drivers.devices import commands as calls
-from drivers.devices import shoe, shuffler, station
+from drivers.devices import commands, shoe, shuffler, station
 from drivers.devices.driver import Driver
 from drivers.devices.events import COMMON, DeviceEvent, Origin
 from drivers.devices.shoe import Shoe, ShoeCardRead
@@ -20,7 +19,7 @@ from drivers.devices.shuffler import Shuffler
 from drivers.devices.state import State
 from drivers.devices.station import Station
 from drivers.session.supervisor import _UNDRIVEN
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Command, Event
 from firmware_protocol.messages.common import Resume
 from firmware_protocol.messages.enums import ButtonMask, DeviceClass, LockState
@@ -46,7 +45,7 @@ def test_every_class_of_device_has_a_driver() -> None:
 
 @pytest.mark.parametrize("device_class", DRIVERS)
 def test_every_event_of_a_class_becomes_a_typed_one(device_class: DeviceClass) -> None:
-    assert set(DRIVERS[device_class].EVENTS) == of_class(device_class, messages.EVENTS)
+    assert set(DRIVERS[device_class].EVENTS) == of_class(device_class, registry.EVENTS)
 
 
 @pytest.mark.parametrize("device_class", DRIVERS)
@@ -97,27 +96,27 @@ def test_a_typed_event_says_what_the_message_said(device_class: DeviceClass) -> 
 
 
 COMMANDS: dict[type[Command], str] = {
-    messages.Info: "info",
-    messages.Selftest: "selftest",
-    messages.Lock: "lock open_gate",
-    messages.Reread: "reread",
-    messages.Start: "start",
-    messages.Eject: "eject",
-    messages.Abort: "abort",
-    messages.Arm: "arm disarm",
-    messages.Lamps: "lamps dark",
-    messages.Buzz: "buzz",
+    registry.Info: "info",
+    registry.Selftest: "selftest",
+    registry.Lock: "lock open_gate",
+    registry.Reread: "reread",
+    registry.Start: "start",
+    registry.Eject: "eject",
+    registry.Abort: "abort",
+    registry.Arm: "arm disarm",
+    registry.Lamps: "lamps dark",
+    registry.Buzz: "buzz",
 }
 """By which methods of its driver a command is given."""
 
 
 def test_every_command_has_its_methods() -> None:
     # RESUME is the link's own.
-    assert set(COMMANDS) == set(messages.COMMANDS.values()) - {Resume}
+    assert set(COMMANDS) == set(registry.COMMANDS.values()) - {Resume}
     for device_class, driver in DRIVERS.items():
         names = {
             name
-            for command in of_class(device_class, messages.COMMANDS) - {Resume}
+            for command in of_class(device_class, registry.COMMANDS) - {Resume}
             for name in COMMANDS[command].split()
         }
         methods = {
@@ -130,21 +129,21 @@ def test_every_command_has_its_methods() -> None:
 
 def test_what_may_be_asked_when() -> None:
     """While nothing can be kept, nothing is done that makes events."""
-    opens = messages.Lock(LockState.OPEN)
-    locks = messages.Lock(LockState.LOCKED)
-    arms = messages.Arm(1, ButtonMask.HIT, 1, 1000)
-    safe = {messages.Info(), locks, messages.Abort(), messages.Reread(1, 1)}
-    unsafe = {opens, arms, messages.Start(6, 0), messages.Eject()}
-    assert all(calls.takes(State.READY, one) for one in safe | unsafe)
-    assert all(calls.takes(State.UNKEPT, one) for one in safe)
-    assert not any(calls.takes(State.UNKEPT, one) for one in unsafe)
-    assert calls.takes(State.UNKEPT, messages.Arm(1, ButtonMask.HIT, 1, 0))
-    assert calls.takes(State.UNKEPT, messages.Arm(1, ButtonMask(0), 1, 1000))
-    assert calls.takes(State.RESUMING, messages.Reread(1, 1))
-    assert calls.takes(State.RESUMING, messages.Info())
-    assert not any(calls.takes(State.RESUMING, one) for one in (locks, opens, arms))
+    opens = registry.Lock(LockState.OPEN)
+    locks = registry.Lock(LockState.LOCKED)
+    arms = registry.Arm(1, ButtonMask.HIT, 1, 1000)
+    safe = {registry.Info(), locks, registry.Abort(), registry.Reread(1, 1)}
+    unsafe = {opens, arms, registry.Start(6, 0), registry.Eject()}
+    assert all(commands.takes(State.READY, one) for one in safe | unsafe)
+    assert all(commands.takes(State.UNKEPT, one) for one in safe)
+    assert not any(commands.takes(State.UNKEPT, one) for one in unsafe)
+    assert commands.takes(State.UNKEPT, registry.Arm(1, ButtonMask.HIT, 1, 0))
+    assert commands.takes(State.UNKEPT, registry.Arm(1, ButtonMask(0), 1, 1000))
+    assert commands.takes(State.RESUMING, registry.Reread(1, 1))
+    assert commands.takes(State.RESUMING, registry.Info())
+    assert not any(commands.takes(State.RESUMING, one) for one in (locks, opens, arms))
     for state in set(State) - {State.READY, State.UNKEPT, State.RESUMING}:
-        assert not any(calls.takes(state, one) for one in safe | unsafe)
+        assert not any(commands.takes(state, one) for one in safe | unsafe)
 
 
 @pytest.mark.parametrize("device_class", DRIVERS)

@@ -23,7 +23,7 @@ from drivers.devices.shoe import (
 )
 from drivers.devices.state import State
 from firmware_protocol.device.control import CoverHand, Draw, JamHand, Load, Retract, Tamper
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import registry
 from firmware_protocol.messages.enums import (
     DeviceClass,
     DeviceState,
@@ -167,7 +167,7 @@ def test_a_shoe_that_gives_another_record_is_found_out() -> None:
         for _ in range(2):
             with pytest.raises(RereadProblem, match="record 7 came back as"):
                 await shoe.reread(5, 7)
-        line.answers = [messages.LockReply(LockState.OPEN)]
+        line.answers = [registry.LockReply(LockState.OPEN)]
         with pytest.raises(TypeError, match="REREAD was answered with LockReply"):
             await shoe.reread(5, 7)
 

@@ -23,7 +23,7 @@ from drivers.devices.shuffler import (
 from drivers.devices.state import State
 from firmware_protocol.device.control import Break, JamHand, Pace, Put
 from firmware_protocol.host.link import LinkBusy
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.common import Power
 from firmware_protocol.messages.enums import DeviceClass, FaultCode, JamCode, PowerCause, Refusal
@@ -105,7 +105,7 @@ def test_when_the_reply_is_lost_the_event_tells_and_nothing_is_sent_again(tmp_pa
 
 
 def lost(*, sent: bool = True) -> CommandUnanswered:
-    return CommandUnanswered(messages.Start(1, 0), sent=sent)
+    return CommandUnanswered(registry.Start(1, 0), sent=sent)
 
 
 def shuffling(*answers: Reply | Exception) -> tuple[FakeLine, Shuffler]:
@@ -135,7 +135,7 @@ def test_the_event_may_come_before_the_reply() -> None:
         line.comes(Started(7, 1))
         answered.set()
         assert (await task).shuffle == 7
-        assert line.called == [messages.Start(1, 0)]
+        assert line.called == [registry.Start(1, 0)]
 
     simulate(main())
 
@@ -204,7 +204,7 @@ def test_the_doubt_ends_when_someone_has_looked() -> None:
 @pytest.mark.parametrize(
     "problem",
     [
-        CommandRefused(messages.Start(1, 0), Refusal.NOT_NOW, 0),
+        CommandRefused(registry.Start(1, 0), Refusal.NOT_NOW, 0),
         NotReady(State.LOST, "it has gone"),
         LinkBusy("too many"),
         lost(sent=False),

@@ -10,9 +10,7 @@ import pytest
 from transitions import MachineError
 
 from drivers.devices.state import PORT_OPEN, ROWS, WITHOUT_PORT, Row, Standing, State, Trigger
-from drivers.session import adoption as adopting
-from drivers.session import connection as wire
-from drivers.session import supervisor
+from drivers.session import adoption, connection, supervisor
 from firmware_protocol.host.events import (
     Alerted,
     Arrived,
@@ -159,5 +157,5 @@ def test_an_unknown_trigger_is_an_error() -> None:
 
 def test_every_trigger_has_its_rows_and_is_brought_by_somebody() -> None:
     assert {row.trigger for row in ROWS} == set(Trigger)
-    sources = "".join(inspect.getsource(one) for one in (adopting, supervisor, wire))
+    sources = "".join(inspect.getsource(one) for one in (adoption, supervisor, connection))
     assert [one.name for one in Trigger if f"Trigger.{one.name}" not in sources] == []

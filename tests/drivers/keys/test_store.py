@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from drivers.keys import formats as key_files
+from drivers.keys import formats
 from drivers.keys import store as key_store
 from drivers.keys.store import KeyProblem, KeyStore, Paired
 from firmware_protocol.messages.enums import DeviceClass
@@ -108,7 +108,7 @@ def test_a_serial_number_is_no_path(store: KeyStore, serial: str) -> None:
 
 
 def test_keys_are_in_no_repr(store: KeyStore) -> None:
-    host = key_files.read_host(store.directory / "host.json")
+    host = formats.read_host(store.directory / "host.json")
     assert raw(store).hex() not in repr(host)
     assert paired().key.hex() not in repr(paired())
     assert repr(paired().key) not in repr(paired())

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 from rich.pretty import pretty_repr
 
-from drivers.keys import formats as key_files
-from drivers.keys import private_files as key_disk
+from drivers.keys import formats, private_files
 from drivers.keys import store as key_store
 from drivers.keys.store import KeyProblem, KeyStore
 from tests.drivers.keys.test_store import paired, raw
@@ -215,7 +214,7 @@ def test_a_directory_that_is_made_and_cannot_be_synced(
 ) -> None:
     monkeypatch.setattr(os, "fsync", failing(errno.EIO))
     with pytest.raises(KeyProblem, match="input/output error"):
-        key_disk.make_directory(store.directory / "more")
+        private_files.make_directory(store.directory / "more")
 
 
 def test_no_part_of_a_damaged_key_is_said(store: KeyStore) -> None:
@@ -234,7 +233,7 @@ def test_no_part_of_a_damaged_key_is_said(store: KeyStore) -> None:
 
 
 def test_keys_are_not_pretty_printed(store: KeyStore) -> None:
-    host = key_files.read_host(store.directory / "host.json")
+    host = formats.read_host(store.directory / "host.json")
     assert raw(store).hex() not in pretty_repr(host)
     assert host.fingerprint in pretty_repr(host)
     assert raw(store).hex() not in pretty_repr({"host": [host]})

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from serial.tools import list_ports
 
-from drivers.ports import discovery as finding
+from drivers.ports import discovery
 from drivers.ports import serial as serial_port
 from drivers.ports import usb as usb_port
 from drivers.ports.address import (
@@ -111,7 +111,7 @@ def test_each_transport_has_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(serial_port, "open_serial", serial)
     monkeypatch.setattr(usb_port, "open_usb", usb)
-    monkeypatch.setattr(finding, "adapter_path", lambda number: f"/dev/tty{number}")
+    monkeypatch.setattr(discovery, "adapter_path", lambda number: f"/dev/tty{number}")
 
     async def run() -> None:
         for text in ("/dev/x", "adapter:A1", "usb:S1", "usb+sim=/b:S1"):
@@ -142,15 +142,15 @@ def plug(monkeypatch: pytest.MonkeyPatch, place: Path, *ports: tuple[str, str | 
 
 def test_an_adapter_is_found_by_its_number(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     plug(monkeypatch, tmp_path, ("ttyUSB1", "B"), ("ttyUSB0", "A"), ("ttyUSB2", "B"))
-    assert finding.adapter_path("A") == f"{tmp_path}/ttyUSB0"
+    assert discovery.adapter_path("A") == f"{tmp_path}/ttyUSB0"
     plug(monkeypatch, tmp_path, ("ttyUSB1", "A"))
-    assert finding.adapter_path("A") == f"{tmp_path}/ttyUSB1"  # came back under another name
+    assert discovery.adapter_path("A") == f"{tmp_path}/ttyUSB1"  # came back under another name
     plug(monkeypatch, tmp_path, ("ttyUSB1", "B"), ("ttyUSB2", "B"))
     with pytest.raises(PortRefused, match="no such adapter is plugged in") as caught:
-        finding.adapter_path("A")
+        discovery.adapter_path("A")
     assert caught.value.absent
     with pytest.raises(PortRefused, match=r"has 2 ports \(.*ttyUSB1, .*ttyUSB2\)") as caught:
-        finding.adapter_path("B")
+        discovery.adapter_path("B")
     assert not caught.value.absent
 
 
@@ -166,12 +166,12 @@ def test_ports_are_listed_by_the_names_that_stay(
         ("ttyS0", None),
     )
     by_id = tmp_path / "by-id"
-    monkeypatch.setattr(finding, "BY_ID", by_id)
-    assert len(finding.serial_ports()) == 4  # where udev made no names
+    monkeypatch.setattr(discovery, "BY_ID", by_id)
+    assert len(discovery.serial_ports()) == 4  # where udev made no names
     by_id.mkdir()
     (tmp_path / "dev/ttyUSB1").write_text("")
     (by_id / "usb-B-if00").symlink_to("../dev/ttyUSB1")
-    found = finding.serial_ports()
+    found = discovery.serial_ports()
     assert [(one.path, str(one.address)) for one in found] == [
         (f"{tmp_path}/dev/ttyS0", f"serial:{tmp_path}/dev/ttyS0"),
         (f"{tmp_path}/dev/ttyUSB0", "adapter:A"),

@@ -13,15 +13,13 @@ from typing import Any
 import pytest
 from serial.tools import list_ports, list_ports_linux
 
-from drivers.ports import address
-from drivers.ports import discovery as finding
+from drivers.ports import address, discovery, usb_discovery
 from drivers.ports import serial as serial_port
-from drivers.ports import usb_discovery as usb_finding
 from drivers.ports.address import Address, Transport, open_port
 from drivers.ports.discovery import Found
 from drivers.ports.port import PortRefused
 from drivers.ports.usb_discovery import Unit
-from drivers.session import lookup as locating
+from drivers.session import lookup
 from drivers.session.lookup import Search, Wanted
 from firmware_protocol.messages.enums import DeviceClass
 from tests.support.drivers.fake_usb import FakeDevice, failure, plugged
@@ -38,7 +36,9 @@ def port(path: str, number: str | None, *, maker: str = "FTDI", model: str = "Ca
 
 
 def unit_of(serial: str) -> Unit:
-    return usb_finding.find(Address(Transport.USB, serial, NAME), usb_finding.load_backend(NAME))
+    return usb_discovery.find(
+        Address(Transport.USB, serial, NAME), usb_discovery.load_backend(NAME)
+    )
 
 
 @pytest.fixture
@@ -64,16 +64,16 @@ def one_that_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
             raise TypeError("int() can't convert non-string with explicit base")
         return port(path, "A")
 
-    monkeypatch.setattr(finding, "DEVICES", tmp_path)
+    monkeypatch.setattr(discovery, "DEVICES", tmp_path)
     monkeypatch.setattr(list_ports, "comports", comports)
     monkeypatch.setattr(list_ports_linux, "SysFS", look)
     return tmp_path
 
 
 def test_a_port_that_goes_while_it_is_listed_hides_no_other(one_that_goes: Path) -> None:
-    (found,) = finding.serial_ports()
+    (found,) = discovery.serial_ports()
     assert found.path == f"{one_that_goes}/ttyUSB1"
-    assert finding.adapter_path("A") == f"{one_that_goes}/ttyUSB1"
+    assert discovery.adapter_path("A") == f"{one_that_goes}/ttyUSB1"
 
 
 @pytest.mark.parametrize("problem", [OSError(errno.EIO, "I/O"), ValueError("no text")])
@@ -83,10 +83,10 @@ def test_ports_that_cannot_be_listed_at_all(
     def fail(*_: object) -> Any:
         raise problem
 
-    monkeypatch.setattr(finding, "DEVICES", tmp_path / "none")
+    monkeypatch.setattr(discovery, "DEVICES", tmp_path / "none")
     monkeypatch.setattr(list_ports, "comports", fail)
     monkeypatch.setattr(list_ports_linux, "SysFS", fail)
-    assert finding.serial_ports() == []
+    assert discovery.serial_ports() == []
 
 
 def test_names_of_ports_that_cannot_be_read(
@@ -94,13 +94,13 @@ def test_names_of_ports_that_cannot_be_read(
 ) -> None:
     """udev takes them away while they are read."""
     monkeypatch.setattr(list_ports, "comports", lambda: [port("/dev/ttyUSB0", None)])
-    monkeypatch.setattr(finding, "BY_ID", tmp_path)
+    monkeypatch.setattr(discovery, "BY_ID", tmp_path)
 
     def fail(self: Path) -> Any:
         raise FileNotFoundError(errno.ENOENT, "gone")
 
     monkeypatch.setattr(Path, "iterdir", fail)
-    (found,) = finding.serial_ports()
+    (found,) = discovery.serial_ports()
     assert str(found.address) == "serial:/dev/ttyUSB0"
 
 
@@ -113,7 +113,7 @@ def test_a_bus_that_cannot_be_looked_at(
 
     monkeypatch.setattr("tests.support.drivers.fake_usb.FakeBackend.enumerate_devices", fail)
     with pytest.raises(PortRefused, match="the USB bus cannot be looked at"):
-        finding.usb_devices(NAME)
+        discovery.usb_devices(NAME)
     with pytest.raises(PortRefused, match="the USB bus cannot be looked at"):
         unit_of("SH-1")
 
@@ -128,10 +128,10 @@ def test_a_usb_device_that_goes_or_is_odd_hides_no_other(
     bus: list[FakeDevice], function: str, problem: Exception
 ) -> None:
     bus[0].fails[function] = problem
-    assert "SH-1" in [one.serial for one in finding.usb_devices(NAME)]
+    assert "SH-1" in [one.serial for one in discovery.usb_devices(NAME)]
     unit = unit_of("SH-1")
     assert unit.device.serial_number == "SH-1"
-    usb_finding.let_go(unit.device)
+    usb_discovery.let_go(unit.device)
 
 
 def test_a_number_that_is_no_text_is_no_question_of_permission(bus: list[FakeDevice]) -> None:
@@ -156,14 +156,14 @@ def test_what_devices_say_of_themselves_is_shown_plain(
         port("/dev/ttyUSB2", "good"),
     ]
     monkeypatch.setattr(list_ports, "comports", lambda: ports)
-    monkeypatch.setattr(finding, "BY_ID", tmp_path / "none")
+    monkeypatch.setattr(discovery, "BY_ID", tmp_path / "none")
     bus[0].texts = {1: EVIL, 2: "y" * 100, 3: f"SH{EVIL}"}
     bus[1].texts[1] = EVIL
-    found = finding.serial_ports() + finding.usb_devices(NAME)
+    found = discovery.serial_ports() + discovery.usb_devices(NAME)
     for one in found:
         for text in (str(one.address), one.serial, one.maker, one.model):
             assert text is None or (text.isprintable() and len(text) <= 200), one
-        assert len(one.maker or "") <= finding.MOST_TEXT
+        assert len(one.maker or "") <= discovery.MOST_TEXT
     assert [str(one.address) for one in found] == [
         "serial:/dev/ttyUSB0",
         "serial:/dev/ttyUSB1",
@@ -187,7 +187,7 @@ def visits(search: Search, wanted: Wanted, count: int) -> list[str]:
 def test_all_that_have_the_number_are_tried_in_turn(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bus: list[FakeDevice]
 ) -> None:
-    monkeypatch.setattr(finding, "BY_ID", tmp_path / "none")
+    monkeypatch.setattr(discovery, "BY_ID", tmp_path / "none")
     monkeypatch.setattr(
         list_ports, "comports", lambda: [port("/dev/ttyACM0", "SH-1"), port("/dev/ttyACM1", "X")]
     )
@@ -243,7 +243,7 @@ def test_without_a_usb_library_serial_ports_are_found(
     def none(_: str) -> list[Found]:
         raise PortRefused("no library")
 
-    monkeypatch.setattr(locating, "usb_devices", none)
+    monkeypatch.setattr(lookup, "usb_devices", none)
     monkeypatch.setattr(list_ports, "comports", lambda: [port("/dev/ttyACM0", "SH-1")])
     assert visits(Search(), WANTED, 1) == ["adapter:SH-1"]
     monkeypatch.setattr(list_ports, "comports", list)
@@ -261,7 +261,7 @@ def test_the_machine_is_not_asked_on_the_event_loop(monkeypatch: pytest.MonkeyPa
     async def serial(path: str, ears: object) -> None:
         assert path == "/dev/A1"
 
-    monkeypatch.setattr(finding, "adapter_path", path)
+    monkeypatch.setattr(discovery, "adapter_path", path)
     monkeypatch.setattr(serial_port, "open_serial", serial)
     asyncio.run(open_port(Address(Transport.ADAPTER, "A1"), Listener()))
     assert asked

@@ -16,13 +16,12 @@ from serial.tools import list_ports
 
 from drivers.devices.state import State
 from drivers.journal_entries import JournalRefused
-from drivers.ports import discovery as finding
-from drivers.ports import serial as serial_port
+from drivers.ports import discovery, serial
 from drivers.ports.address import Address, Transport, open_port, parse
 from drivers.ports.port import WRITE_BOUND, PortRefused
 from drivers.ports.serial import open_serial
 from drivers.ports.usb import open_usb
-from drivers.session import events as told
+from drivers.session import events
 from hil.simulator.run import plugged_in
 from tests.drivers.session.supervisor.test_ports import House, hosted
 from tests.support.drivers.fake_usb import FakeDevice
@@ -88,7 +87,7 @@ def test_to_look_takes_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(list_ports, "comports", list)
-    monkeypatch.setattr(finding, "adapter_path", none_left)
+    monkeypatch.setattr(discovery, "adapter_path", none_left)
     why = refused(Address(Transport.ADAPTER, "A1"), 99)
     assert str(why) == "what is plugged in is not known: [Errno 24] Too many open files"
 
@@ -102,7 +101,7 @@ def test_a_supervisor_looks_again(tmp_path: Path) -> None:
                 await until(lambda: host.supervisor.state is State.OPENING, 5)
                 assert "short of threads" in host.supervisor.why
                 await asyncio.sleep(0.5)
-            denials = [one.why for one in host.told if isinstance(one, told.PortDenied)]
+            denials = [one.why for one in host.told if isinstance(one, events.PortDenied)]
             assert len(denials) == 1
             assert "short of threads" in denials[0]
             await host.ready()
@@ -116,8 +115,8 @@ def test_a_supervisor_looks_again(tmp_path: Path) -> None:
 def test_a_serial_port_that_takes_a_thread_to_close_is_closed_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(serial_port, "AGAIN_SECONDS", 0.01)
-    monkeypatch.setattr(serial_port, "_discard", lambda _: False)
+    monkeypatch.setattr(serial, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(serial, "_discard", lambda _: False)
     line = Line()
 
     async def run() -> None:

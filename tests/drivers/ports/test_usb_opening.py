@@ -9,7 +9,7 @@ import threading
 import pytest
 import usb.backend.libusb1
 
-from drivers.ports import usb_discovery as usb_finding
+from drivers.ports import usb_discovery
 from drivers.ports.address import Address, Place, Transport
 from drivers.ports.discovery import usb_devices
 from drivers.ports.port import Port, PortRefused
@@ -155,13 +155,13 @@ def test_systems_without_kernel_drivers(
 
 def test_an_opening_that_is_given_up(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     held = threading.Event()
-    find = usb_finding.find
+    find = usb_discovery.find
 
-    def slow(where: Address, backend: object) -> usb_finding.Unit:
+    def slow(where: Address, backend: object) -> usb_discovery.Unit:
         assert held.wait(PATIENCE)
         return find(where, backend)
 
-    monkeypatch.setattr(usb_finding, "find", slow)
+    monkeypatch.setattr(usb_discovery, "find", slow)
 
     async def run() -> None:
         opening = asyncio.ensure_future(opened(Listener()))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from drivers.ports import usb as usb_port
+from drivers.ports import usb
 from drivers.ports.port import WRITE_BOUND, Port
 from drivers.ports.usb import HEAR_SIZE, READ_BOUND, open_usb
 from tests.support.drivers.fake_usb import FakeDevice
@@ -63,7 +63,7 @@ def test_bytes_go_both_ways(device: FakeDevice) -> None:
 def test_a_read_that_times_out_is_no_loss(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(usb_port, "READ_MS", 1)
+    monkeypatch.setattr(usb, "READ_MS", 1)
 
     async def run() -> None:
         ears = Listener()
@@ -120,7 +120,7 @@ def test_a_write_that_is_taken_in_part_goes_on(device: FakeDevice) -> None:
 def test_a_device_that_takes_nothing_for_a_while(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(usb_port, "WRITE_MS", 1)
+    monkeypatch.setattr(usb, "WRITE_MS", 1)
     device.takes = False
 
     async def run() -> None:
@@ -209,7 +209,7 @@ def test_whatever_a_transfer_ends_with_the_loss_is_told(
 def test_an_unplug_that_only_a_write_notices(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(usb_port, "READ_MS", 5)
+    monkeypatch.setattr(usb, "READ_MS", 5)
 
     async def run() -> None:
         ears = Listener()
@@ -287,7 +287,7 @@ def test_a_loss_that_close_overtakes_is_not_told(device: FakeDevice) -> None:
 def test_close_is_bounded_when_a_thread_is_stuck(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(usb_port, "CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(usb, "CLOSE_SECONDS", 0.05)
     stuck = threading.Event()
     read = device.read
     reading = threading.Event()

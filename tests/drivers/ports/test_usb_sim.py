@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from drivers.ports import usb_discovery as usb_finding
+from drivers.ports import usb_discovery
 from drivers.ports.address import open_port, parse
 from drivers.ports.discovery import usb_devices
 from drivers.ports.port import WRITE_BOUND, Port, PortRefused
@@ -21,8 +21,8 @@ from tests.support.drivers.listening import PATIENCE, Listener
 
 @pytest.fixture(autouse=True)
 def _announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_finding.GROUP)
-    monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
+    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_discovery.GROUP)
+    monkeypatch.setattr(usb_discovery, "entry_points", lambda group: [point])
 
 
 class Echo:

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.device import identity
-from firmware_protocol.device.storage import PlaceProblem
-from firmware_protocol.device.storage_kept import Kept
+from firmware_protocol.device.storage import Kept, PlaceProblem
 from firmware_protocol.messages.enums import DeviceClass
-from firmware_protocol.tablelink import fingerprints as keys
+from firmware_protocol.tablelink import fingerprints
 
 
 def test_a_device_is_made_once_and_is_the_same_ever_after(tmp_path: Path) -> None:
@@ -20,8 +19,8 @@ def test_a_device_is_made_once_and_is_the_same_ever_after(tmp_path: Path) -> Non
         place, DeviceClass.SHOE, "SH-0001", maker='A "maker"', model="Back\\slash", capacity=200
     )
     assert identity.load(place) == made
-    assert keys.read_label(made.label_text) == made.label
-    assert made.fingerprint == keys.fingerprint(made.public)
+    assert fingerprints.read_label(made.label_text) == made.label
+    assert made.fingerprint == fingerprints.fingerprint(made.public)
     assert place.stat().st_mode & 0o777 == 0o700
     assert (place / "identity.toml").stat().st_mode & 0o777 == 0o600
     assert made.key.hex() not in repr(made)

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.device.behaviour import Ways
 from firmware_protocol.device.control import Break, Describe, Firmware, Moment, Ring
 from firmware_protocol.device.core import PowerCut
 from firmware_protocol.device.interfaces import CannotDo
-from firmware_protocol.device.send_window_room import Room
-from firmware_protocol.device.storage import PlaceProblem
-from firmware_protocol.device.storage_kept import Kept
+from firmware_protocol.device.send_window import Room
+from firmware_protocol.device.storage import Kept, PlaceProblem
 from firmware_protocol.messages.common import Fault, Info, InfoReply, Power, Selftest, Tamper
 from firmware_protocol.messages.enums import (
     DeviceState,
@@ -205,7 +204,7 @@ def test_a_device_without_power_does_nothing(bench: Bench) -> None:
 def test_a_cut_comes_out_of_wake_and_hand_too(bench: Bench) -> None:
     bench.device.cut_at("before_commit")
     with pytest.raises(PowerCut):
-        bench.device.hand(hands.Tamper("case"), bench.now)
+        bench.device.hand(control.Tamper("case"), bench.now)
     bench.power_on()
     bench.device.defects[FaultCode.CLOCK] = 0
     bench.flowing()
@@ -321,8 +320,8 @@ def test_what_had_left_before_new_firmware_started_arrives(bench: Bench) -> None
 
 def test_tampering_is_recorded(bench: Bench) -> None:
     hand = bench.device.hand
-    assert hand(hands.Tamper("magnet"), bench.now) == {"recorded": True}
-    assert hand(hands.Tamper("magnet", active=False), bench.now) == {"recorded": True}
+    assert hand(control.Tamper("magnet"), bench.now) == {"recorded": True}
+    assert hand(control.Tamper("magnet", active=False), bench.now) == {"recorded": True}
     assert bench.events()[1:] == [
         Tamper(TamperSource.MAGNET, True),
         Tamper(TamperSource.MAGNET, False),
@@ -330,9 +329,10 @@ def test_tampering_is_recorded(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    "hand", [hands.Power(), hands.Plug(True), hands.Freeze(True), hands.Line(), hands.Draw()]
+    "hand",
+    [control.Power(), control.Plug(True), control.Freeze(True), control.Line(), control.Draw()],
 )
-def test_other_hands_are_not_the_cores(bench: Bench, hand: hands.Hand) -> None:
+def test_other_hands_are_not_the_cores(bench: Bench, hand: control.Hand) -> None:
     with pytest.raises(CannotDo):
         bench.device.hand(hand, bench.now)
 

@@ -7,45 +7,43 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol import conformance
-from firmware_protocol.generate import __main__ as generate
+from firmware_protocol.generate import __main__, emit_page
 from firmware_protocol.generate import catalogue as catalogues
-from firmware_protocol.generate import emit_page
 from firmware_protocol.generate.catalogue import CatalogueError
 from firmware_protocol.generate.schema import REPLY_OFFSET, schema_hash
 from firmware_protocol.host.handshake import PAUSE_FIRST, PAUSE_MOST
 from firmware_protocol.host.session import MOST_LOST
-from firmware_protocol.messages import errors
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import errors, registry
 from firmware_protocol.messages.limits import SCHEMA_HASHES
 from tests.support.firmware_protocol.strategies import catalogue
 
-SOURCE = (generate.ROOM / catalogues.FILE).read_text(encoding="utf-8")
+SOURCE = (__main__.ROOM / catalogues.FILE).read_text(encoding="utf-8")
 
 
 def test_everything_generated_is_fresh() -> None:
-    assert list(generate.stale()) == []
-    assert generate.main(["--check"]) == 0
+    assert list(__main__.stale()) == []
+    assert __main__.main(["--check"]) == 0
 
 
 def test_a_stale_file_is_named_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "c").mkdir()
-    shutil.copy(generate.ROOM / catalogues.FILE, tmp_path)
-    monkeypatch.setattr(generate, "ROOM", tmp_path)
-    monkeypatch.setattr(generate, "stale", lambda stale=generate.stale: stale(tmp_path))
-    assert generate.main(["--check"]) == generate.EXIT_STALE
+    shutil.copy(__main__.ROOM / catalogues.FILE, tmp_path)
+    monkeypatch.setattr(__main__, "ROOM", tmp_path)
+    monkeypatch.setattr(__main__, "stale", lambda stale=__main__.stale: stale(tmp_path))
+    assert __main__.main(["--check"]) == __main__.EXIT_STALE
     assert "firmware_protocol/messages/shoe.py: is stale" in capsys.readouterr().out
-    assert generate.main(["--write"]) == 0
-    assert generate.main(["--check"]) == 0
+    assert __main__.main(["--write"]) == 0
+    assert __main__.main(["--check"]) == 0
     (tmp_path / "PROTOCOL.md").write_text("older", encoding="utf-8")
     capsys.readouterr()
-    assert generate.main(["--check"]) == generate.EXIT_STALE
+    assert __main__.main(["--check"]) == __main__.EXIT_STALE
     assert capsys.readouterr().out == "firmware_protocol/PROTOCOL.md: is stale\n"
     (tmp_path / catalogues.FILE).write_text(
         SOURCE.replace('"epoch", type = "u32"', '"epoch", type = "u33"'), encoding="utf-8"
     )
-    assert generate.main(["--check"]) == generate.EXIT_USAGE
+    assert __main__.main(["--check"]) == __main__.EXIT_USAGE
     assert "type 'u33' is not known" in capsys.readouterr().err
 
 
@@ -214,7 +212,7 @@ def test_the_schema_hash_changes_with_the_bytes_and_with_nothing_else() -> None:
 
 
 def test_the_page_names_every_message_error_and_rule() -> None:
-    page = (generate.ROOM / "PROTOCOL.md").read_text(encoding="utf-8")
+    page = (__main__.ROOM / "PROTOCOL.md").read_text(encoding="utf-8")
     for one in catalogue().messages:
         assert f"**{one.name}** ({one.kind} 0x{one.id:02X}" in page
     for error in errors.all_errors():
@@ -234,11 +232,11 @@ def test_errors_have_numbers_and_names_of_their_own() -> None:
 
 
 def test_the_registry_has_every_message_once() -> None:
-    assert set(messages.MESSAGES) == {one.id for one in catalogue().messages}
-    for ident, kind in messages.MESSAGES.items():
+    assert set(registry.MESSAGES) == {one.id for one in catalogue().messages}
+    for ident, kind in registry.MESSAGES.items():
         assert ident == kind.ID
         assert kind.SPEC.name == kind.NAME
-    for command in messages.COMMANDS.values():
+    for command in registry.COMMANDS.values():
         assert command.REPLY.ID == command.ID + REPLY_OFFSET
 
 

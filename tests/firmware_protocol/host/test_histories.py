@@ -18,7 +18,7 @@ from firmware_protocol.messages.common import Info, Selftest
 from firmware_protocol.messages.enums import LockState
 from firmware_protocol.messages.limits import REKEY_FRAMES
 from firmware_protocol.messages.shoe import Lock
-from tests.long.fuzz import link as campaign
+from tests.long.fuzz import link
 from tests.long.fuzz.history import MEMORY, MOMENTS, Failed, play
 from tests.long.fuzz.powered import Terms
 from tests.long.fuzz.sabotage import SABOTAGED
@@ -30,7 +30,7 @@ CHUNKS, EACH, LENGTH = 8, 250, 24
 
 @pytest.mark.parametrize("number", range(CHUNKS))
 def test_histories(number: int, record_property: Callable[[str, object], None]) -> None:
-    tally = campaign.chunk((number * EACH, EACH, LENGTH))
+    tally = link.chunk((number * EACH, EACH, LENGTH))
     for name in ("histories", "steps", "records"):
         record_property(f"link {name}", getattr(tally, name))
     assert tally.histories == EACH
@@ -73,18 +73,18 @@ def test_a_failure_says_how_to_play_it_again() -> None:
 def test_the_campaign_counts_and_fails(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert campaign.main(["--steps", "60", "--length", "20", "--seed", "7"]) == 0
+    assert link.main(["--steps", "60", "--length", "20", "--seed", "7"]) == 0
     assert "3 histories, 60 steps" in capsys.readouterr().out
-    assert campaign.main(["--history", "7", "--length", "20"]) == 0
+    assert link.main(["--history", "7", "--length", "20"]) == 0
 
     def fails(seed: int, steps: int) -> None:
         raise Failed(f"history {seed} of {steps} steps")
 
-    monkeypatch.setattr(campaign, "play", fails)
-    assert campaign.main(["--steps", "40", "--length", "20"]) == 1
+    monkeypatch.setattr(link, "play", fails)
+    assert link.main(["--steps", "40", "--length", "20"]) == 1
     assert "FAILED: history 0 of 20 steps" in capsys.readouterr().out
     with pytest.raises(SystemExit) as stop:
-        campaign.main(["--steps", "none"])
+        link.main(["--steps", "none"])
     assert stop.value.code == 2
 
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.pretty import pretty_repr
 
-from firmware_protocol.messages import enums, errors
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import enums, errors, registry
 from firmware_protocol.messages.codec import Payload, Side
 from firmware_protocol.messages.enums import DeviceClass, PlaintextType
 from firmware_protocol.messages.errors import ProtocolError
@@ -63,7 +62,7 @@ def test_a_payload_survives_the_wire(one: Payload) -> None:
 
 
 def test_a_message_has_the_fields_of_its_form_in_its_order() -> None:
-    kinds: list[type[Payload]] = [*messages.MESSAGES.values(), Hello, HelloRsp, messages.Alert]
+    kinds: list[type[Payload]] = [*registry.MESSAGES.values(), Hello, HelloRsp, registry.Alert]
     for kind in kinds:
         assert kind.__struct_fields__ == kind.SPEC.fields
 
@@ -133,8 +132,8 @@ def test_a_changed_plaintext_never_passes_for_another_one_silently(
         (lambda: LogPressure(-1), errors.OutOfRange, "LOG_PRESSURE.used"),
         (lambda: Power(wrong(9)), errors.OutOfRange, "POWER.cause: 9 is no PowerCause"),
         (lambda: Tamper(enums.TamperSource.CASE, wrong(2)), errors.OutOfRange, "neither 0 nor 1"),
-        (lambda: messages.Fault(enums.FaultCode.NONE, 0), errors.OutOfRange, "FAULT.code"),
-        (lambda: messages.Fault(enums.FaultCode.RING, 1 << 32), errors.OutOfRange, "not fit"),
+        (lambda: registry.Fault(enums.FaultCode.NONE, 0), errors.OutOfRange, "FAULT.code"),
+        (lambda: registry.Fault(enums.FaultCode.RING, 1 << 32), errors.OutOfRange, "not fit"),
         (lambda: Arm(0, enums.ButtonMask(0), 0, 0), errors.OutOfRange, "ARM.seat"),
         (lambda: Arm(1, wrong(1 << 9), 0, 0), errors.OutOfRange, "ARM.mask: 0x200 has bits"),
         (

@@ -12,8 +12,7 @@ from firmware_protocol.messages import enums, errors
 from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
 from firmware_protocol.messages.frames import Hello, HelloRsp
 from firmware_protocol.messages.limits import MAX_FRAMES, SCHEMA_HASHES
-from firmware_protocol.tablelink import fingerprints as keys
-from firmware_protocol.tablelink import hello
+from firmware_protocol.tablelink import fingerprints, hello
 from firmware_protocol.tablelink.framing import Deframer, Frame
 from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 
@@ -109,21 +108,21 @@ def test_a_session_id_is_new() -> None:
 
 @given(st.binary(min_size=16, max_size=16))
 def test_a_label_is_read_as_it_is_printed(code: bytes) -> None:
-    printed = keys.label_text(code)
+    printed = fingerprints.label_text(code)
     assert len(printed) == 44
-    assert keys.read_label(printed) == code
-    assert keys.read_label(printed.lower().replace("-", " ")) == code
-    assert keys.read_label(f"  {printed.replace('-', '')}\n") == code
+    assert fingerprints.read_label(printed) == code
+    assert fingerprints.read_label(printed.lower().replace("-", " ")) == code
+    assert fingerprints.read_label(f"  {printed.replace('-', '')}\n") == code
 
 
 @given(st.binary(min_size=16, max_size=16), st.integers(0, 43), st.sampled_from("0123456789ABCDEF"))
 def test_a_slip_of_the_hand_is_caught(code: bytes, at: int, digit: str) -> None:
-    printed = keys.label_text(code)
+    printed = fingerprints.label_text(code)
     if printed[at] in ("-", digit):
         return
     slipped = printed[:at] + digit + printed[at + 1 :]
     try:
-        read = keys.read_label(slipped)
+        read = fingerprints.read_label(slipped)
     except errors.BadLabelCode:
         return
     assert read != code  # one in 65,536 gets by; the device then refuses it
@@ -132,22 +131,24 @@ def test_a_slip_of_the_hand_is_caught(code: bytes, at: int, digit: str) -> None:
 @pytest.mark.parametrize("text", ["", "12", "G" * 36, "0" * 35, "0" * 37, "0" * 36, "é" * 36])
 def test_what_is_no_label_is_refused(text: str) -> None:
     with pytest.raises(errors.BadLabelCode):
-        keys.read_label(text)
+        fingerprints.read_label(text)
 
 
 def test_a_missing_digit_is_named_as_one() -> None:
     with pytest.raises(errors.BadLabelCode, match="36 digits, not 35"):
-        keys.read_label("0" * 35)
+        fingerprints.read_label("0" * 35)
 
 
 def test_fingerprints_and_psk() -> None:
-    assert len(keys.fingerprint(bytes(32))) == 16
-    assert keys.fingerprint(bytes(32)) != keys.fingerprint(b"\x01" + bytes(31))
-    assert keys.fingerprint_text(bytes(range(16))) == "0001-0203-0405-0607-0809-0A0B-0C0D-0E0F"
-    assert len(keys.label_psk(bytes(16))) == 32
+    assert len(fingerprints.fingerprint(bytes(32))) == 16
+    assert fingerprints.fingerprint(bytes(32)) != fingerprints.fingerprint(b"\x01" + bytes(31))
+    assert (
+        fingerprints.fingerprint_text(bytes(range(16))) == "0001-0203-0405-0607-0809-0A0B-0C0D-0E0F"
+    )
+    assert len(fingerprints.label_psk(bytes(16))) == 32
     with pytest.raises(errors.BadKey):
-        keys.fingerprint(bytes(31))
-    for wrong in (keys.label_psk, keys.label_text):
+        fingerprints.fingerprint(bytes(31))
+    for wrong in (fingerprints.label_psk, fingerprints.label_text):
         with pytest.raises(errors.BadLabelCode):
             wrong(bytes(15))
 

@@ -21,11 +21,10 @@ from noise.connection import Keypair, NoiseConnection
 from firmware_protocol import vectors
 from firmware_protocol.generate import catalogue as catalogues
 from firmware_protocol.generate.schema import Version
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Payload
 from firmware_protocol.messages.enums import FrameKind
-from firmware_protocol.tablelink import fingerprints as keys
-from firmware_protocol.tablelink import framing, plaintext
+from firmware_protocol.tablelink import fingerprints, framing, plaintext
 from firmware_protocol.tablelink.framing import Damage, Deframer, Frame
 from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord
@@ -132,7 +131,7 @@ def by_hand(one: dict[str, Any]) -> bytes:
 
 
 def test_every_message_is_there() -> None:
-    assert {one["id"] for one in vectors.load("messages")} == set(messages.MESSAGES)
+    assert {one["id"] for one in vectors.load("messages")} == set(registry.MESSAGES)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +140,7 @@ def test_every_message_is_there() -> None:
 def test_message(one: dict[str, Any]) -> None:
     expected = raw(one["plaintext"])
     assert by_hand(one) == expected
-    what = plaintext.decode(expected, sender=messages.MESSAGES[one["id"]].FROM)
+    what = plaintext.decode(expected, sender=registry.MESSAGES[one["id"]].FROM)
     assert plaintext.encode(what) == expected
     if isinstance(what, EventRecord):
         message: Payload = what.event
@@ -264,15 +263,15 @@ def test_handshake(file: str, name: bytes, said: tuple[str, ...]) -> None:
     assert bytes(state.cipher_state_decrypt.k) == raw(one["device_to_host"])
     assert host.get_handshake_hash() == raw(one["transcript"])
     for role in ("host", "device"):
-        print_of = keys.fingerprint(raw(one[role]["public"]))
+        print_of = fingerprints.fingerprint(raw(one[role]["public"]))
         assert print_of == raw(one[f"{role}_fingerprint"])
 
 
 def test_pairing_secret() -> None:
     one = vectors.load("handshake_xxpsk3")
-    assert keys.read_label(one["label"]) == raw(one["code"])
+    assert fingerprints.read_label(one["label"]) == raw(one["code"])
     psk = hashlib.blake2b(b"TableLink pair" + raw(one["code"]), digest_size=32).digest()
-    assert keys.label_psk(raw(one["code"])) == psk == raw(one["psk"])
+    assert fingerprints.label_psk(raw(one["code"])) == psk == raw(one["psk"])
     done = Sealer(raw(one["device_to_host"]), one["session"]).seal(
         raw(one["PAIR_DONE"]["plaintext"])
     )

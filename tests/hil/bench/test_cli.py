@@ -5,9 +5,8 @@ import json
 
 import pytest
 
-from hil.bench import cli as bench
-from hil.bench.measure import Pace, contest
-from hil.bench.measure_bench_lines import Line, Section, ratio
+from hil.bench import cli
+from hil.bench.measure import Line, Pace, Section, contest, ratio
 from hil.bench.record import RECORD
 from hil.bench.reference import peer
 from hil.bench.rows import rounds_of, through_rows, through_transitions
@@ -16,7 +15,7 @@ from hil.bench.verify import VERIFY
 
 def run(*arguments: str) -> int:
     parser = argparse.ArgumentParser()
-    bench.register(parser.add_subparsers())
+    cli.register(parser.add_subparsers())
     parsed = parser.parse_args(["bench", *arguments])
     code: int = parsed.func(parsed)
     return code

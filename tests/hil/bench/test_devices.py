@@ -14,7 +14,7 @@ from drivers.session.lookup import Wanted
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Load, Plug
 from firmware_protocol.messages.enums import DeviceClass
-from hil.bench.devices_bench_host import PUBLIC, hosted
+from hil.bench.devices import PUBLIC, hosted
 from hil.simulator.run import Setup, plugged_in
 
 

@@ -12,20 +12,21 @@ from pathlib import Path
 
 import pytest
 
-from hil.bench import cli as bench
+from hil.bench import cli
 from hil.bench.measure import Pace
 from hil.bench.table import (
     CARDS,
+    ECHO_BYTES,
     FULL_RECORDS,
     FULL_ROUNDS,
     RECORDS,
     TABLE,
     Memory,
+    echo,
     memory,
     processor,
     sizes,
 )
-from hil.bench.table_bench_echo import SIZE, echo
 from hil.bench.table_clients import GAP_MS, SEATS, Standing, Stream, played
 from hil.table.setup.house import FEW
 from hil.table.setup.stage import staged
@@ -66,7 +67,7 @@ def test_how_much_is_measured() -> None:
 
 def test_it_is_short_or_full_and_not_both(capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
-    bench.register(parser.add_subparsers())
+    cli.register(parser.add_subparsers())
     with pytest.raises(SystemExit) as ended:
         parser.parse_args(["bench", "--quick", "--full"])
     assert ended.value.code == 2
@@ -134,7 +135,7 @@ def test_an_echo_comes_from_another_process() -> None:
         times = bare.timed(20)
     assert len(times) == 20
     assert all(one > 0 for one in times)
-    assert SIZE > 80
+    assert ECHO_BYTES > 80
 
 
 def test_memory_and_processor_are_those_of_the_process() -> None:

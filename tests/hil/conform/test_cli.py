@@ -15,9 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from controller.errors import UsageProblem
 from drivers.keys.store import KeyStore
-from drivers.ports import discovery as finding
-from drivers.ports import usb_discovery as usb_finding
-from hil import commands as by_module
+from drivers.ports import discovery, usb_discovery
+from hil import commands
 from hil.conform.runs import cli
 from hil.simulator.process import running
 
@@ -32,8 +31,8 @@ def private(file: Path, text: str) -> None:
 @pytest.fixture(autouse=True)
 def _announced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The simulated bus as if it were installed, and no keys of whoever runs this."""
-    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_finding.GROUP)
-    monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
+    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_discovery.GROUP)
+    monkeypatch.setattr(usb_discovery, "entry_points", lambda group: [point])
     monkeypatch.setenv("HOLECARD_KEYS", str(tmp_path / "no-keys"))
 
 
@@ -101,7 +100,7 @@ def test_one_of_two_devices_with_one_number_is_named_as_it_is_listed(
         running("shoe", tmp_path / "one", usb=bus),
         running("shoe", tmp_path / "two", usb=bus, breaks=("schema-wrong",)),
     ):
-        ports = [str(one.address) for one in finding.usb_devices(f"sim={bus}")]
+        ports = [str(one.address) for one in discovery.usb_devices(f"sim={bus}")]
         assert [port.partition(" ")[2] for port in ports] == [
             "(bus 1 address 1)",
             "(bus 1 address 2)",
@@ -120,10 +119,10 @@ def test_one_that_is_told_by_its_place_is_found_again_after_its_power_was_cut(
     bus, place = tmp_path / "bus", tmp_path / "one"
     bus.mkdir()
     with running("shoe", place, usb=bus), running("shoe", tmp_path / "two", usb=bus):
-        first, second = (str(one.address) for one in finding.usb_devices(f"sim={bus}"))
+        first, second = (str(one.address) for one in discovery.usb_devices(f"sim={bus}"))
         given = ("--profile", "shoe", "--port", first, "--control", place / SOCKET)
         assert run(*given, "--only", "FR-1", "EV-10") == 0, capsys.readouterr()
-        after = [str(one.address) for one in finding.usb_devices(f"sim={bus}")]
+        after = [str(one.address) for one in discovery.usb_devices(f"sim={bus}")]
         assert second in after
         assert first not in after
 
@@ -294,7 +293,7 @@ def test_a_profile_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_the_module_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--profile", "shoe", "--port", "/dev/x", "--only", "XX-9"]
-    assert by_module.run(cli.register, "conform", given) == 2
+    assert commands.run(cli.register, "conform", given) == 2
     assert capsys.readouterr().err.startswith("holecard: --only: there is no item XX-9")
 
 

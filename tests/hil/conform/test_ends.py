@@ -21,7 +21,7 @@ import pytest
 
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.device.control import Hand
 from firmware_protocol.device.interfaces import Answer, Peer
 from firmware_protocol.tablelink.framing import Deframer, Frame
@@ -57,7 +57,7 @@ def test_a_device_of_another_class_is_the_wrong_profile(shoe: Running, tmp_path:
     with pytest.raises(UsageProblem, match="SH-0001 says that it is a shoe") as problem:
         run(shoe, "--control", tmp_path / "shoe" / "control", profile="station")
     assert problem.value.where == "--profile"
-    assert shoe.control.do(hands.Describe())["boot"] == shoe.told["boot"]
+    assert shoe.control.do(control.Describe())["boot"] == shoe.told["boot"]
 
 
 @pytest.mark.parametrize("options", [("--serial", "SH-0002"), ()], ids=["another", "same number"])
@@ -69,7 +69,7 @@ def test_the_hands_of_another_device_are_not_used(
         with pytest.raises(UsageProblem) as problem:
             run(shoe, "--control", tmp_path / "other" / "control")
         for sim in (shoe, other):
-            now = sim.control.do(hands.Describe())
+            now = sim.control.do(control.Describe())
             assert (now["boot"], now["head"], now["host"]) == (1, sim.told["head"], None)
     assert problem.value.where == "--control"
     assert "it is the socket of a device with " in str(problem.value)
@@ -80,7 +80,7 @@ def test_the_hands_of_a_device_that_hangs_are_not_those_of_one_that_answers(
     shoe: Running, tmp_path: Path
 ) -> None:
     with running("shoe", tmp_path / "other") as other:
-        other.control.do(hands.Power(off_ms=3_600_000))
+        other.control.do(control.Power(off_ms=3_600_000))
         with pytest.raises(UsageProblem, match="of a device that does not run"):
             run(shoe, "--control", tmp_path / "other" / "control")
 
@@ -215,7 +215,7 @@ def after_the_first_item(folder: Path, sim: Running, do: Callable[[Popen[str]], 
 
 def test_a_cable_that_is_pulled_ends_the_run(shoe: Running, tmp_path: Path) -> None:
     ended = after_the_first_item(
-        tmp_path, shoe, lambda _: shoe.control.do(hands.Plug(connected=False))
+        tmp_path, shoe, lambda _: shoe.control.do(control.Plug(connected=False))
     )
     why = "the port has ended: it was unplugged or hung up"
     assert ended.code == 3

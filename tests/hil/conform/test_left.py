@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from drivers.ports.address import parse
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.device.control import Hand
 from firmware_protocol.device.interfaces import Answer, Peer
 from hil.conform.runs.keys import Keyring
 from hil.conform.runs.run import Plan, tried
 from hil.conform.runs.runner import Outcome, course
-from hil.conform.tester import recovery as rest
+from hil.conform.tester import recovery
 from hil.conform.tester.bench import Bench
 from hil.conform.tester.findings import Lacking
 from hil.conform.tester.operators import Direct, Nobody
@@ -194,8 +194,8 @@ def test_the_cable_alone_waits_too(
 @pytest.mark.parametrize(
     ("profile", "hand", "name", "why"),
     [
-        ("shoe", hands.JamHand(code="stuck"), "EV-2", "could not 'load': cards are stuck"),
-        ("shuffler", hands.JamHand(code="stuck"), "SF-1", "could not 'put': cards are stuck"),
+        ("shoe", control.JamHand(code="stuck"), "EV-2", "could not 'load': cards are stuck"),
+        ("shuffler", control.JamHand(code="stuck"), "SF-1", "could not 'put': cards are stuck"),
     ],
 )
 def test_what_stands_in_the_way_is_named_and_is_no_fault(
@@ -207,37 +207,37 @@ def test_what_stands_in_the_way_is_named_and_is_no_fault(
     outcomes = next_run(rig, tmp_path, "FR-1", name, "HE-1")
     assert [one.result for one in outcomes] == ["PASS", "UNTRIED", "PASS"]
     assert why in outcomes[1].remark
-    assert rig.wire.now() - began < 3 * rest.DRAIN_MS * 1000
+    assert rig.wire.now() - began < 3 * recovery.DRAIN_MS * 1000
 
 
 class _Unpowered(Direct):
     """Hands of a maker's own simulator, which cannot cut the power."""
 
     async def do(self, hand: Hand) -> Answer:
-        if isinstance(hand, hands.Power):
+        if isinstance(hand, control.Power):
             raise Lacking("a device that knows 'power'")
         return await super().do(hand)
 
 
 def test_cards_that_are_being_drawn_are_waited_for(tmp_path: Path) -> None:
     rig = Rig(tmp_path, "shoe")
-    rig.hand(hands.Load(decks=6))
-    rig.hand(hands.Draw(count=100, force=True))
+    rig.hand(control.Load(decks=6))
+    rig.hand(control.Draw(count=100, force=True))
     rig.bench.operator = _Unpowered(rig.hand)
     began = rig.wire.now()
-    asyncio.run(rest.to_rest(rig.bench))
-    assert 10_000_000 < rig.wire.now() - began < rest.DRAIN_MS * 1000
+    asyncio.run(recovery.to_rest(rig.bench))
+    assert 10_000_000 < rig.wire.now() - began < recovery.DRAIN_MS * 1000
     assert rig.attempt("SH-1").result == "PASS"
 
 
 @pytest.mark.parametrize(
     ("profile", "hand", "name"),
     [
-        ("station", hands.Press(seat=1, button="hit", held_ms=None), "ST-2"),
-        ("shoe", hands.CoverHand(open=True), "EV-2"),
-        ("shoe", hands.Defect(code="reader"), "SH-1"),
-        ("shuffler", hands.DoorHand(open=True), "SF-4"),
-        ("shuffler", hands.Service(on=True), "HE-1"),
+        ("station", control.Press(seat=1, button="hit", held_ms=None), "ST-2"),
+        ("shoe", control.CoverHand(open=True), "EV-2"),
+        ("shoe", control.Defect(code="reader"), "SH-1"),
+        ("shuffler", control.DoorHand(open=True), "SF-4"),
+        ("shuffler", control.Service(on=True), "HE-1"),
     ],
 )
 def test_hands_take_back_what_hands_did(
@@ -247,7 +247,7 @@ def test_hands_take_back_what_hands_did(
     rig.hand(hand)
     assert _differs(rig)
     rig.bench.operator = _Unpowered(rig.hand)
-    asyncio.run(rest.to_rest(rig.bench))
+    asyncio.run(recovery.to_rest(rig.bench))
     assert not _differs(rig)
     assert rig.attempt(name).result == "PASS"
 
@@ -255,7 +255,7 @@ def test_hands_take_back_what_hands_did(
 def _differs(rig: Rig) -> list[object]:
     """What is not as at a device that nobody has touched."""
     asyncio.run(rig.bench.pause(50))  # contacts settle
-    seen = rig.hand(hands.Describe())
+    seen = rig.hand(control.Describe())
     inside = seen["mechanism"]
     down = inside["seats"]["1"]["down"] if "seats" in inside else []
     opened = [name for name in ("cover", "door") if inside.get(name) == "open"]

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from controller.errors import UsageProblem
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.device.control import Hand
 from firmware_protocol.messages.limits import SCHEMA_HASHES
 from hil.conform.runs import report
@@ -153,17 +153,17 @@ def answer(text: bytes, hand: Hand | None = None) -> tuple[object, Person]:
 
 def test_a_person_is_told_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     for hand, words in (
-        (hands.Draw(), "Draw one card, then press Enter: "),
-        (hands.Draw(count=3), "Draw 3 cards, one after the other"),
-        (hands.Draw(read="no_index"), "face covered"),
-        (hands.Load(decks=6), "put 6 decks in"),
-        (hands.Press(seat=2, button="hit"), "Press HIT at seat 2 and let it go"),
-        (hands.Press(seat=2, button="hit", held_ms=None), "keep it down"),
-        (hands.LetGo(seat=2, button="hit"), "Let HIT at seat 2 go"),
-        (hands.Service(on=True), "Turn the service switch on"),
-        (hands.DoorHand(open=False), "Close the door"),
-        (hands.Put(decks=4), "Put 4 decks into the shuffler"),
-        (hands.Power(), "Cut the device's power"),
+        (control.Draw(), "Draw one card, then press Enter: "),
+        (control.Draw(count=3), "Draw 3 cards, one after the other"),
+        (control.Draw(read="no_index"), "face covered"),
+        (control.Load(decks=6), "put 6 decks in"),
+        (control.Press(seat=2, button="hit"), "Press HIT at seat 2 and let it go"),
+        (control.Press(seat=2, button="hit", held_ms=None), "keep it down"),
+        (control.LetGo(seat=2, button="hit"), "Let HIT at seat 2 go"),
+        (control.Service(on=True), "Turn the service switch on"),
+        (control.DoorHand(open=False), "Close the door"),
+        (control.Put(decks=4), "Put 4 decks into the shuffler"),
+        (control.Power(), "Cut the device's power"),
     ):
         given, _ = answer(b"\n", hand)
         assert given == {}
@@ -180,13 +180,13 @@ def test_a_person_types_in_the_label_once(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     "hand",
     [
-        hands.Draw(read="low"),
-        hands.Load(cards=("As",)),
-        hands.Press(seat=1, button="hit", bounces=3),
-        hands.Put(decks=6, sorted=True),
-        hands.Ring(what="fill"),
-        hands.Tamper(source="case"),
-        hands.Describe(),
+        control.Draw(read="low"),
+        control.Load(cards=("As",)),
+        control.Press(seat=1, button="hit", bounces=3),
+        control.Put(decks=6, sorted=True),
+        control.Ring(what="fill"),
+        control.Tamper(source="case"),
+        control.Describe(),
     ],
 )
 def test_what_no_person_can_do_is_lacking(hand: Hand) -> None:
@@ -196,7 +196,7 @@ def test_what_no_person_can_do_is_lacking(hand: Hand) -> None:
 
 def test_a_terminal_that_has_ended_is_a_mistake_of_the_user() -> None:
     with pytest.raises(UsageProblem, match="--ask: stdin has ended"):
-        answer(b"", hands.Draw())
+        answer(b"", control.Draw())
 
 
 def test_stdin_from_a_file_is_a_mistake_of_the_user(tmp_path: Path) -> None:
@@ -204,12 +204,12 @@ def test_stdin_from_a_file_is_a_mistake_of_the_user(tmp_path: Path) -> None:
     with (tmp_path / "lines").open() as file:
         person = Person(file.fileno())
         with pytest.raises(UsageProblem, match="--ask: stdin is a file"):
-            asyncio.run(person.do(hands.Draw()))
+            asyncio.run(person.do(control.Draw()))
 
 
 def test_nobody_can_do_nothing() -> None:
     for question in (
-        Nobody().do(hands.Draw()),
+        Nobody().do(control.Draw()),
         Nobody().label(),
         Nobody().confirm("Look: is it lit?"),
     ):

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.device.control import Hand
 from hil.control.replies import (
     ANSWERS,
@@ -54,49 +54,53 @@ IS: Final[dict[str, Callable[[Any], bool]]] = {
     OBJECT: lambda value: isinstance(value, dict),
 }
 EVERYWHERE: Final[tuple[Hand, ...]] = (
-    hands.Service(on=True),
-    hands.Service(on=False),
-    hands.Break("nak-ignored"),
-    hands.Break("nak-ignored", on=False),
-    hands.Tamper("case"),
-    hands.Defect("clock", arg=7),
-    hands.Defect("clock", on=False),
-    hands.Line(flip=0.1),
-    hands.Line(),
-    hands.Plug(connected=False),
-    hands.Plug(connected=True, other_port=True),
-    hands.Freeze(on=True),
-    hands.Freeze(on=False),
-    hands.Ring("save"),
-    hands.Ring("restore"),
-    hands.Ring("replace"),
-    hands.Firmware("2.0"),
+    control.Service(on=True),
+    control.Service(on=False),
+    control.Break("nak-ignored"),
+    control.Break("nak-ignored", on=False),
+    control.Tamper("case"),
+    control.Defect("clock", arg=7),
+    control.Defect("clock", on=False),
+    control.Line(flip=0.1),
+    control.Line(),
+    control.Plug(connected=False),
+    control.Plug(connected=True, other_port=True),
+    control.Freeze(on=True),
+    control.Freeze(on=False),
+    control.Ring("save"),
+    control.Ring("restore"),
+    control.Ring("replace"),
+    control.Firmware("2.0"),
 )
-LAST: Final[tuple[Hand, ...]] = (hands.Power(at="in_commit"), hands.Ring("fill"), hands.Power())
+LAST: Final[tuple[Hand, ...]] = (
+    control.Power(at="in_commit"),
+    control.Ring("fill"),
+    control.Power(),
+)
 OWN: Final[dict[Profile, tuple[Hand, ...]]] = {
     "shoe": (
-        hands.Load(cards=("Ac", "2c", "cut"), decks=1),
-        hands.Draw(force=True),
-        hands.Retract(),
-        hands.CoverHand(open=True),
-        hands.CoverHand(open=True),
-        hands.CoverHand(open=False),
-        hands.JamHand("stuck"),
-        hands.JamHand(None),
+        control.Load(cards=("Ac", "2c", "cut"), decks=1),
+        control.Draw(force=True),
+        control.Retract(),
+        control.CoverHand(open=True),
+        control.CoverHand(open=True),
+        control.CoverHand(open=False),
+        control.JamHand("stuck"),
+        control.JamHand(None),
     ),
     "shuffler": (
-        hands.Put(decks=1),
-        hands.DoorHand(open=True),
-        hands.DoorHand(open=False),
-        hands.Pace(shuffle_ms=10),
-        hands.JamHand("motor"),
-        hands.JamHand(None),
+        control.Put(decks=1),
+        control.DoorHand(open=True),
+        control.DoorHand(open=False),
+        control.Pace(shuffle_ms=10),
+        control.JamHand("motor"),
+        control.JamHand(None),
     ),
     "station": (
-        hands.Press(1, "hit", held_ms=None),
-        hands.LetGo(1, "hit"),
-        hands.Chord(1, ("yes", "no")),
-        hands.LampHand(1),
+        control.Press(1, "hit", held_ms=None),
+        control.LetGo(1, "hit"),
+        control.Chord(1, ("yes", "no")),
+        control.LampHand(1),
     ),
 }
 
@@ -116,13 +120,13 @@ def test_each_verb_answers_what_the_page_says(profile: Profile, tmp_path: Path) 
     done = set()
     for hand in (*EVERYWHERE, *OWN[profile], *LAST):
         answer = rig.hand(hand)
-        if type(hand) is hands.Ring and hand.what == "fill":  # it ran into the cut before it
+        if type(hand) is control.Ring and hand.what == "fill":  # it ran into the cut before it
             assert answer == {"power": "cut", "at": "in_commit"}
         else:
             check(answer, ANSWERS[type(hand)])
         asyncio.run(rig.wire.sleep(rig.wire.now() + 1_000_000))
-        looked = rig.hand(hands.Describe())
-        check(looked, ANSWERS[hands.Describe])
+        looked = rig.hand(control.Describe())
+        check(looked, ANSWERS[control.Describe])
         check(looked["mechanism"], MECHANISM[profile])
         for seat in looked["mechanism"].get("seats", {}).values():
             check(seat, SEAT)
@@ -133,7 +137,7 @@ def test_each_verb_answers_what_the_page_says(profile: Profile, tmp_path: Path) 
 
 def test_every_verb_has_its_answer() -> None:
     tried = {type(hand) for many in (EVERYWHERE, LAST, *OWN.values()) for hand in many}
-    assert set(ANSWERS) == set(ALL.values()) == tried | {hands.Describe}
+    assert set(ANSWERS) == set(ALL.values()) == tried | {control.Describe}
     told = [one for many in (*ANSWERS.values(), *MECHANISM.values(), SEAT, LAMPS) for one in many]
     assert {one.kind.removesuffix(OR_NULL) for one in told} == set(KINDS) == set(IS)
     names = {one.name for one in told}

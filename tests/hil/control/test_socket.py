@@ -16,7 +16,7 @@ import pytest
 from firmware_protocol.device.control import Chord, Describe, Draw, Hand, JamHand, Line, Load, Press
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
-from hil.control import page as control_page
+from hil.control import page
 from hil.control.socket import CLIENTS, LONGEST, Control, ControlLost, ControlServer, HandRefused
 from hil.control.verbs import ALL, BY_CLASS, BadHand, read, words
 from hil.ports.unix_sockets import PathTaken
@@ -322,12 +322,12 @@ def test_every_hand_is_read_and_has_words() -> None:
 
 
 def test_the_page_is_that_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert control_page.main(["--check"]) == 0
+    assert page.main(["--check"]) == 0
     for verb in ALL:
-        assert f"### {verb}\n" in control_page.page()
+        assert f"### {verb}\n" in page.page()
     stale = tmp_path / "CONTROL.md"
-    monkeypatch.setattr(control_page, "PAGE", stale)
-    assert control_page.main(["--check"]) == 1
+    monkeypatch.setattr(page, "PAGE", stale)
+    assert page.main(["--check"]) == 1
     assert not stale.exists()
-    assert control_page.main(["--write"]) == 0
-    assert control_page.main(["--check"]) == 0
+    assert page.main(["--write"]) == 0
+    assert page.main(["--check"]) == 0

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.device.control import CoverHand, Defect, Draw, JamHand, Load, Pace, Retract
 from firmware_protocol.messages.enums import CardFlags, DeviceState, JamCode, LockState, Refusal
 from firmware_protocol.messages.limits import CARD_UNREAD
 from firmware_protocol.messages.shoe import CardRead, CardRetracted, Cover, Loaded, ShoeJam
 from firmware_protocol.messages.shuffler import Eject
-from hil.devices import card_names as cards
+from hil.devices import card_names
 from hil.devices.shoe import GAP_MS, RECOGNISE_MS, Shoe
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, SHUT, cannot, draw, names, table
@@ -34,11 +34,11 @@ def test_loading_opens_the_cover_and_closes_it() -> None:
 def test_a_box_is_in_order_and_a_seed_gives_one_order() -> None:
     scene = Scene(Shoe)
     scene.do(Load(decks=2))
-    assert scene.look()["cards"] == list(cards.NAMES) * 2
+    assert scene.look()["cards"] == list(card_names.NAMES) * 2
     scene.do(Load(decks=1, seed=5))
     order = scene.look()["cards"]
-    assert order != list(cards.NAMES)
-    assert sorted(order) == sorted(cards.NAMES)
+    assert order != list(card_names.NAMES)
+    assert sorted(order) == sorted(card_names.NAMES)
     scene.do(Load(decks=1, seed=5))
     assert scene.look()["cards"] == order
     scene.do(Load(decks=1, seed=6))
@@ -52,9 +52,9 @@ def test_a_box_is_in_order_and_a_seed_gives_one_order() -> None:
         (Load(cards=("Ac", "cut", "Kd")), 2, ["Ac", "cut", "Kd"]),
         (Load(cards=("Ac", "Kd"), cut_at=2), 2, ["Ac", "Kd", "cut"]),
         (Load(cards=("Ac", "Kd", "Ac"), remove=("Ac",), add=("2h",)), 3, ["Kd", "Ac", "2h"]),
-        (Load(decks=1, remove=("Ks",)), 51, list(cards.NAMES[:-1])),
-        (Load(decks=1, add=("Ks",)), 53, [*cards.NAMES, "Ks"]),
-        (Load(decks=1, cut_at=1), 52, ["Ac", "cut", *cards.NAMES[1:]]),
+        (Load(decks=1, remove=("Ks",)), 51, list(card_names.NAMES[:-1])),
+        (Load(decks=1, add=("Ks",)), 53, [*card_names.NAMES, "Ks"]),
+        (Load(decks=1, cut_at=1), 52, ["Ac", "cut", *card_names.NAMES[1:]]),
     ],
 )
 def test_any_order_and_any_number_of_cards(load: Load, count: int, order: list[str]) -> None:
@@ -136,7 +136,7 @@ def test_a_card_as_it_should_be() -> None:
     wanted = {
         "shoe": 1,
         "pos": 1,
-        "card": cards.number("Th"),
+        "card": card_names.number("Th"),
         "confidence": 99,
         "alternative": CARD_UNREAD,
         "flags": CardFlags(0),
@@ -179,7 +179,7 @@ def test_the_dwell_is_the_hands(dwell_ms: int) -> None:
 
 
 @pytest.mark.parametrize("read", ["well", "low", "wrong", "unreadable", "too_fast", "foreign"])
-@pytest.mark.parametrize("card", [*cards.NAMES[::5], "cut"])
+@pytest.mark.parametrize("card", [*card_names.NAMES[::5], "cut"])
 def test_reading_takes_the_same_time_whatever_comes(card: str, read: Any) -> None:
     scene = table(load=Load(cards=(card, "Ac")))
     start = scene.now
@@ -316,8 +316,8 @@ def test_the_cover() -> None:
     assert names(draw(scene)) == ["2c"]
 
 
-@pytest.mark.parametrize("code", hands.Jam.__args__)  # type: ignore[attr-defined]
-def test_every_jam_stops_the_shoe_until_it_is_freed(code: hands.Jam) -> None:
+@pytest.mark.parametrize("code", control.Jam.__args__)  # type: ignore[attr-defined]
+def test_every_jam_stops_the_shoe_until_it_is_freed(code: control.Jam) -> None:
     scene = table()
     assert scene.do(JamHand(code)) == {"changed": True}
     assert scene.do(JamHand(code)) == {"changed": False}
@@ -344,7 +344,7 @@ def test_a_card_that_gets_stuck_over_the_reader_comes_out_when_freed() -> None:
     freed = scene.now
     scene.run()
     (read,) = scene.those(CardRead)
-    assert (cards.name(read.card), read.dwell) == ("Ac", 1600)
+    assert (card_names.name(read.card), read.dwell) == ("Ac", 1600)
     assert scene.at(CardRead) == [freed + (70 + RECOGNISE_MS) * 1000]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.device.control import CoverHand, Draw, JamHand, Load, Retract
 from firmware_protocol.device.interfaces import CannotDo, Refuse
 from firmware_protocol.messages.enums import CardFlags, DeviceState
@@ -21,7 +21,7 @@ from firmware_protocol.messages.shoe import (
     Lock,
     ReadFail,
 )
-from hil.devices import card_names as cards
+from hil.devices import card_names
 from hil.devices.pending_events import MOST
 from hil.devices.shoe import Shoe
 from tests.support.hil.devices.desk import PowerGone, Scene
@@ -99,7 +99,7 @@ def test_what_lies_in_the_shoe_survives_a_restart() -> None:
 
 
 @pytest.mark.parametrize("hand", [CoverHand(open=True), JamHand("stuck")])
-def test_what_is_open_or_stuck_stays_so(hand: hands.Hand) -> None:
+def test_what_is_open_or_stuck_stays_so(hand: control.Hand) -> None:
     scene = table()
     scene.do(hand)
     state = scene.mechanism.state()
@@ -111,7 +111,7 @@ def test_what_is_open_or_stuck_stays_so(hand: hands.Hand) -> None:
 @pytest.mark.parametrize("double", [False, True])
 @pytest.mark.parametrize("after", [0, 1])
 def test_power_goes_and_every_card_is_reported_once(
-    moment: hands.Moment, double: bool, after: int
+    moment: control.Moment, double: bool, after: int
 ) -> None:
     scene = table()
     scene.desk.cut_at, scene.desk.cut_after = moment, after
@@ -125,13 +125,13 @@ def test_power_goes_and_every_card_is_reported_once(
     draw(scene, count=2)
     told = [event.pos for event in scene.events if isinstance(event, CardRead | ReadFail)]
     assert told == list(range(1, len(scene.look()["out"]) + 1))
-    assert scene.look()["out"] == list(cards.NAMES[: len(told)])
+    assert scene.look()["out"] == list(card_names.NAMES[: len(told)])
     assert scene.look()["held"] == []
 
 
 @pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
 @pytest.mark.parametrize("after", range(3))
-def test_power_goes_and_every_loading_is_reported_once(moment: hands.Moment, after: int) -> None:
+def test_power_goes_and_every_loading_is_reported_once(moment: control.Moment, after: int) -> None:
     scene = Scene(Shoe)
     scene.desk.cut_at, scene.desk.cut_after = moment, after
     with pytest.raises(PowerGone):

@@ -10,8 +10,7 @@ from firmware_protocol.messages.enums import Capabilities, CardFlags, DeviceStat
 from firmware_protocol.messages.limits import CARD_UNREAD
 from firmware_protocol.messages.shoe import CardRead, CutCard, ReadFail, Reread, RereadReply
 from firmware_protocol.tablelink import plaintext
-from hil.devices import card_names as cards
-from hil.devices import shoe, shoe_reader
+from hil.devices import card_names, shoe, shoe_reader
 from hil.devices.shoe import Shoe
 from tests.support.hil.devices.desk import EPOCH, Scene
 from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, cannot, draw, names, table
@@ -26,11 +25,11 @@ def test_a_doubtful_card_has_an_alternative() -> None:
     (unsure,) = draw(scene, confidence=79)
     (zero,) = draw(scene, read="low", confidence=0)
     assert isinstance(low, CardRead)
-    assert (low.confidence, low.alternative) == (55, cards.number("As"))
+    assert (low.confidence, low.alternative) == (55, card_names.number("As"))
     assert isinstance(sure, CardRead)
     assert (sure.confidence, sure.alternative) == (80, CARD_UNREAD)
     assert isinstance(unsure, CardRead)
-    assert (unsure.confidence, unsure.alternative) == (79, cards.number("As"))
+    assert (unsure.confidence, unsure.alternative) == (79, card_names.number("As"))
     assert isinstance(zero, CardRead)
     assert zero.confidence == 0
 
@@ -58,7 +57,7 @@ def _back(scene: Scene) -> int:
     return read.back
 
 
-@pytest.mark.parametrize("card", cards.NAMES)
+@pytest.mark.parametrize("card", card_names.NAMES)
 def test_a_misread_card_is_another_one(card: str) -> None:
     scene = table(load=Load(cards=(card,)))
     (read,) = draw(scene, read="wrong")
@@ -227,7 +226,7 @@ def test_break_open_without_host() -> None:
 
 
 def test_break_pictures_slow() -> None:
-    for card in cards.NAMES:
+    for card in card_names.NAMES:
         scene = table("pictures-slow", load=Load(cards=(card,)))
         start = scene.now
         draw(scene)

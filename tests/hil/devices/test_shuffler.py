@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.device.control import Defect, DoorHand, Draw, JamHand, Pace, Put
 from firmware_protocol.messages.common import Fault
 from firmware_protocol.messages.enums import (
@@ -30,7 +30,7 @@ from firmware_protocol.messages.shuffler import (
     Started,
     StartReply,
 )
-from hil.devices import card_names as cards
+from hil.devices import card_names
 from hil.devices.shuffler import Shuffler
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.shoe_table import cannot
@@ -62,12 +62,12 @@ def test_a_shuffle_from_start_to_end() -> None:
 
 def test_the_order_is_real_and_its_seeds() -> None:
     first, again = machine(), machine()
-    assert first.look()["cards"] == list(cards.NAMES)
+    assert first.look()["cards"] == list(card_names.NAMES)
     for scene in (first, again):
         shuffle(scene)
     order = first.look()["cards"]
-    assert order != list(cards.NAMES)
-    assert sorted(order) == sorted(cards.NAMES)
+    assert order != list(card_names.NAMES)
+    assert sorted(order) == sorted(card_names.NAMES)
     assert again.look()["cards"] == order
     shuffle(again)
     assert again.look()["cards"] != order
@@ -76,7 +76,7 @@ def test_the_order_is_real_and_its_seeds() -> None:
     other = machine(make=lambda: Shuffler(shuffle_ms=10))
     other.desk.random(1)
     shuffle(other)
-    assert sorted(drawn.look()["cards"]) == sorted(cards.NAMES)
+    assert sorted(drawn.look()["cards"]) == sorted(card_names.NAMES)
     assert drawn.look()["cards"] != other.look()["cards"]
 
 
@@ -180,14 +180,14 @@ def test_cards_left_inside_are_taken_out_by_hand() -> None:
 
 
 def test_more_stay_inside_than_there_are() -> None:
-    scene = machine(put=Put(decks=1, remove=cards.NAMES[:50], left_inside=52))
+    scene = machine(put=Put(decks=1, remove=card_names.NAMES[:50], left_inside=52))
     assert shuffle(scene)[-1] == CountError(52, 0)
 
 
 def test_a_sorted_deck_fails_the_generators_own_test() -> None:
     scene = machine(put=Put(decks=1, sorted=True))
     assert shuffle(scene)[-1] == Done(1, 52, 0, 0, False)
-    assert scene.look()["cards"] == list(cards.NAMES)
+    assert scene.look()["cards"] == list(card_names.NAMES)
     assert scene.mechanism.selftest(scene.now) == ((FaultCode.RANDOM, 0),)
     scene.do(Put(decks=1))
     assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
@@ -279,8 +279,8 @@ def test_a_batch_that_cannot_be_is_turned_away(put: Put, says: str) -> None:
 # --- jams -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("code", hands.Jam.__args__)  # type: ignore[attr-defined]
-def test_a_jam_ends_nothing_and_time_stands_until_it_is_freed(code: hands.Jam) -> None:
+@pytest.mark.parametrize("code", control.Jam.__args__)  # type: ignore[attr-defined]
+def test_a_jam_ends_nothing_and_time_stands_until_it_is_freed(code: control.Jam) -> None:
     scene = machine()
     scene.call(Start(1, 0))
     scene.run(ms=437)

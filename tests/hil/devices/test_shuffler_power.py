@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.device import control as hands
+from firmware_protocol.device import control
 from firmware_protocol.device.control import DoorHand, JamHand, Put
 from firmware_protocol.device.interfaces import CannotDo, Refuse
 from firmware_protocol.messages.common import Fault
@@ -93,7 +93,7 @@ def test_a_new_firmware_in_the_same_machine_aborts_too() -> None:
 
 @pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
 @pytest.mark.parametrize("after", range(21))
-def test_power_goes_and_a_shuffle_ends_once(moment: hands.Moment, after: int) -> None:
+def test_power_goes_and_a_shuffle_ends_once(moment: control.Moment, after: int) -> None:
     scene = machine()
     scene.desk.cut_at, scene.desk.cut_after = moment, after
     with pytest.raises(PowerGone):
@@ -108,7 +108,7 @@ def test_power_goes_and_a_shuffle_ends_once(moment: hands.Moment, after: int) ->
 
 
 @pytest.mark.parametrize("hand", [DoorHand(open=True), JamHand("stuck")])
-def test_what_is_open_or_stuck_stays_so(hand: hands.Hand) -> None:
+def test_what_is_open_or_stuck_stays_so(hand: control.Hand) -> None:
     scene = machine()
     scene.do(hand)
     state = scene.mechanism.state()

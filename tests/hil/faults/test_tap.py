@@ -12,7 +12,7 @@ from firmware_protocol.device.control import Draw
 from firmware_protocol.messages.enums import FrameKind
 from firmware_protocol.messages.shoe import CardRead
 from firmware_protocol.tablelink.plaintext import EventRecord
-from hil.devices import card_names as cards
+from hil.devices import card_names
 from hil.devices.shoe_reader import FIXED_SALT
 from hil.faults import tap
 from hil.faults.tap import Tap, Tapped
@@ -36,7 +36,7 @@ def reads(run: Run) -> list[tuple[EventRecord, bytes]]:
 
 def drawn(run: Run) -> list[str]:
     events = [record.event for record, _ in reads(run)]
-    return [cards.name(event.card) for event in events if isinstance(event, CardRead)]
+    return [card_names.name(event.card) for event in events if isinstance(event, CardRead)]
 
 
 # --- two orders look the same ---------------------------------------------------------------
@@ -92,7 +92,7 @@ def test_every_card_looks_like_every_other(tmp_path: Path) -> None:
     any run comes in another one."""
     first = play(tmp_path / "first", ("Ac",), tail_ms=300)
     every: Counter[bytes] = Counter(sealed(first))
-    for number, name in enumerate((*cards.NAMES, "cut"), 2):
+    for number, name in enumerate((*card_names.NAMES, "cut"), 2):
         run = play(tmp_path / name, (name,), seed=number, tail_ms=300)
         assert tap.differs(first.frames, run.frames) is None, name
         every.update(sealed(run))

@@ -24,9 +24,8 @@ from firmware_protocol.device.control import Describe, Plug
 from firmware_protocol.device.storage import PlaceProblem
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control.socket import Control
-from hil.ports import pty as pty_port
-from hil.ports import unix_sockets as unix_paths
-from hil.simulator import cli as sim_cli
+from hil.ports import pty, unix_sockets
+from hil.simulator import cli
 from hil.simulator.process import DidNotRun, running
 from tests.hil.simulator.test_run import left_in, run
 
@@ -194,7 +193,7 @@ def test_a_socket_of_another_kind_or_of_another_user_is_in_use(
         def refused(sock: socket.socket, path: Path) -> None:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr(unix_paths, "connect", refused)
+        monkeypatch.setattr(unix_sockets, "connect", refused)
         with pytest.raises(UsageProblem, match="--control: somebody listens at"):
             run(
                 "shoe",
@@ -226,13 +225,13 @@ def test_a_folder_that_may_not_be_looked_into(
 
 def said(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     """Run a device until it has said its words."""
-    say = sim_cli._say
+    say = cli._say
 
     def and_stop(*told: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         say(*told)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sim_cli, "_say", and_stop)
+    monkeypatch.setattr(cli, "_say", and_stop)
     assert run(*arguments) == 0
 
 
@@ -374,10 +373,10 @@ def test_a_port_that_is_somebody_elses_is_not_plugged_into(
 
 def test_what_a_killed_device_left_is_taken_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "left").symlink_to("/dev/pts/987654")
-    pty_port.look(tmp_path / "left")
+    pty.look(tmp_path / "left")
     for target in ("/dev/ttyUSB0", "/dev/pts/", "/dev/pts/1/..", "pts/1"):
         link = tmp_path / "another's"
         link.symlink_to(target)
-        with pytest.raises(pty_port.LinkTaken, match="is a symlink to"):
-            pty_port.look(link)
+        with pytest.raises(pty.LinkTaken, match="is a symlink to"):
+            pty.look(link)
         link.unlink()

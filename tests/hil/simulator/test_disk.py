@@ -20,7 +20,7 @@ from controller.errors import UsageProblem
 from firmware_protocol.device.control import Service, Tamper
 from firmware_protocol.device.storage import read_whole, write_at
 from hil.control.socket import Control, ControlLost
-from hil.simulator import cli as sim_cli
+from hil.simulator import cli
 from hil.simulator.process import running
 from tests.support.hil.conform.failing_disk import FailingDisk
 
@@ -30,7 +30,7 @@ PATIENCE = 30.0
 
 def sim(*arguments: str) -> int:
     parser = argparse.ArgumentParser()
-    sim_cli.register(parser.add_subparsers())
+    cli.register(parser.add_subparsers())
     parsed = parser.parse_args(["sim", *arguments])
     code: int = parsed.func(parsed)
     return code
@@ -49,7 +49,7 @@ def ends_when_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(sim_cli, "_say", stop)
+    monkeypatch.setattr(cli, "_say", stop)
 
 
 def each_step(
@@ -148,7 +148,7 @@ def test_a_disk_that_fails_while_the_device_runs(
         thread[0].start()
 
     thread: list[threading.Thread] = []
-    monkeypatch.setattr(sim_cli, "_say", break_it)
+    monkeypatch.setattr(cli, "_say", break_it)
     with monkeypatch.context() as patched:
         disk = FailingDisk(patched, tmp_path, number, removes=number == errno.ENOSPC)
         assert sim("shoe", "--dir", str(place), "--create") == ENDED

@@ -11,7 +11,7 @@ import pytest
 
 from firmware_protocol.device.control import Describe
 from firmware_protocol.device.storage import PlaceProblem
-from hil.simulator import process as module
+from hil.simulator import process
 from hil.simulator.process import DidNotRun, running
 from hil.simulator.run import sole
 
@@ -31,7 +31,7 @@ def test_what_happens_inside_is_not_taken_for_a_folder_in_use(tmp_path: Path) ->
 def test_one_that_never_says_a_word_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "START_PATIENCE", 0.2, raising=False)
+    monkeypatch.setattr(process, "START_PATIENCE", 0.2, raising=False)
     popen = subprocess.Popen
     started: list[subprocess.Popen[str]] = []
 

@@ -32,7 +32,7 @@ from firmware_protocol.tablelink.fingerprints import fingerprint
 from hil.control.socket import Control, ControlLost, HandRefused
 from hil.ports.usb_backend import backend
 from hil.ports.usb_messages import END_IN, END_OUT
-from hil.simulator import cli as sim_cli
+from hil.simulator import cli
 from hil.simulator.event_loop import Live
 from hil.simulator.process import DidNotRun, beside, running
 from tests.support.hil.devices.hello_talk import HELLO, asked, asked_over_usb, said_over_usb
@@ -42,7 +42,7 @@ KEY = bytes(range(32))
 
 def run(*arguments: str) -> int:
     parser = argparse.ArgumentParser()
-    sim_cli.register(parser.add_subparsers())
+    cli.register(parser.add_subparsers())
     parsed = parser.parse_args(["sim", *arguments])
     code: int = parsed.func(parsed)
     return code

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from drivers.ports import usb_discovery as usb_finding
+from drivers.ports import usb_discovery
 from firmware_protocol.conformance import Profile
 from hil.conform.runs import cli
 from hil.faults.catalogue import BREAKS, Broken
@@ -27,8 +27,8 @@ def test_a_whole_run(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_finding.GROUP)
-    monkeypatch.setattr(usb_finding, "entry_points", lambda group: [point])
+    point = EntryPoint("sim", "hil.ports.usb_backend:backend", usb_discovery.GROUP)
+    monkeypatch.setattr(usb_discovery, "entry_points", lambda group: [point])
     parser = argparse.ArgumentParser()
     cli.register(parser.add_subparsers())
     place, bus = tmp_path / profile, tmp_path / "bus"

@@ -10,8 +10,7 @@ import pytest
 
 from controller.procedure.engine.dispatch import Procedure
 from controller.procedure.model.game import Game
-from controller.sim.par import odds as figures
-from controller.sim.par import report
+from controller.sim.par import odds, report
 from controller.sim.par.exact import Exact, enumerate_stand
 from controller.sim.par.report import Figure, Report
 from controller.sim.par.simulation import Plan, game_for, run
@@ -116,22 +115,22 @@ def test_best_play_classic() -> None:
 
 @pytest.mark.parametrize(("name", "decks"), [("mega", 6), ("maxtime", 1)])
 def test_dealer_busts_enumerated(name: str, decks: int) -> None:
-    ends = figures.dealer_ends(decks, game(name).options)
-    busts = figures.dealer_busts(ends)
+    ends = odds.dealer_ends(decks, game(name).options)
+    busts = odds.dealer_busts(ends)
     found = {str(n): float(busts[n]) for n in range(3, 8)}
     found["8+"] = float(sum(likely for n, likely in busts.items() if n >= 8))
-    found["total_22"] = float(figures.dealer_total(ends, 22))
+    found["total_22"] = float(odds.dealer_total(ends, 22))
     assert found == pytest.approx(published.BUSTS[decks], abs=published.EXACT_WITHIN)
 
 
 def test_dealt_enumerated() -> None:
     for decks, likely in published.BLACKJACK_DEALT.items():
-        assert figures.blackjack_dealt(decks) == likely
+        assert odds.blackjack_dealt(decks) == likely
     for decks, likely in published.DIAMONDS_DEALT.items():
-        assert figures.diamonds_dealt(decks) == likely
+        assert odds.diamonds_dealt(decks) == likely
     for (decks, pays), returns in published.DIAMOND_RETURN.items():
-        assert figures.diamond_return(decks, pays) == returns
+        assert odds.diamond_return(decks, pays) == returns
     pays_2_to_1 = game("classic").options.insurance.pays
     assert pays_2_to_1 is not None
     for decks, returns in published.INSURANCE_RETURN.items():
-        assert figures.insurance_return(decks, pays_2_to_1) == returns
+        assert odds.insurance_return(decks, pays_2_to_1) == returns

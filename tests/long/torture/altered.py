@@ -11,8 +11,7 @@ from random import Random
 from typing import Any, Final
 
 from controller.audit import verify_record
-from controller.audit.format.notes import parse_note, signed
-from controller.audit.format.notes_forms import NoteProblem
+from controller.audit.format.notes import NoteProblem, parse_note, signed
 from controller.audit.format.records import KINDS
 from controller.audit.format.segments import segment_file
 from controller.audit.read.reader import segments

@@ -18,7 +18,7 @@ from firmware_protocol.tablelink.fingerprints import fingerprint_of, fingerprint
 from hil.devices.station import Station
 from hil.ports.pty import PtyPort
 from hil.ports.usb_bus import UsbDevice
-from hil.simulator import event_loop as live
+from hil.simulator import event_loop
 from hil.simulator.device import Stand
 from hil.simulator.event_loop import Live, PtyOutlet, UsbOutlet
 
@@ -92,7 +92,7 @@ class Standing:
         self._loop.close()
 
     async def _plug(self) -> None:
-        stand = Stand(self._place, Station, now=live.now(), sync=False)
+        stand = Stand(self._place, Station, now=event_loop.now(), sync=False)
         self._live = Live(stand)
         self._live.attach(PtyOutlet(PtyPort(self.port, self._live.heard)))
         names = (self.identity.maker, self.identity.model, self.identity.serial)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from firmware_protocol.generate import catalogue as catalogues
 from firmware_protocol.generate.emit import camel
 from firmware_protocol.generate.schema import WHOLE, Catalogue, Field, array
-from firmware_protocol.messages import enums
+from firmware_protocol.messages import enums, registry
 from firmware_protocol.messages import frames as messages_frames
-from firmware_protocol.messages import registry as messages
 from firmware_protocol.messages.codec import Command, Control, Event, Message, Payload, Reply
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, Plaintext, chained
 
@@ -63,7 +62,7 @@ def payload(kind: type[Payload], fields: tuple[Field, ...]) -> st.SearchStrategy
 @cache
 def any_message() -> st.SearchStrategy[Message]:
     return st.one_of(
-        [payload(messages.MESSAGES[one.id], one.fields) for one in catalogue().messages]
+        [payload(registry.MESSAGES[one.id], one.fields) for one in catalogue().messages]
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import RoundOver, RoundVoid, SeatDead, Settled, WagersLocked
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import BETS, Game
@@ -83,7 +83,7 @@ class Ledger:
                     self._bets[seat.number, bet] = amount
 
     def _note_event(self, s: State, event: Event, after: State) -> None:
-        if isinstance(event, e.Confirmed):
+        if isinstance(event, events.Confirmed):
             if s.step is Step.INSURANCE_CONFIRM:
                 seat = s.seats[s.asked].number
                 # What the player asked for, whatever happened since.
@@ -95,11 +95,11 @@ class Ledger:
                 stake = s.asking if s.step is Step.DOUBLE_CONFIRM else hand.wager
                 self._must(stake > 0, "nothing is staked", hand, s)
                 self._placed[hand.seat, "main"] += stake
-        elif isinstance(event, e.Surrender):
+        elif isinstance(event, events.Surrender):
             self._surrendered.add((event.seat, event.hand))
-        elif isinstance(event, e.EvenMoney):
+        elif isinstance(event, events.EvenMoney):
             self._even.add(event.seat)
-        elif isinstance(event, e.FloorRuled):
+        elif isinstance(event, events.FloorRuled):
             # What a seat said of insurance, it may be asked once more.
             self._even -= {seat.number for seat in after.seats if not seat.answer}
 

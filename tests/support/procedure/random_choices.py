@@ -6,7 +6,7 @@ from random import Random
 from typing import Final
 
 from controller.games import DEALER, FLOOR, player
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.events import Actor, Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import State, Step
@@ -48,7 +48,9 @@ class Choices:
 
     def _natural(self, s: State) -> Event:
         seat = s.hands[s.turn].seat
-        return (e.PayTaken if self.chance(0.4) else e.PayDeclined)(self._decider(seat), seat)
+        return (events.PayTaken if self.chance(0.4) else events.PayDeclined)(
+            self._decider(seat), seat
+        )
 
     def _insurance(self, s: State) -> Event:
         seat = s.seats[s.asked]
@@ -57,35 +59,35 @@ class Choices:
         if self.game.options.even_money.offered and self.chance(0.4):
             waits = (hand.seat == seat.number and hand.natural for hand in s.hands)
             if any(waits):
-                return e.EvenMoney(actor, seat.number)
+                return events.EvenMoney(actor, seat.number)
         if most and self.chance(0.5):
             amount = most if self.chance(0.5) else self.below(most) + 1
-            return e.Insure(actor, seat.number, amount * unit)
-        return e.Decline(actor, seat.number)
+            return events.Insure(actor, seat.number, amount * unit)
+        return events.Decline(actor, seat.number)
 
     def _confirm(self, s: State) -> Event:
         if self.chance(0.85):
-            return e.Confirmed(DEALER)
+            return events.Confirmed(DEALER)
         asked = s.step is Step.INSURANCE_CONFIRM
         seat = s.seats[s.asked].number if asked else s.hands[s.turn].seat
-        return e.Withdrawn(player(seat) if self.chance(0.5) else DEALER)
+        return events.Withdrawn(player(seat) if self.chance(0.5) else DEALER)
 
     def _turn(self, s: State) -> Event:
         hand = s.hands[s.turn]
         actor = self._decider(hand.seat)
         if s.spare is not None and s.spare.exposed and self.chance(0.3):
-            return e.SpareRefused(actor, hand.seat, hand.number)
+            return events.SpareRefused(actor, hand.seat, hand.number)
         bits = [bit for bit in _WEIGHTS if s.legal & bit]
         weights = [_WEIGHTS[bit] for bit in bits]
         if HIT in bits:
             weights[bits.index(HIT if hand.total < 15 else STAND)] *= 4
         bit = self._rng.choices(bits, weights)[0]
         if bit == DOUBLE:
-            return e.Double(actor, hand.seat, hand.number, self._stake(hand.wager))
+            return events.Double(actor, hand.seat, hand.number, self._stake(hand.wager))
         if bit == SPLIT:
             amount = None if self.chance(0.7) else hand.wager
-            return e.Split(actor, hand.seat, hand.number, amount)
-        kind = {HIT: e.Hit, STAND: e.Stand, SURRENDER: e.Surrender}[bit]
+            return events.Split(actor, hand.seat, hand.number, amount)
+        kind = {HIT: events.Hit, STAND: events.Stand, SURRENDER: events.Surrender}[bit]
         return kind(actor, hand.seat, hand.number)
 
     def _stake(self, wager: int) -> int | None:
@@ -101,9 +103,9 @@ class Choices:
     def _pay(self, s: State) -> Event:
         due = s.due[0]
         if due.floor and not s.approved:
-            return e.PaymentApproved(FLOOR)
+            return events.PaymentApproved(FLOOR)
         declared = self.game.jurisdiction.declare_payments
         alone = any(each.floor for each in s.due)
         if not declared and not alone and self.chance(0.6):
-            return e.AllPaid(DEALER)
-        return e.Paid(DEALER, due.moves if declared or self.chance(0.3) else None)
+            return events.AllPaid(DEALER)
+        return events.Paid(DEALER, due.moves if declared or self.chance(0.3) else None)

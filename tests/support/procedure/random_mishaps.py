@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias, get_args
 
 from controller.games import DEALER, FLOOR, SECOND, SHOE
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.events import Actor, Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, Card
 
-_DEVICES: Final[tuple[e.Device, ...]] = get_args(e.Device)
+_DEVICES: Final[tuple[events.Device, ...]] = get_args(events.Device)
 STATION: Final = Actor("device", "station")
 
 
@@ -37,101 +37,101 @@ Mishap: TypeAlias = Callable[[Luck], Event]
 def _card(make: Callable[[Card], Event]) -> Mishap:
     def mishap(t: Luck) -> Event:
         card = t.draw()
-        return make(card) if card >= 0 else e.ShoeRanOut(SHOE)
+        return make(card) if card >= 0 else events.ShoeRanOut(SHOE)
 
     return mishap
 
 
 def _hidden(t: Luck) -> Event:
     card = t.draw()
-    return e.ErrorCardDrawn(SHOE, t.hide(card)) if card >= 0 else e.ShoeRanOut(SHOE)
+    return events.ErrorCardDrawn(SHOE, t.hide(card)) if card >= 0 else events.ShoeRanOut(SHOE)
 
 
 def _once_too_often(t: Luck) -> Event:
     """A card that the decks do not hold any more, where one was seen as often as they hold it."""
     seen, decks = t.state.seen, t.game.decks
     gone = [card for card in DECK if (seen >> 4 * card) & 15 >= decks]
-    return e.CardDrawn(SHOE, gone[t.below(len(gone))] if gone else t.below(52))
+    return events.CardDrawn(SHOE, gone[t.below(len(gone))] if gone else t.below(52))
 
 
 def _seen_after_all(t: Luck) -> Event:
     spare = t.state.spare
     if spare is None or spare.card >= 0:
         return _hidden(t)
-    return e.ErrorCardExposed(DEALER, t.face(spare.commitment))
+    return events.ErrorCardExposed(DEALER, t.face(spare.commitment))
 
 
 def _late_wager(t: Luck) -> Event:
-    return e.WagerPlaced(DEALER, t.a_seat(), "main", 100)
+    return events.WagerPlaced(DEALER, t.a_seat(), "main", 100)
 
 
 def _wager_back(t: Luck) -> Event:
-    return e.WagerRemoved(DEALER, t.a_seat(), "main")
+    return events.WagerRemoved(DEALER, t.a_seat(), "main")
 
 
 def _lost(t: Luck) -> Event:
     device = _DEVICES[t.below(len(_DEVICES))]
-    return e.DeviceLost(Actor("device", device), device, "no answer")
+    return events.DeviceLost(Actor("device", device), device, "no answer")
 
 
 def _correct(t: Luck) -> Event:
     s = t.state
-    return e.PaymentCorrected(FLOOR, max(s.round, 1), t.a_seat(), 0, "main", 100, 150, SECOND)
+    return events.PaymentCorrected(FLOOR, max(s.round, 1), t.a_seat(), 0, "main", 100, 150, SECOND)
 
 
 _RARE: Final[tuple[Mishap, ...]] = (
-    lambda t: e.DeckSuspect(DEALER, "foreign_back"),
-    lambda t: e.FloorCalled(DEALER, t.a_seat()),
-    lambda t: e.TableClosed(FLOOR, 1000, SECOND),
+    lambda t: events.DeckSuspect(DEALER, "foreign_back"),
+    lambda t: events.FloorCalled(DEALER, t.a_seat()),
+    lambda t: events.TableClosed(FLOOR, 1000, SECOND),
 )
 _ANY_TIME: Final[tuple[Mishap, ...]] = (
-    lambda t: e.ControllerRestarted(Actor("device", "controller")),
+    lambda t: events.ControllerRestarted(Actor("device", "controller")),
     _lost,
     _lost,
-    lambda t: e.DealerRelieved(Actor("dealer", "dealer-2")),
-    lambda t: e.CutCardSeen(SHOE),
+    lambda t: events.DealerRelieved(Actor("dealer", "dealer-2")),
+    lambda t: events.CutCardSeen(SHOE),
     _correct,
-    lambda t: e.DeviceBack(STATION, "station", True),
+    lambda t: events.DeviceBack(STATION, "station", True),
 )
 _IN_ROUND: Final[tuple[Mishap, ...]] = (
-    lambda t: e.HoleExposed(DEALER, t.a_seat()),
-    lambda t: e.HoleUnchecked(DEALER),
-    lambda t: e.PlayedOutOfTurn(DEALER, t.a_seat()),
-    lambda t: e.InsuranceDisputed(DEALER, t.a_seat()),
-    lambda t: e.MisdealCalled(DEALER),
-    lambda t: e.PlayerAbsent(DEALER, t.a_seat()),
-    lambda t: e.PlayerAbsent(DEALER, t.a_seat()),
-    lambda t: e.RoundVoided(FLOOR, "the lights went out", SECOND),
+    lambda t: events.HoleExposed(DEALER, t.a_seat()),
+    lambda t: events.HoleUnchecked(DEALER),
+    lambda t: events.PlayedOutOfTurn(DEALER, t.a_seat()),
+    lambda t: events.InsuranceDisputed(DEALER, t.a_seat()),
+    lambda t: events.MisdealCalled(DEALER),
+    lambda t: events.PlayerAbsent(DEALER, t.a_seat()),
+    lambda t: events.PlayerAbsent(DEALER, t.a_seat()),
+    lambda t: events.RoundVoided(FLOOR, "the lights went out", SECOND),
     _late_wager,
-    lambda t: e.UnknownCardDrawn(SHOE),
-    lambda t: e.CardMisread(DEALER),
-    lambda t: e.CardMisread(DEALER),
+    lambda t: events.UnknownCardDrawn(SHOE),
+    lambda t: events.CardMisread(DEALER),
+    lambda t: events.CardMisread(DEALER),
 )
 _CARD_DUE: Final[tuple[Mishap, ...]] = (
-    _card(lambda card: e.FaceUpCardFound(DEALER, card)),
-    lambda t: e.ShoeRanOut(SHOE),
-    lambda t: e.ShoeRanOut(SHOE),
-    lambda t: e.CardUnreadable(SHOE, "smudged"),
+    _card(lambda card: events.FaceUpCardFound(DEALER, card)),
+    lambda t: events.ShoeRanOut(SHOE),
+    lambda t: events.ShoeRanOut(SHOE),
+    lambda t: events.CardUnreadable(SHOE, "smudged"),
     _once_too_often,
 )
 _NO_CARD_DUE: Final[tuple[Mishap, ...]] = (
-    _card(lambda card: e.CardDrawn(SHOE, card)),
+    _card(lambda card: events.CardDrawn(SHOE, card)),
     _hidden,
     _seen_after_all,
     _once_too_often,
 )
 _IN_DEAL: Final[tuple[Mishap, ...]] = (
-    lambda t: e.SeatMissed(DEALER, t.a_seat()),
-    lambda t: e.SeatShorted(DEALER, t.a_seat()),
-    lambda t: e.DealerCardMissed(DEALER, 1),
-    lambda t: e.DealerCardMissed(DEALER, 2),
+    lambda t: events.SeatMissed(DEALER, t.a_seat()),
+    lambda t: events.SeatShorted(DEALER, t.a_seat()),
+    lambda t: events.DealerCardMissed(DEALER, 1),
+    lambda t: events.DealerCardMissed(DEALER, 2),
 )
 _BEFORE_DEAL: Final[tuple[Mishap, ...]] = (
     *_NO_CARD_DUE,
     *_CARD_DUE,
     _wager_back,
-    lambda t: e.ShuffleCalled(DEALER),
-    lambda t: e.UnknownCardDrawn(SHOE),
+    lambda t: events.ShuffleCalled(DEALER),
+    lambda t: events.UnknownCardDrawn(SHOE),
 )
 _CARD_STEPS: Final = (Step.DEALING, Step.HAND_CARD, Step.DEALER_LATE, Step.DEALER_CARD)
 

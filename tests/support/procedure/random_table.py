@@ -12,7 +12,7 @@ from random import Random
 from typing import Final, TypeAlias, cast
 
 from controller.games import DEALER, FLOOR, SECOND, SHOE, player
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import RoundOver
 from controller.procedure.model.events import Actor, Event
 from controller.procedure.model.felt import discards, next_spare
@@ -98,17 +98,17 @@ class RandomTable(Choices):
         self._ranks = _LUCK[0]
         self._calm = True
         self._acts: dict[Step, Callable[[State], Event]] = {
-            Step.CLOSED: lambda s: e.TableOpened(FLOOR, 1000, SECOND),
+            Step.CLOSED: lambda s: events.TableOpened(FLOOR, 1000, SECOND),
             Step.SHUFFLE_NEEDED: self._to_shuffle,
-            Step.SHUFFLING: lambda s: e.ShuffleDone(SHOE, 1 if self.chance(0.03) else 0),
+            Step.SHUFFLING: lambda s: events.ShuffleDone(SHOE, 1 if self.chance(0.03) else 0),
             Step.LOADING: self._load,
-            Step.BURNING: lambda s: e.CardBurned(SHOE),
+            Step.BURNING: lambda s: events.CardBurned(SHOE),
             Step.WAGERING: self._wager,
             Step.DEALING: self._card,
             Step.NATURALS: self._natural,
             Step.INSURANCE: self._insurance,
             Step.INSURANCE_CONFIRM: self._confirm,
-            Step.INSURANCE_CLOSE: lambda s: e.InsuranceClosed(DEALER),
+            Step.INSURANCE_CLOSE: lambda s: events.InsuranceClosed(DEALER),
             Step.CHECK: self._check,
             Step.TURN: self._turn,
             Step.DOUBLE_CONFIRM: self._confirm,
@@ -118,14 +118,14 @@ class RandomTable(Choices):
             Step.REVEAL: self._reveal,
             Step.DEALER_CARD: self._card,
             Step.PAYING: self._pay,
-            Step.CLEARING: lambda s: e.Cleared(DEALER),
+            Step.CLEARING: lambda s: events.Cleared(DEALER),
             Step.HELD: self._rule,
             Step.CARD_ENTRY: self._enter,
             Step.CARD_CONFIRM: self._confirm_card,
             Step.DEVICE: self._device,
-            Step.FELT: lambda s: e.FeltConfirmed(DEALER),
+            Step.FELT: lambda s: events.FeltConfirmed(DEALER),
             Step.REFILL: self._refill,
-            Step.RELIEF_BURN: lambda s: e.CardBurned(SHOE),
+            Step.RELIEF_BURN: lambda s: events.CardBurned(SHOE),
         }
 
     # Playing
@@ -187,16 +187,16 @@ class RandomTable(Choices):
     def _follow(self, before: State, event: Event, answer: Decision) -> None:
         """What an accepted event means for the cards, whoever made it up."""
         kind = type(event)
-        if kind is e.CardDrawn:
+        if kind is events.CardDrawn:
             self._used += 1
-        elif isinstance(event, (e.HoleDealt, e.ErrorCardDrawn)):
+        elif isinstance(event, (events.HoleDealt, events.ErrorCardDrawn)):
             self._used += 1
             if event.commitment not in self._vault:
                 self._vault[event.commitment] = 0
                 self._vault[event.commitment] = max(self.draw(), 0)
-        elif kind is e.ShoeLoaded and answer.state.step is not Step.RULING:
+        elif kind is events.ShoeLoaded and answer.state.step is not Step.RULING:
             self._used = 0
-        elif kind is e.Cleared and any(type(effect) is RoundOver for effect in answer.effects):
+        elif kind is events.Cleared and any(type(effect) is RoundOver for effect in answer.effects):
             self.rounds += 1
             self._plan = None
 
@@ -249,20 +249,20 @@ class RandomTable(Choices):
         return self._vault[s.hole]
 
     def _check(self, s: State) -> Event:
-        return e.HoleChecked(SHOE, is_blackjack(s.dealer[0], self._hole(s)))
+        return events.HoleChecked(SHOE, is_blackjack(s.dealer[0], self._hole(s)))
 
     def _reveal(self, s: State) -> Event:
         card = self._hole(s)
         if s.read not in (-1, card):
             # It was read wrongly from the felt: it is read again.
-            return e.CardUnreadable(SHOE, "misread")
-        return e.HoleRevealed(SHOE, card, "opening")
+            return events.CardUnreadable(SHOE, "misread")
+        return events.HoleRevealed(SHOE, card, "opening")
 
     def _card(self, s: State) -> Event:
         if next_spare(s) is not None:
             return self._spare(s)
         if Step.REFILL in self._wanted and self.chance(0.01):
-            return e.ShoeRanOut(SHOE)
+            return events.ShoeRanOut(SHOE)
         if s.step is Step.DEALING:
             place = s.places[s.dealt]
             if place.kind == "hole":
@@ -275,21 +275,21 @@ class RandomTable(Choices):
         usual, self._ranks = self._ranks, ranks or self._ranks
         card = self.draw()
         self._ranks = usual
-        return e.CardDrawn(SHOE, card) if card >= 0 else self._empty()
+        return events.CardDrawn(SHOE, card) if card >= 0 else self._empty()
 
     def _empty(self) -> Event:
         if self.state.step is not Step.WAGERING:
-            return e.ShoeRanOut(SHOE)
+            return events.ShoeRanOut(SHOE)
         if self.state.seats:
-            return e.WagerRemoved(DEALER, self.state.seats[0].number, "main")
-        return e.ShuffleCalled(DEALER)
+            return events.WagerRemoved(DEALER, self.state.seats[0].number, "main")
+        return events.ShuffleCalled(DEALER)
 
     def _spare(self, s: State) -> Event:
         assert s.spare is not None
         if s.step is Step.DEALING and s.places[s.dealt].kind == "hole":
-            return e.HoleDealt(SHOE, s.spare.commitment, True)
+            return events.HoleDealt(SHOE, s.spare.commitment, True)
         card = s.spare.card
-        return e.CardDrawn(SHOE, card if card >= 0 else self._vault[s.spare.commitment], True)
+        return events.CardDrawn(SHOE, card if card >= 0 else self._vault[s.spare.commitment], True)
 
     def _deal_hole(self, s: State) -> Event:
         usual = self._ranks
@@ -299,19 +299,19 @@ class RandomTable(Choices):
             self._ranks = (0,)
         card = self.draw()
         self._ranks = usual
-        return e.HoleDealt(SHOE, self.hide(card)) if card >= 0 else e.ShoeRanOut(SHOE)
+        return events.HoleDealt(SHOE, self.hide(card)) if card >= 0 else events.ShoeRanOut(SHOE)
 
     # Before the round
 
     def _to_shuffle(self, s: State) -> Event:
         if s.shoe.decks_out:
-            return e.DecksChanged(FLOOR, SECOND)
+            return events.DecksChanged(FLOOR, SECOND)
         if s.seats and self.chance(0.2):
-            return e.WagerRemoved(DEALER, s.seats[0].number, "main")
-        return e.ShuffleStarted(SHOE)
+            return events.WagerRemoved(DEALER, s.seats[0].number, "main")
+        return events.ShuffleStarted(SHOE)
 
     def _load(self, s: State) -> Event:
-        return e.ShoeLoaded(SHOE, self.game.decks * 52 - (1 if self.chance(0.03) else 0))
+        return events.ShoeLoaded(SHOE, self.game.decks * 52 - (1 if self.chance(0.03) else 0))
 
     def _wager(self, s: State) -> Event:
         if self._plan is None:
@@ -320,7 +320,7 @@ class RandomTable(Choices):
             return self._plan.pop()
         if not s.seats:
             self._plan = None
-            return e.WagerPlaced(DEALER, 1, "main", self._amount("main"))
+            return events.WagerPlaced(DEALER, 1, "main", self._amount("main"))
         if s.spare is not None:
             return self._spare(s)
         return self._drawn(())
@@ -331,7 +331,7 @@ class RandomTable(Choices):
         self._ranks = _LUCK[self.below(len(_LUCK))]
         full = self.game.decks * 52
         if full - self._used < _FEWEST_CARDS and self.chance(0.8):
-            return [e.ShuffleCalled(DEALER)]
+            return [events.ShuffleCalled(DEALER)]
         count = 7 if self.chance(0.03) else _SEATS[self.below(len(_SEATS))]
         numbers = self._rng.sample(range(1, self.game.seats + 1), min(count, self.game.seats))
         plan: list[Event] = []
@@ -340,13 +340,13 @@ class RandomTable(Choices):
             for bet in BETS:
                 offered = bet in self.game.offered and self.chance(0.4)
                 if bet == "main" or offered or self.chance(0.02):
-                    plan.append(e.WagerPlaced(actor, number, bet, self._amount(bet)))
+                    plan.append(events.WagerPlaced(actor, number, bet, self._amount(bet)))
         if self.chance(0.05):
-            plan.append(e.WagerRemoved(DEALER, numbers[0], BETS[self.below(len(BETS))]))
+            plan.append(events.WagerRemoved(DEALER, numbers[0], BETS[self.below(len(BETS))]))
         if self.chance(0.12):
-            plan.append(e.CutCardSeen(SHOE))
+            plan.append(events.CutCardSeen(SHOE))
         if self.chance(0.01):
-            plan.append(e.DealerRelieved(Actor("dealer", "dealer-2")))
+            plan.append(events.DealerRelieved(Actor("dealer", "dealer-2")))
         plan.reverse()
         return plan
 
@@ -354,22 +354,22 @@ class RandomTable(Choices):
 
     def _rule(self, s: State) -> Event:
         ways = s.holds[-1].options
-        return e.FloorRuled(FLOOR, ways[self.below(len(ways))], SECOND)
+        return events.FloorRuled(FLOOR, ways[self.below(len(ways))], SECOND)
 
     def _enter(self, s: State) -> Event:
         card = self._hole(s) if s.holds[-1].back is Step.REVEAL else self.draw()
-        return e.CardEntered(DEALER, max(card, 0))
+        return events.CardEntered(DEALER, max(card, 0))
 
     def _confirm_card(self, s: State) -> Event:
-        return e.CardConfirmed(FLOOR) if self.chance(0.85) else e.CardRejected(FLOOR)
+        return events.CardConfirmed(FLOOR) if self.chance(0.85) else events.CardRejected(FLOOR)
 
     def _device(self, s: State) -> Event:
         if self.chance(0.3):
-            return e.CountersAccepted(FLOOR, SECOND)
+            return events.CountersAccepted(FLOOR, SECOND)
         return self._back(s.holds[-1].device, agrees=self.chance(0.7))
 
     def _back(self, device: str, *, agrees: bool) -> Event:
-        return e.DeviceBack(Actor("device", device), cast(e.Device, device), agrees)
+        return events.DeviceBack(Actor("device", device), cast(events.Device, device), agrees)
 
     def _refill(self, s: State) -> Event:
-        return e.ShoeLoaded(SHOE, discards(self.game, s))
+        return events.ShoeLoaded(SHOE, discards(self.game, s))

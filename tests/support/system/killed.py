@@ -24,7 +24,7 @@ from controller.audit.read.reader import records
 from controller.audit.replay.entries import Made, read_made
 from controller.audit.verify.verifier import Verification
 from controller.games import game_of_table
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import Prompt, Settled
 from controller.procedure.model.events import Event
 from controller.procedure.model.row import Refused
@@ -53,7 +53,12 @@ SOON: Final = 1.5
 RECORDS: Final = 40
 """Of a start, about, before anybody plays."""
 _LOOK: Final = 0.001
-_BESIDE: Final = (e.ControllerRestarted, e.FeltConfirmed, e.DeviceLost, e.DeviceBack)
+_BESIDE: Final = (
+    events.ControllerRestarted,
+    events.FeltConfirmed,
+    events.DeviceLost,
+    events.DeviceBack,
+)
 """What is recorded because the controller was started anew."""
 _OTHERWISE: Final = frozenset({"actor", "second", "commitment", "opening"})
 """What is not the same in each run: who said it, and what binds a card."""

@@ -15,8 +15,7 @@ from controller.api.contract.errors import Problem
 from controller.api.contract.messages import Acted, AdoptDevice, Authorise, SignIn, Tested
 from controller.api.http.body import read_as, read_object
 from controller.api.http.routes import Api
-from controller.api.service import acts as acting
-from controller.api.service import self_test as testing
+from controller.api.service import acts, self_test
 from controller.api.service import sign_in as signing
 from controller.api.service.approvals import ADOPT, AGAIN, BESIDE, floor_act, kind_of_sent, only
 from controller.api.service.self_test import NOTHING_FOUND, TEST
@@ -157,7 +156,7 @@ class Posting:
         self,
         browser: Browser,
         act: dict[str, Any],
-        asked: Callable[[], None] = acting.at_any_time,
+        asked: Callable[[], None] = acts.at_any_time,
         *,
         floor: bool = False,
     ) -> Answered:
@@ -174,16 +173,16 @@ class Posting:
         api = self._api
         if act.get("type") == ADOPT:
             serial, skip = str(act.get("serial", "")), {"skip": act.get("skip", False)}
-            await acting.adopt(api.served, browser.screen, serial, read_as(skip, AdoptDevice))
+            await acts.adopt(api.served, browser.screen, serial, read_as(skip, AdoptDevice))
             return Answered(True, self._texts("doors.adopted", serial=serial))
         if act.get("type") == TEST:
             only(act, ("serial",))
             serial = str(act.get("serial", ""))
-            return self._tested(await testing.self_test(api.served, browser.screen, serial))
+            return self._tested(await self_test.self_test(api.served, browser.screen, serial))
         if act.get("type") == AGAIN:
-            again = acting.shuffle_again(api.served, api.looking, browser.screen, floor=floor)
+            again = acts.shuffle_again(api.served, api.looking, browser.screen, floor=floor)
             return self._of(await again)
-        done = acting.act(api.served, api.looking, browser.screen, act, asked=asked, floor=floor)
+        done = acts.act(api.served, api.looking, browser.screen, act, asked=asked, floor=floor)
         return self._of(await done)
 
     def _tested(self, tested: Tested) -> Answered:

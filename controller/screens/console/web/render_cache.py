@@ -16,7 +16,7 @@ from controller.api.service.approvals import act_for
 from controller.api.service.screens import Screen
 from controller.api.service.sign_in import dealer_here, signed_in
 from controller.api.service.views import Seen
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import Step
@@ -26,7 +26,7 @@ from controller.table.running.table import RunningTable
 
 KEPT: Final = 256
 """Changes that are remembered."""
-ANY_TIME: Final[frozenset[type[Event]]] = frozenset({e.FloorCalled})
+ANY_TIME: Final[frozenset[type[Event]]] = frozenset({events.FloorCalled})
 """What the dealer may say whatever the prompt is."""
 
 

@@ -21,8 +21,7 @@ from weakref import WeakValueDictionary
 
 from controller.api.contract.errors import Problem
 from controller.api.http.routes import Api
-from controller.api.service import screens as api_screens
-from controller.api.service import sign_in as signing
+from controller.api.service import screens, sign_in
 from controller.api.service.screens import Screen
 from controller.screens.common.sessions import Looks, Tries
 
@@ -34,7 +33,7 @@ IDLE: Final = 120.0
 """Seconds after which a session ends that asks for nothing and has no stream."""
 SPARE: Final = 10.0
 """The same where there is no room for another one, and nobody is signed in there."""
-REVIEW_IDLE: Final = api_screens.IDLE
+REVIEW_IDLE: Final = screens.IDLE
 """The same where surveillance is signed in: a page is read for some time."""
 TRIES: Final = 10
 """Badges and PINs that may be shown at one screen at once; then one every so many seconds."""
@@ -139,7 +138,7 @@ class Browsers:
         if self._browsers.pop(browser.id, None) is None:
             return
         try:
-            await signing.close(self._api.served, browser.screen)
+            await sign_in.close(self._api.served, browser.screen)
         finally:
             self._api.screens.close(browser.screen)
             self._api.looking.news()

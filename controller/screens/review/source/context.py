@@ -25,7 +25,7 @@ from controller.screens.common.texts import Texts
 from controller.screens.review.source.cases import Cases
 from controller.screens.review.source.source import Short, Source
 from controller.screens.review.source.verification import Checking
-from controller.screens.review.view import queries as facts
+from controller.screens.review.view import queries
 from controller.screens.review.view.record_reader import opened_of
 from controller.screens.review.view.replay_state import Standings
 from controller.screens.review.view.report import Dealt
@@ -79,7 +79,7 @@ class House:
         RecordProblem."""
         self.pages.prepare()
         with self.source.index() as (db, _):
-            table = self.table_at(db, facts.last_seq(db))
+            table = self.table_at(db, queries.last_seq(db))
         if table.opened is not None:
             procedure_of(table.opened)
 
@@ -107,15 +107,15 @@ class House:
 
     def table_at(self, db: apsw.Connection, seq: int) -> Table:
         """The boot that a record is of. RecordProblem."""
-        lying = facts.last_of_kind(db, "opened", seq)
+        lying = queries.last_of_kind(db, "opened", seq)
         return Table(None, "", _SEATS) if lying is None else self._table(lying)
 
     def games(self, db: apsw.Connection) -> list[Dealt]:
         """Which game was dealt from when on. RecordProblem."""
-        boots = facts.all_of_kind(db, "opened")
+        boots = queries.all_of_kind(db, "opened")
         return [Dealt(one.place.seq, self._table(one).game) for one in boots]
 
-    def _table(self, lying: facts.Lying) -> Table:
+    def _table(self, lying: queries.Lying) -> Table:
         found = self._tables.get(lying.place)
         if found is None:
             opened = opened_of(self.source.record, lying)

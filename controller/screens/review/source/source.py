@@ -27,8 +27,7 @@ from controller.audit.index.index import Index, Progress, goes_on, to_read
 from controller.audit.proofs.prover import untold
 from controller.audit.read.access_log import look
 from controller.audit.read.selection import Pick
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
+from controller.errors import UsageProblem, printable
 from controller.screens.review.view.queries import last_seq
 
 EVERY: Final = 1.0

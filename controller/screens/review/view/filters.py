@@ -10,8 +10,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from controller.audit.format.records import KINDS
-from controller.audit.index.search_terms import Wanted, check
-from controller.audit.index.search_terms_asked_for import amount_of, time_of
+from controller.audit.index.search_terms import Wanted, amount_of, check, time_of
 from controller.errors import UsageProblem
 from controller.procedure.engine.row_table import EVENTS
 from controller.procedure.prompts.terms import Speaks

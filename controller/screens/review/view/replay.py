@@ -8,10 +8,8 @@ from msgspec import Struct
 
 from controller.procedure.model.state import State
 from controller.procedure.prompts.terms import Speaks
-from controller.screens.review.view.felt import felt_of
-from controller.screens.review.view.felt_felt_picture import picture
-from controller.screens.review.view.timeline import Line
-from controller.screens.review.view.timeline_problem_words import problem_words
+from controller.screens.review.view.felt import felt_of, picture
+from controller.screens.review.view.timeline import Line, problem_words
 
 
 class Frame(Struct, frozen=True):

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from controller.audit.index.query import Round
 from controller.audit.text.records import clock_time
-from controller.errors_problems import printable
+from controller.errors import printable
 from controller.procedure.prompts.terms import BETS, WHY, Speaks
 from controller.screens.review.view.queries import Bet
 from controller.screens.review.view.timeline import day_of, stamp

@@ -15,10 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.format.records import DeviceCursor, Record
+from controller.audit.index.entries import NOT_UNDERSTOOD
 from controller.audit.replay.entries import Made, read_made, read_turned_down
 from controller.audit.text.device_events import is_look, is_quiet
 from controller.audit.text.records import clock_time, lines, when
-from controller.errors_problems import printable
+from controller.errors import printable
 from controller.procedure.model.effects import Stations
 from controller.procedure.model.events import (
     CardBurned,
@@ -31,7 +32,7 @@ from controller.procedure.model.events import (
     HoleDealt,
     HoleRevealed,
 )
-from controller.procedure.prompts.terms import CHOICES, Speaks
+from controller.procedure.prompts.terms import CHOICES, WHAT, Speaks
 from controller.rules.cards import DECK, Card
 from controller.screens.review.view.queries import Face
 
@@ -282,3 +283,17 @@ def _seen(record: Record) -> _Seen | None:
 
 def _place(cursor: DeviceCursor) -> str:
     return f"{printable(cursor.device)} {cursor.epoch}/{cursor.seq}"
+
+
+_OTHERS: Final = {
+    NOT_UNDERSTOOD: "record not understood",
+    "clock": "clock set",
+    "tail": "write cut off",
+    "unwitnessed": "not witnessed",
+}
+_WORDS: Final = {what.value: words for what, words in WHAT.items()} | _OTHERS
+
+
+def problem_words(name: str) -> str:
+    """What our words do not have is told as the record has it."""
+    return _WORDS.get(name) or printable(name).replace("_", " ")

@@ -29,11 +29,8 @@ from controller.screens.common.texts import Texts
 from controller.screens.review.source.context import House
 from controller.screens.review.source.source import Source
 from controller.screens.review.view.filters import BEFORE, FIELDS, one_of
-from controller.screens.review.view.timeline_problem_words import problem_words
-from controller.screens.review.web import export as views_export
-from controller.screens.review.web import live
-from controller.screens.review.web import record as views_record
-from controller.screens.review.web import rounds as views_rounds
+from controller.screens.review.view.timeline import problem_words
+from controller.screens.review.web import export, live, record, rounds
 
 READERS: Final[tuple[Role, ...]] = ("surveillance", "floor")
 EXPORTERS: Final[tuple[Role, ...]] = ("surveillance",)
@@ -69,30 +66,30 @@ def _looks(visit: Visit[House]) -> Response:
 
 
 PAGES: Final[tuple[Page[House], ...]] = (
-    Page("/", views_rounds.start, READERS),
-    Page("/rounds", views_rounds.rounds, READERS, (*FIELDS, BEFORE)),
-    Page("/rounds/{round}", views_rounds.round_page, READERS, ("from", "all")),
-    Page("/rounds/{round}/replay", views_rounds.replay_page, READERS, ("at",)),
-    Page("/rounds/{round}/replay.json", views_rounds.replay_json, READERS),
-    Page("/rounds/{round}/verify", views_rounds.verify_round, READERS, ("as",), "POST"),
-    Page("/problems", views_record.problems, READERS, ("before", "what")),
-    Page("/records", views_record.records, READERS, ("from",)),
-    Page("/records/{seq}", views_record.record, READERS),
-    Page("/report", views_record.pace, READERS, ("from", "to")),
-    Page("/verify", views_record.verify_page, READERS),
-    Page("/verify", views_record.verify_start, READERS, (), "POST"),
-    Page("/export", views_export.form, EXPORTERS, ("round",)),
+    Page("/", rounds.start, READERS),
+    Page("/rounds", rounds.rounds, READERS, (*FIELDS, BEFORE)),
+    Page("/rounds/{round}", rounds.round_page, READERS, ("from", "all")),
+    Page("/rounds/{round}/replay", rounds.replay_page, READERS, ("at",)),
+    Page("/rounds/{round}/replay.json", rounds.replay_json, READERS),
+    Page("/rounds/{round}/verify", rounds.verify_round, READERS, ("as",), "POST"),
+    Page("/problems", record.problems, READERS, ("before", "what")),
+    Page("/records", record.records, READERS, ("from",)),
+    Page("/records/{seq}", record.record, READERS),
+    Page("/report", record.pace, READERS, ("from", "to")),
+    Page("/verify", record.verify_page, READERS),
+    Page("/verify", record.verify_start, READERS, (), "POST"),
+    Page("/export", export.form, EXPORTERS, ("round",)),
     Page(
         "/export",
-        views_export.export,
+        export.export,
         EXPORTERS,
         ("format", "round", "day", "all", "reason"),
         "POST",
     ),
-    Page("/export/{id}", views_export.made, EXPORTERS),
-    Page("/export/{id}/case.zip", views_export.fetch, EXPORTERS),
+    Page("/export/{id}", export.made, EXPORTERS),
+    Page("/export/{id}/case.zip", export.fetch, EXPORTERS),
     Page("/live", live.page, READERS, ("all",)),
-    Page("/about", views_record.about, READERS),
+    Page("/about", record.about, READERS),
     Page("/looks", _looks, READERS, ("theme", "suits"), "POST"),
 )
 FLOWS: Final[tuple[Flow[House], ...]] = (Flow("/live/stream", live.stream, READERS, ("after",)),)

@@ -16,7 +16,7 @@ from controller.api.contract.errors import Problem
 from controller.api.contract.messages import SignIn
 from controller.api.http.body import read_as
 from controller.api.http.routes import Api
-from controller.api.service import sign_in as signing
+from controller.api.service import sign_in
 from controller.screens.common.access import TOLD, Page, Visit, message, told
 from controller.screens.common.sessions import Person, Session
 from controller.screens.common.templates import Pages
@@ -55,12 +55,12 @@ class Signed:
 
     async def _leave(self, browser: Browser) -> None:
         try:
-            await signing.leave(self._api.served, browser.screen, (ROLE,))
+            await sign_in.leave(self._api.served, browser.screen, (ROLE,))
         finally:
             self._api.looking.news()
 
     def _of(self, browser: Browser) -> Session | None:
-        person = signing.signed_in(self._api.served, browser.screen, ROLE)
+        person = sign_in.signed_in(self._api.served, browser.screen, ROLE)
         if person is None:
             self._sessions.pop(browser, None)
             return None
@@ -133,7 +133,7 @@ class ByBadge:
         said = {"badge": sent.form.get("badge", ""), "pin": sent.form.get("pin", "")}
         wanted = read_as({**said, "role": ROLE}, SignIn)
         try:
-            done = await signing.sign_in(self._api.served, sent.browser.screen, wanted)
+            done = await sign_in.sign_in(self._api.served, sent.browser.screen, wanted)
         finally:
             self._api.looking.news()
         self._browsers.renew(sent.browser)

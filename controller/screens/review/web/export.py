@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from controller.audit.export import rows as export_rows
+from controller.audit.export import rows
 from controller.audit.export.rows import RowFormat
 from controller.audit.read.selection import Pick
 from controller.errors import UsageProblem
@@ -63,7 +63,7 @@ def export(visit: Visit[House]) -> Response:
 def _rows(visit: Visit[House], pick: Pick, kind: RowFormat, name: str, reason: str) -> Response:
     source = visit.house.source
     source.look(visit.who, f"review export {kind}", str(pick), reason=reason, out=name)
-    lines = export_rows.rows(source.record, pick, kind)
+    lines = rows.rows(source.record, pick, kind)
     first = next(lines)  # what is wrong is said before anything is sent
     return StreamingResponse(
         _together(chain((first,), lines)),

@@ -9,22 +9,19 @@ from starlette.responses import Response
 
 from controller.audit.commands.verify import words
 from controller.audit.format.segments import numbers
-from controller.audit.index.search_terms_asked_for import time_of
+from controller.audit.index.search_terms import time_of
 from controller.audit.read.heads import first_head
 from controller.audit.text.records import when
 from controller.audit.witness.cosignatures import COSIGNED
-from controller.errors import UsageProblem
-from controller.errors_problems import printable
+from controller.errors import UsageProblem, printable
 from controller.screens.common.access import NotHere, Visit
 from controller.screens.review.source.context import House, asked, looking
-from controller.screens.review.view import charts as plots
-from controller.screens.review.view import queries as facts
+from controller.screens.review.view import charts, queries
 from controller.screens.review.view.filters import number_of
 from controller.screens.review.view.record_reader import read_back
 from controller.screens.review.view.report import Pace, last_day, report
 from controller.screens.review.view.search import ends
-from controller.screens.review.view.timeline import clock_of, day_of, stamp, timeline
-from controller.screens.review.view.timeline_problem_words import problem_words
+from controller.screens.review.view.timeline import clock_of, day_of, problem_words, stamp, timeline
 from controller.screens.review.web.rounds import LINES
 
 ROWS: Final = 100
@@ -40,12 +37,12 @@ def problems(visit: Visit[House]) -> Response:
     what = visit.query.get("what")
     house = visit.house
     with looking(visit, "problems", what or "all") as db:
-        names = facts.problem_names(db)
+        names = queries.problem_names(db)
         if what is not None and what not in dict(names):
             allowed = ", ".join(name for name, _ in names) or "there are none"
             raise UsageProblem("what", f"{printable(what)[:60]!a} is no problem here", allowed)
-        found = facts.problems(db, before=before, what=what, limit=ROWS + 1)
-        rounds = {one.seq: facts.round_at(db, one.seq) for one in found}
+        found = queries.problems(db, before=before, what=what, limit=ROWS + 1)
+        rounds = {one.seq: queries.round_at(db, one.seq) for one in found}
     return house.page(
         visit,
         "review/problems.html",
@@ -74,7 +71,7 @@ def records(visit: Visit[House]) -> Response:
     """Records one after the other, from any on; without a number the last ones."""
     house = visit.house
     with asked(visit) as db:
-        first, last = facts.first_seq(db), facts.last_seq(db)
+        first, last = queries.first_seq(db), queries.last_seq(db)
     since = max(first, last - ROWS + 1)
     try:
         if "from" in visit.query:
@@ -84,11 +81,11 @@ def records(visit: Visit[House]) -> Response:
     except UsageProblem as problem:
         return _again(visit, "records", problem, _typed(visit))
     with looking(visit, "records", f"{since} to {min(last, since + ROWS - 1)}") as db:
-        lying = facts.lying(db, since, last, ROWS)
+        lying = queries.lying(db, since, last, ROWS)
         span = lying[0].place.seq, lying[-1].place.seq
         table = house.table_at(db, since)
-        there, wrong = facts.faces(db, *span), facts.problems_in(db, *span)
-        number = facts.round_at(db, since)
+        there, wrong = queries.faces(db, *span), queries.problems_in(db, *span)
+        number = queries.round_at(db, since)
     lines = timeline(read_back(house.source.record, lying), table.money, there, wrong)
     return house.page(
         visit,
@@ -110,13 +107,13 @@ def record(visit: Visit[House]) -> Response:
     """To where a record is shown: in its round, or among those beside it."""
     seq = number_of("record", str(visit.path["seq"]))
     with asked(visit) as db:
-        first, last = facts.first_seq(db), facts.last_seq(db)
+        first, last = queries.first_seq(db), queries.last_seq(db)
         if not first <= seq <= last:
             raise NotHere("record", f"there is no record {seq}", f"{first} to {last}")
-        number = facts.round_at(db, seq)
+        number = queries.round_at(db, seq)
         if not number:
             return visit.house.to(f"/records?from={max(first, seq - 10)}#s{seq}")
-        found = facts.round_of(db, number)
+        found = queries.round_of(db, number)
     near = "" if found is None or seq - found.first_seq < LINES else f"&from={seq - 10}"
     return visit.house.to(f"/rounds/{number}?all=yes{near}#s{seq}")
 
@@ -150,10 +147,10 @@ def pace(visit: Visit[House]) -> Response:
         period=(f"{when(since)[:19]} UTC", f"{when(until)[:19]} UTC"),
         problems=[(name, problem_words(name), count) for name, count in made.problems],
         plots={
-            "spans": plots.columns(t("report.by_time"), _paces(made.spans)),
-            "dealers": plots.bars(t("report.by_dealer"), _paces(made.dealers), 1),
-            "games": plots.bars(t("report.by_game"), _paces(made.games), 1),
-            "problems": plots.bars(t("report.problems"), wrong[:_SHOWN]),
+            "spans": charts.columns(t("report.by_time"), _paces(made.spans)),
+            "dealers": charts.bars(t("report.by_dealer"), _paces(made.dealers), 1),
+            "games": charts.bars(t("report.by_game"), _paces(made.games), 1),
+            "problems": charts.bars(t("report.problems"), wrong[:_SHOWN]),
         },
     )
 
@@ -200,12 +197,12 @@ def about(visit: Visit[House]) -> Response:
     house = visit.house
     record = house.source.record
     with looking(visit, "about", "the record") as db:
-        first, last = facts.first_seq(db), facts.last_seq(db)
+        first, last = queries.first_seq(db), queries.last_seq(db)
         table = house.table_at(db, last)
         rounds = ends(db)
-        span = facts.times(db)
+        span = queries.times(db)
         games = sorted({one.game for one in house.games(db)})
-        boots = len(facts.all_of_kind(db, "opened"))
+        boots = len(queries.all_of_kind(db, "opened"))
     there = numbers(record)
     witnessed = len(list((record / COSIGNED).glob("*.note"))) if (record / COSIGNED).is_dir() else 0
     return house.page(

@@ -17,8 +17,7 @@ from controller.procedure.prompts.terms import WHAT
 from controller.publish.terms import EVENTS as HAPPENING_WORDS
 from controller.screens.common.access import NotHere, Visit
 from controller.screens.review.source.context import House, Table, asked, looking, no_round
-from controller.screens.review.view import queries as facts
-from controller.screens.review.view import replay_state as standing
+from controller.screens.review.view import queries, replay_state
 from controller.screens.review.view.filters import (
     BEFORE,
     FIELDS,
@@ -54,7 +53,7 @@ def rounds(visit: Visit[House]) -> Response:
     before = number_of(BEFORE, query[BEFORE]) if BEFORE in query else None
     house = visit.house
     with asked(visit) as db:
-        table = house.table_at(db, facts.last_seq(db))
+        table = house.table_at(db, queries.last_seq(db))
     try:
         filters = filters_of(query, table.money)
     except UsageProblem as problem:
@@ -63,8 +62,8 @@ def rounds(visit: Visit[House]) -> Response:
         return _list(house, visit, typed(query), wrong=problem)
     with looking(visit, "list", str(filters)) as db:
         found = newest(db, filters.wanted, before, ROWS)
-        dealers, people = facts.names(db)
-        problems = facts.problems_of(db, found.rounds)
+        dealers, people = queries.names(db)
+        problems = queries.problems_of(db, found.rounds)
         first, last = ends(db)
     return _list(
         house,
@@ -122,10 +121,10 @@ def round_page(visit: Visit[House]) -> Response:
         shown = _read(house, db, number, since, LINES)
         found, money = shown.round, shown.table.money
         span = found.first_seq, found.last_seq
-        bets = bet_lines(facts.bets(db, *span), money)
-        older, newer = facts.beside(db, number)
-        former, later = facts.problem_beside(db, *span)
-        problem_rounds = facts.round_at(db, former), facts.round_at(db, later)
+        bets = bet_lines(queries.bets(db, *span), money)
+        older, newer = queries.beside(db, number)
+        former, later = queries.problem_beside(db, *span)
+        problem_rounds = queries.round_at(db, former), queries.round_at(db, later)
     return house.page(
         visit,
         "review/round.html",
@@ -145,20 +144,20 @@ def round_page(visit: Visit[House]) -> Response:
 
 def _read(house: House, db: apsw.Connection, number: int, since: int, most: int) -> _Shown:
     """A round from record `since` on. NotHere, RecordProblem."""
-    found = facts.round_of(db, number)
+    found = queries.round_of(db, number)
     if found is None:
         raise no_round(house, number)
     first = max(since, found.first_seq)
     if first > found.last_seq:
         what = f"record {since} comes after round {number}"
         raise UsageProblem("from", what, f"{found.first_seq} to {found.last_seq}")
-    lying = facts.lying(db, first, found.last_seq, most + 1)
+    lying = queries.lying(db, first, found.last_seq, most + 1)
     more = lying[most].place.seq if len(lying) > most else 0
     lying = lying[:most]
     records = read_back(house.source.record, lying)
     table = house.table_at(db, first)
     span = lying[0].place.seq, lying[-1].place.seq
-    there, wrong = facts.faces(db, *span), facts.problems_in(db, *span)
+    there, wrong = queries.faces(db, *span), queries.problems_in(db, *span)
     lines = timeline(records, table.money, there, wrong)
     return _Shown(found, table, lying, records, lines, more)
 
@@ -172,7 +171,7 @@ def replay_page(visit: Visit[House]) -> Response:
     at = number_of("at", visit.query["at"], _MOST_SEQ) if "at" in visit.query else 0
     with looking(visit, "replay", f"round {number}") as db:
         shown, made = _replayed(visit.house, db, number)
-        older, newer = facts.beside(db, number)
+        older, newer = queries.beside(db, number)
     index = _frame(made, at)
     frames = made.frames
     return visit.house.page(
@@ -204,7 +203,7 @@ def _replayed(house: House, db: apsw.Connection, number: int) -> tuple[_Shown, R
     shown = _read(house, db, number, 0, FRAMES)
     place = shown.lying[0].place
     begins = house.standings.before(place.segment, place.offset)
-    states = standing.states(begins, shown.records)
+    states = replay_state.states(begins, shown.records)
     made = replay_of(number, shown.lines, states, shown.table.money, shown.table.seats)
     if not made.frames:
         raise NotHere("round", f"round {number} has nothing to play", "another round")
@@ -228,7 +227,7 @@ def verify_round(visit: Visit[House]) -> Response:
     wants = _wants(visit.form.get("as", "page"))
     house = visit.house
     with looking(visit, "verify" if wants == "page" else "proof", f"round {number}") as db:
-        found = facts.round_of(db, number)
+        found = queries.round_of(db, number)
         if found is None:
             raise no_round(house, number)
         table = house.table_at(db, found.first_seq)

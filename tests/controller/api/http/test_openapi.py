@@ -16,7 +16,7 @@ from controller.api.contract.errors import DENIED
 from controller.api.contract.view import EFFECTS, StateShown
 from controller.api.http.openapi import ABOUT, WORDS, document, document_bytes, errors_of
 from controller.api.http.routes import CALLS, PREFIX
-from controller.procedure.model import effects as f
+from controller.procedure.model import effects
 from controller.procedure.model.state import State, Step
 from controller.table.loop.acts import NAMES, BadAct, kind_of
 from hil.table.robots.api_client import PREFIX as PREFIX_OF_CLIENT
@@ -127,11 +127,11 @@ def test_an_act_of_the_document_is_one_of_the_table(name: str) -> None:
 def test_every_effect_can_be_shown() -> None:
     leaves = {
         kind
-        for kind in vars(f).values()
-        if isinstance(kind, type) and issubclass(kind, f.Effect) and not kind.__subclasses__()
+        for kind in vars(effects).values()
+        if isinstance(kind, type) and issubclass(kind, effects.Effect) and not kind.__subclasses__()
     }
-    assert leaves - {f.Prompt} <= set(EFFECTS)
-    assert f.Prompt in EFFECTS
+    assert leaves - {effects.Prompt} <= set(EFFECTS)
+    assert effects.Prompt in EFFECTS
 
 
 def test_every_field_of_the_state_is_shown_or_kept_back() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from controller.api.contract.view import View
-from controller.api.http import sse as stream
+from controller.api.http import sse
 from controller.api.http.sse import HEARTBEAT, MOST_OF_ONE, STUCK
 from controller.audit.format.records import CONTROLLER, Entry
 from hil.table.robots.api_client import NoScreen, Screen, TooMuch, Unreachable
@@ -238,7 +238,7 @@ def test_how_many_streams_there_may_be(tmp_path: Path, monkeypatch: pytest.Monke
             with pytest.raises(TooMuch, match="streams_full"):
                 await anext(first.stream(patience=0))
             await anext(second.stream(patience=0))
-            monkeypatch.setattr(stream, "MOST", MOST_OF_ONE)
+            monkeypatch.setattr(sse, "MOST", MOST_OF_ONE)
             with pytest.raises(TooMuch, match="streams_full"):
                 await anext(second.stream(patience=0))
             port.at.served.stopping.set()

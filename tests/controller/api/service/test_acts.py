@@ -9,7 +9,7 @@ import pytest
 
 from controller.procedure.model.permissions import DECISIONS, WHO
 from controller.procedure.model.state import Step
-from controller.table.loop import acts as sent_acts
+from controller.table.loop import acts
 from controller.table.loop.acts import NAMES
 from hil.table.robots.api_client import BadRequest, NotAllowed, Screen
 from tests.support.api.at_api import FIRST, SECOND, AtApi, at_api, run
@@ -84,7 +84,7 @@ async def _only_watches(at: AtApi, screen: Screen) -> None:
 def test_every_act_has_an_owner() -> None:
     """The procedure refuses the acts of those who may not; here it is that none of them is left
     to nobody: the dealer's, or the floor's with badge and PIN."""
-    for kind in sent_acts.BY_PEOPLE:
+    for kind in acts.BY_PEOPLE:
         assert kind in DECISIONS or WHO[kind] & {"dealer", "floor"}, kind
 
 

@@ -21,7 +21,7 @@ from controller.procedure.model import events as e
 from controller.procedure.model.state import Hold, Step
 from controller.rules.irregularities import Irregularity
 from controller.table.loop.loop import MOST_WAITING
-from controller.table.loop.requests_cases import Cases
+from controller.table.loop.requests import Cases
 from hil.table.robots.api_client import NotAllowed, NotNow, Pin, Screen, Stopped, TooMuch
 from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, at_api, run
 from tests.support.api.deeds import VOID, events, last_event, nothing_recorded, send

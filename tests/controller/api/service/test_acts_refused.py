@@ -11,7 +11,7 @@ import pytest
 
 from controller.api.service.shielded import Doing
 from controller.audit.errors import NotNow as RecordFull
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.table.intake.context import Heard
 from controller.table.loop.record_store import ADOPTED
@@ -228,7 +228,7 @@ def test_a_shuffle_that_ends_before_somebody_has_looked_is_not_begun_again(
         async with at_api(tmp_path) as at:
             screen = await at.dealing()
             await at.to_step(screen, Step.SHUFFLING)
-            loop, done = asyncio.get_running_loop(), Heard((e.ShuffleDone(DEALER),))
+            loop, done = asyncio.get_running_loop(), Heard((events.ShuffleDone(DEALER),))
             starting = at.table.fittings.starting
             assert starting is not None
             begun: list[int] = []

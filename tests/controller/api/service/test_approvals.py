@@ -12,8 +12,8 @@ import pytest
 from controller.api.service.approvals import about, act_for
 from controller.audit.format.records import Moment, Record
 from controller.people.approvals import Act
-from controller.people.service_people_answers import Denied, Taken
-from controller.procedure.model import events as e
+from controller.people.service import Denied, Taken
+from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import Due, Hold, State, Step
 from controller.rules.irregularities import Irregularity, Way
@@ -56,7 +56,9 @@ def test_a_void_takes_two_people(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.parametrize("kind", [e.RoundVoided, e.PaymentCorrected, e.CountersAccepted])
+@pytest.mark.parametrize(
+    "kind", [events.RoundVoided, events.PaymentCorrected, events.CountersAccepted]
+)
 def test_no_house_can_let_one_person_do_it(kind: type[Event]) -> None:
     game = game_with("classic", {})
     game.jurisdiction = msgspec.structs.replace(game.jurisdiction, two_people=())
@@ -213,11 +215,11 @@ LOST = State(step=Step.DEVICE, holds=(Hold(Irregularity.DEVICE_LOST, Step.TURN, 
 @pytest.mark.parametrize(
     ("kind", "state", "words"),
     [
-        (e.CardConfirmed, HELD, "round 4, card_unreadable, seat 2, AC"),
-        (e.PaymentApproved, DUE, "round 4, seat 3, main, win 1500"),
-        (e.CountersAccepted, LOST, "round 0, device_lost, shoe"),
-        (e.MisdealCalled, DUE, "round 4"),  # whatever is paid meanwhile
-        (e.TableClosed, DUE, ""),
+        (events.CardConfirmed, HELD, "round 4, card_unreadable, seat 2, AC"),
+        (events.PaymentApproved, DUE, "round 4, seat 3, main, win 1500"),
+        (events.CountersAccepted, LOST, "round 0, device_lost, shoe"),
+        (events.MisdealCalled, DUE, "round 4"),  # whatever is paid meanwhile
+        (events.TableClosed, DUE, ""),
     ],
 )
 def test_what_is_signed_for_in_words(kind: type[Event], state: State, words: str) -> None:
@@ -230,7 +232,7 @@ def test_hands_of_a_split_that_win_the_same_are_signed_for_one_by_one() -> None:
     first = DUE.due[0]
     second = msgspec.structs.replace(first, hand=1, turn=first.turn + 1)
     words = [
-        about(e.PaymentApproved, {}, msgspec.structs.replace(DUE, due=(due,)), "")
+        about(events.PaymentApproved, {}, msgspec.structs.replace(DUE, due=(due,)), "")
         for due in (first, second)
     ]
     assert words == ["round 4, seat 3, main, win 1500", "round 4, seat 3, hand 1, main, win 1500"]
@@ -247,7 +249,7 @@ def test_what_comes_before_its_turn_makes_it_another_case(
             await at.to_step(screen, Step.DEALING)
             await screen.authorise(VOID, *FIRST)
             await screen.authorise(VOID, *SECOND, second=True)
-            loop, called = asyncio.get_running_loop(), Heard((e.FloorCalled(DEALER, 0),))
+            loop, called = asyncio.get_running_loop(), Heard((events.FloorCalled(DEALER, 0),))
             take = at.desk.take
 
             def first(act: Act, screen: str, now: Moment) -> Taken | Denied:
@@ -258,7 +260,7 @@ def test_what_comes_before_its_turn_makes_it_another_case(
             monkeypatch.setattr(at.desk, "take", first)
             with pytest.raises(NotNow, match="the table has moved on"):
                 await send(screen, VOID)
-            assert isinstance(last_event(at), e.FloorCalled)
+            assert isinstance(last_event(at), events.FloorCalled)
             assert at.state.holds
 
     run(main())

@@ -13,9 +13,8 @@ from controller.audit.errors import Damaged, Missing, Unexplained
 from controller.audit.files.disk import RealDisk
 from controller.audit.format.frames import HEAD_SIZE
 from controller.audit.format.segments import numbers, segment_file
-from controller.audit.keys import create as key_making
-from controller.audit.read.follow import Durable, Following
-from controller.audit.read.follow_ends import check_end
+from controller.audit.keys import create
+from controller.audit.read.follow import Durable, Following, check_end
 from controller.audit.read.lookup import of_seqs
 from controller.audit.read.reader import read_segment, records
 from tests.support.audit.record.table import begun, note
@@ -89,7 +88,7 @@ def test_who_looks_from_outside_is_told_what_is_missing(
     """What is good of it is proved, countersigned or opened all the same."""
     runs = Runs(tmp_path, capsys)
     runs.make(LEFT_OPEN, *rounds(1), {**LEFT_OPEN, "id": "R-8"})
-    key_making.make(runs.keys, "witness", "floor.example/archive")
+    create.make(runs.keys, "witness", "floor.example/archive")
     here = [one.format(keys=runs.keys, folder=tmp_path) for one in words]
     last = next(one.seq for _, one in records(runs.record) if one.round == 2)
     flip(runs.record, last)
@@ -181,7 +180,7 @@ def test_what_has_gone_at_a_second_look_is_no_wrong_end(
         file.write_bytes(whole)
         return found
 
-    monkeypatch.setattr("controller.audit.read.follow_ends.read_segment", written_meanwhile)
+    monkeypatch.setattr("controller.audit.read.follow.read_segment", written_meanwhile)
     check_end(record)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from controller import cli
 from controller.audit.format.segments import segment_file
-from controller.audit.keys import create as key_making
+from controller.audit.keys import create
 from controller.audit.keys.store import ROLES
 from controller.audit.read.reader import read_segment
 from tests.support.audit.record.scripted import read_rounds
@@ -49,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All that the commands are about."""
     folder = tmp_path_factory.mktemp("codes")
     for role in ROLES:
-        key_making.make(folder / "keys", role, "floor/1" if role == "witness" else None)
+        create.make(folder / "keys", role, "floor/1" if role == "witness" else None)
     read_rounds(folder, LEFT_OPEN, ROUND)
     record, keys = str(folder / "record"), str(folder / "keys")
     script = ["script", "run", str(folder / "rounds.json"), "--record", record, "--keys", keys]

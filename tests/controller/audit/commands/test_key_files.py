@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from controller.audit.keys import files as key_texts
+from controller.audit.keys import files
 from controller.audit.keys.create import make
 from tests.support.audit.record.table import TABLE_KEY
 from tests.support.audit.tools.cases import record
@@ -28,8 +28,8 @@ def papers(record: Path, tmp_path: Path) -> Path:
     make(place, "table")
     make(place, "witness", "floor.example/archive")
     (place / "other.pub").write_bytes((place / "table.pub").read_bytes())
-    (place / "table.pub").write_bytes(key_texts.table_text(PUBLIC))
-    damaged = key_texts.table_text(PUBLIC).replace(b"fingerprint ", b"fingerprint 0", 1)
+    (place / "table.pub").write_bytes(files.table_text(PUBLIC))
+    damaged = files.table_text(PUBLIC).replace(b"fingerprint ", b"fingerprint 0", 1)
     (place / "damaged.pub").write_bytes(damaged[:-2] + b"\n")
     (place / "named.pub").write_text(f"{table_key(record)}\n", "utf-8")
     return place

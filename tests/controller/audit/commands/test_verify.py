@@ -16,7 +16,7 @@ from controller.audit.format.segments import segment_file
 from controller.audit.keys import files as key_texts
 from controller.audit.read.reader import segments
 from controller.audit.replay import identity
-from controller.audit.verify import decisions as verify_decisions
+from controller.audit.verify import decisions
 from tests.controller.audit.verify.test_tampering import seen
 from tests.support.audit.tools.audit_command import Runs, rounds
 from tests.support.audit.tools.outside import WITNESS, played
@@ -115,7 +115,7 @@ def test_decisions_of_other_code_are_told_by_the_version_that_they_need(
 ) -> None:
     code = runs("verify", "--json").json
     ours = identity.source_hash(*identity.PROCEDURE)
-    for module in (identity, verify_decisions):
+    for module in (identity, decisions):
         monkeypatch.setattr(module, "source_hash", lambda *packages: "ab" * 32)
     ran = runs("verify")
     assert ran.code == 3

@@ -20,7 +20,7 @@ from controller.audit.format.segments import numbers
 from controller.audit.index.index import Index
 from controller.audit.index.query import find
 from controller.audit.index.search_terms import Wanted
-from controller.audit.keys import files as key_texts
+from controller.audit.keys import files
 from controller.audit.log.checkpoints import table_name
 from controller.audit.proofs.prover import CannotProve, last_signed, prove, seqs_of_round
 from controller.audit.read.access_log import looks_file
@@ -210,7 +210,7 @@ def test_another_card_than_was_dealt_is_found_behind_a_retirement(
 def test_what_a_witness_saw_before_is_still_held(old: Aged, tmp_path: Path) -> None:
     said = retired(old.record, DAYS[2], tmp_path / "old.zip").said
     key = tmp_path / "witness.pub"
-    key.write_bytes(key_texts.witness_text(WITNESS.cosigner))
+    key.write_bytes(files.witness_text(WITNESS.cosigner))
     for at, note in enumerate(old.notes):
         seen = given(note, WITNESS.cosigner)
         assert (seen.checkpoint.size < said.records[1]) == (at < 1)

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.commands import retire as cli_retire
-from controller.audit.export.retire import NothingToRetire
-from controller.audit.export.retire_retiring_sums import Unsigned
+from controller.audit.commands import retire
+from controller.audit.export.retire import NothingToRetire, Unsigned
 from controller.audit.format.segments import numbers
-from controller.audit.keys import create as key_making
-from controller.audit.keys import files as key_texts
+from controller.audit.keys import create, files
 from controller.audit.read.heads import first_head
 from controller.audit.read.reader import records
 from controller.audit.replay.replay import Replay, at_rest
@@ -48,13 +46,13 @@ def runs(
         def now(cls, tz: object = None) -> Later:
             return cls(2027, 2, 14, 9, tzinfo=UTC)
 
-    monkeypatch.setattr(cli_retire, "datetime", Later)
+    monkeypatch.setattr(retire, "datetime", Later)
     runs = Runs(tmp_path, capsys)
     shutil.copytree(made, runs.record)
     runs.keys.mkdir(0o700)
-    (runs.keys / "table.key").write_bytes(key_texts.private_text(TABLE_KEY))
+    (runs.keys / "table.key").write_bytes(files.private_text(TABLE_KEY))
     public = TABLE_KEY.public_key().public_bytes_raw()
-    (runs.keys / "table.pub").write_bytes(key_texts.table_text(public))
+    (runs.keys / "table.pub").write_bytes(files.table_text(public))
     for name in ("table.key", "table.pub"):
         (runs.keys / name).chmod(0o600)
     return runs
@@ -156,7 +154,7 @@ def test_another_tables_key_retires_nothing(runs: Runs) -> None:
     refused(runs, 2, "there is no such directory", *BY)
     other = Runs(runs.folder, runs._capsys)
     for role in ("table", "hole", "surveillance"):
-        key_making.make(other.keys, role)
+        create.make(other.keys, role)
     refused(runs, 2, "another table's key than the one that is given", *BY)
 
 

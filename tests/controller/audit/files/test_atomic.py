@@ -12,7 +12,7 @@ import pytest
 
 from controller import cli
 from controller.audit.errors import InUse
-from controller.audit.files import atomic_turns as turns
+from controller.audit.files import atomic
 from controller.audit.read.access_log import look, looks_file
 from controller.audit.witness.cosignatures import COSIGNED, bring
 from tests.support.audit.tools.outside import WITNESS, files_in, played
@@ -36,7 +36,7 @@ def test_nobody_waits_for_ever_to_bring_a_note(
     record = played(tmp_path / "record")
     note = seen_by(record, tmp_path / "archive").note.encode()
     (record / COSIGNED).mkdir()
-    monkeypatch.setattr(turns, "WAIT", 0.05)
+    monkeypatch.setattr(atomic, "WAIT", 0.05)
     before = files_in(record)
     with held(record / COSIGNED):
         with pytest.raises(InUse, match=r"another command has been writing here for 0\.05 s"):
@@ -56,7 +56,7 @@ def test_nobody_looks_while_a_look_cannot_be_written(
     record = tmp_path / "record"
     look(record, "show", "all")
     before = looks_file(record).read_bytes()
-    monkeypatch.setattr(turns, "WAIT", 0.05)
+    monkeypatch.setattr(atomic, "WAIT", 0.05)
     with held(looks_file(record)), pytest.raises(InUse):
         look(record, "tail", "all")
     assert looks_file(record).read_bytes() == before
@@ -75,7 +75,7 @@ def test_who_waits_has_its_turn_when_the_other_one_ends(
             fcntl.flock(fd, fcntl.LOCK_UN)
 
         sleep: Callable[[float], None] = ended
-        monkeypatch.setattr("controller.audit.files.atomic_turns.time.sleep", sleep)
+        monkeypatch.setattr("controller.audit.files.atomic.time.sleep", sleep)
         look(record, "tail", "all")
     assert len(waits) == 1
     assert len(looks_file(record).read_text().splitlines()) == 2

@@ -11,9 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pymerkle import InmemoryTree, verify_consistency, verify_inclusion
 
-from controller.audit.format import merkle_proofs as proofs
-from controller.audit.format.merkle import EMPTY_ROOT, Span, leaf_hash, node_hash
-from controller.audit.format.merkle_proofs import Leaves, Proof, check_consistency, check_inclusion
+from controller.audit.format import merkle
+from controller.audit.format.merkle import (
+    EMPTY_ROOT,
+    Leaves,
+    Proof,
+    Span,
+    check_consistency,
+    check_inclusion,
+    leaf_hash,
+    node_hash,
+)
 from tests.support.audit.record import growing
 
 MOST = 130
@@ -168,9 +176,9 @@ def test_a_record_altered_later_is_found(
 def test_proofs_of_huge_trees(one: int, other: int) -> None:
     old, new = sorted((one, other))
     root = alike(new)
-    proof = proofs.inclusion(all_alike, old - 1, new)
+    proof = merkle.inclusion(all_alike, old - 1, new)
     assert check_inclusion(OTHER, old - 1, new, proof, root)
-    grown = proofs.consistency(all_alike, old, new)
+    grown = merkle.consistency(all_alike, old, new)
     assert check_consistency(old, new, grown, alike(old), root)
     assert len(grown) <= 2 * new.bit_length()
 
@@ -178,12 +186,12 @@ def test_proofs_of_huge_trees(one: int, other: int) -> None:
 @given(sizes, sizes)
 def test_ranges_are_subtrees_that_never_overlap(one: int, other: int) -> None:
     old, new = sorted((one, other))
-    beside = proofs.inclusion_ranges(old - 1, new)
+    beside = merkle.inclusion_ranges(old - 1, new)
     assert [begin <= old - 1 < end for begin, end in beside] == [False] * len(beside)
     covered = sorted((*beside, (old - 1, old)))
     assert [begin for begin, _ in covered] == [0, *(end for _, end in covered[:-1])]
     assert covered[-1][1] == new
-    grown = sorted(proofs.consistency_ranges(old, new))
+    grown = sorted(merkle.consistency_ranges(old, new))
     for begin, end in grown:
         assert begin == 0 or end - begin <= begin & -begin
         assert end <= old or begin >= old
@@ -193,16 +201,16 @@ def test_ranges_are_subtrees_that_never_overlap(one: int, other: int) -> None:
 
 
 def test_ranges_can_be_gathered_in_one_reading() -> None:
-    wanted = {*proofs.inclusion_ranges(41, 101), *proofs.consistency_ranges(67, 101)}
+    wanted = {*merkle.inclusion_ranges(41, 101), *merkle.consistency_ranges(67, 101)}
     spans = {one: Span(one[0]) for one in wanted}
     for index in range(101):
         for (begin, end), span in spans.items():
             if begin <= index < end:
                 span.add(LEAF[index])
     found = {one: span.root() for one, span in spans.items()}
-    gathered = proofs.inclusion(lambda begin, end: found[begin, end], 41, 101)
+    gathered = merkle.inclusion(lambda begin, end: found[begin, end], 41, 101)
     assert gathered == LEAVES.inclusion(41, 101)
-    gathered = proofs.consistency(lambda begin, end: found[begin, end], 67, 101)
+    gathered = merkle.consistency(lambda begin, end: found[begin, end], 67, 101)
     assert gathered == LEAVES.consistency(67, 101)
 
 

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.format.notes import (
+    MAX_LINES,
     MAX_SIGNATURES,
+    MAX_SIZE,
     Note,
     NoteProblem,
     Signature,
@@ -19,7 +21,6 @@ from controller.audit.format.notes import (
     signed,
     verified,
 )
-from controller.audit.format.notes_forms import MAX_LINES, MAX_SIZE
 from tests.support.audit.tools.note_strategies import close, names, signatures, texts
 from tests.support.audit.tools.signers import (
     BOOT_KEY,

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from controller.audit.errors import IndexBusy, IndexPlace, NoRecord
 from controller.audit.format.frames import HEAD_SIZE, Frame
 from controller.audit.index import file as index_file
-from controller.audit.index import frames as index_frames
+from controller.audit.index import frames
 from controller.audit.index.frames import Goes
 from controller.audit.index.index import Index, Progress
 from controller.audit.log.log import Log
@@ -201,7 +201,7 @@ def test_a_segment_larger_than_a_window_is_read_in_several(
     written(place, some_rounds())
     longest = max(len(frame.data) for one in segments(place) for frame in one.frames)
     with Index.open(place) as index:
-        monkeypatch.setattr(index_frames, "WINDOW", longest + HEAD_SIZE)
+        monkeypatch.setattr(frames, "WINDOW", longest + HEAD_SIZE)
         index.catch_up()
         monkeypatch.undo()
         assert same_as_rebuilt(index)

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from controller.audit.errors import IndexDamaged
 from controller.audit.format.frames import unpack
 from controller.audit.format.segments import segment_file
-from controller.audit.index import query as index_query
-from controller.audit.index import search_terms as index_terms
+from controller.audit.index import query, search_terms
 from controller.audit.index.index import Index
 from controller.audit.index.query import LONGEST, Row, find, find_rounds
 from controller.audit.index.search_terms import Wanted
@@ -151,9 +150,9 @@ def test_what_is_found_is_what_there_is(
 ) -> None:
     """Also where a page gives up early and goes on, and where amounts are too many to be sorted."""
     if small:
-        monkeypatch.setattr(index_terms, "CHUNK", 7)
-        monkeypatch.setattr(index_terms, "_SCAN", 90)
-        monkeypatch.setattr(index_query, "_GOES", 3)
+        monkeypatch.setattr(search_terms, "CHUNK", 7)
+        monkeypatch.setattr(search_terms, "_SCAN", 90)
+        monkeypatch.setattr(query, "_GOES", 3)
     seen = _seen(made)
     rng = Random(f"questions {small}")
     found_some = 0
@@ -173,8 +172,8 @@ def test_rounds_are_those_with_such_a_record(
     made: Index, monkeypatch: pytest.MonkeyPatch, small: bool
 ) -> None:
     if small:
-        monkeypatch.setattr(index_terms, "CHUNK", 7)
-        monkeypatch.setattr(index_query, "_GOES", 3)
+        monkeypatch.setattr(search_terms, "CHUNK", 7)
+        monkeypatch.setattr(query, "_GOES", 3)
     seen = _seen(made)
     rng = Random(f"rounds {small}")
     every = {row[0]: row for row in dump(made.db)["rounds"]}
@@ -307,8 +306,8 @@ def test_a_card_at_a_seat_is_found_where_it_was_drawn(made: Index) -> None:
 
 def test_it_looks_along_the_sparsest_list(made: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is rare is found at once, whatever is common beside it."""
-    monkeypatch.setattr(index_terms, "CHUNK", 20)
-    monkeypatch.setattr(index_query, "_GOES", 1)
+    monkeypatch.setattr(search_terms, "CHUNK", 20)
+    monkeypatch.setattr(query, "_GOES", 1)
     opened = [one.row for one in _seen(made) if one.row.event == "TableOpened"]
     rare = [row for row in opened if row.kind == "decision"]
     assert 0 < len(rare) <= len(opened) < 20

@@ -11,8 +11,7 @@ from typing import Any, Final
 import apsw
 import pytest
 
-from controller.audit.index import query as index_query
-from controller.audit.index import search_terms as index_terms
+from controller.audit.index import query, search_terms
 from controller.audit.index.index import Index
 from controller.audit.index.query import find, find_rounds
 from controller.audit.index.search_terms import Wanted
@@ -69,7 +68,7 @@ def test_no_question_passes_through_a_whole_table(
 ) -> None:
     """An index of a million rounds answers as quickly as a small one: all is looked up."""
     if not few:
-        monkeypatch.setattr(index_terms, "CHUNK", 2)
+        monkeypatch.setattr(search_terms, "CHUNK", 2)
     value = getattr(_ALL_OF_THEM, name, None)
     for wanted in (Wanted(**({} if value is None else {name: value})), _ALL_OF_THEM):
         for asks in (find, find_rounds):
@@ -83,10 +82,10 @@ def test_no_question_passes_through_a_whole_table(
 
 def test_lists_are_walked_in_their_order(made: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sorted are rare amounts only, and what a page has already found."""
-    monkeypatch.setattr(index_terms, "CHUNK", 2)
+    monkeypatch.setattr(search_terms, "CHUNK", 2)
     for name in Wanted.__struct_fields__:
         wanted = Wanted(**{name: getattr(_ALL_OF_THEM, name)})
-        terms = index_terms.terms_of(made.db, wanted)
+        terms = search_terms.terms_of(made.db, wanted)
         assert terms is not None
         for term in terms.terms:
             values = {**term.values, "after": 5, "upto": 1_000_000}
@@ -100,16 +99,16 @@ def test_along_whichever_list_the_others_are_looked_up(
     made: Index, monkeypatch: pytest.MonkeyPatch, few: bool
 ) -> None:
     if not few:
-        monkeypatch.setattr(index_terms, "CHUNK", 2)
+        monkeypatch.setattr(search_terms, "CHUNK", 2)
     names = Wanted.__struct_fields__
     find(made.db, Wanted())  # from here on the connection is as a question wants it
     for pair in combinations(names, 2):
         wanted = Wanted(**{name: getattr(_ALL_OF_THEM, name) for name in pair})
-        terms = index_terms.terms_of(made.db, wanted)
+        terms = search_terms.terms_of(made.db, wanted)
         assert terms is not None
         for term in terms.terms:
             values = {name: value for each in terms.terms for name, value in each.values.items()}
-            asked = index_query.statement(terms, term, "r.utc")
+            asked = query.statement(terms, term, "r.utc")
             at = {**values, "after": 5, "upto": 1_000_000, "limit": 10}
             plan = [row[3] for row in made.db.execute(f"EXPLAIN QUERY PLAN {asked}", at)]
             assert not [step for step in plan if _SLOW.search(step)], (pair, asked, plan)

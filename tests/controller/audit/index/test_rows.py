@@ -17,7 +17,7 @@ from controller.audit.read.reader import records
 from controller.games import DEALER, FLOOR, SECOND, SHOE, player
 from controller.procedure.engine.dispatch import Procedure
 from controller.procedure.model import effects as f
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Event
 from controller.procedure.model.row import Decision, Refused
@@ -155,7 +155,7 @@ def _rounds(place: Path, table: Dealing, last: int) -> dict[int, tuple[int, ...]
     wagers = waiting = 0
     for seq, _, before, event, answer in heard(place, table):
         after = answer.state if isinstance(answer, Decision) else before
-        if isinstance(answer, Decision) and isinstance(event, e.WagerPlaced):
+        if isinstance(answer, Decision) and isinstance(event, events.WagerPlaced):
             wagers = wagers or seq
         if after.round > before.round:
             first = wagers or seq
@@ -197,7 +197,7 @@ def test_a_correction_counts_for_the_round_it_is_about(tmp_path: Path) -> None:
         for entry in table.entries:
             log.write([entry])
             index.catch_up()
-        late = e.PaymentCorrected(FLOOR, 3, 1, 0, "main", 100, 150, SECOND)
+        late = events.PaymentCorrected(FLOOR, 3, 1, 0, "main", 100, 150, SECOND)
         for _ in range(2):
             table.hand_in(late)
             log.write(table.entries[-1:])
@@ -213,19 +213,19 @@ def test_shifts_go_from_a_dealers_first_act_to_the_next_dealers_or_the_close(
 ) -> None:
     place = tmp_path / "record"
     table = Dealing(Procedure(game_as_it_is("classic")), "shifts")
-    ann, bob = e.Actor("dealer", "Ann"), e.Actor("dealer", "Bob")
-    table.hand_in(e.TableOpened(FLOOR, 1000, SECOND))
-    table.hand_in(e.ShuffleStarted(ann))
-    table.hand_in(e.ShuffleDone(SHOE))
-    table.hand_in(e.ShoeLoaded(SHOE, table.game.decks * 52))
+    ann, bob = events.Actor("dealer", "Ann"), events.Actor("dealer", "Bob")
+    table.hand_in(events.TableOpened(FLOOR, 1000, SECOND))
+    table.hand_in(events.ShuffleStarted(ann))
+    table.hand_in(events.ShuffleDone(SHOE))
+    table.hand_in(events.ShoeLoaded(SHOE, table.game.decks * 52))
     while table.state.step is Step.BURNING:
-        table.hand_in(e.CardBurned(SHOE))
+        table.hand_in(events.CardBurned(SHOE))
     relieved = len(table.entries)
-    table.hand_in(e.DealerRelieved(bob))
+    table.hand_in(events.DealerRelieved(bob))
     while table.state.step is Step.RELIEF_BURN:
-        table.hand_in(e.CardBurned(SHOE))
+        table.hand_in(events.CardBurned(SHOE))
     closed = len(table.entries)
-    table.hand_in(e.TableClosed(FLOOR, 1000, SECOND))
+    table.hand_in(events.TableClosed(FLOOR, 1000, SECOND))
     assert table.state.step is Step.CLOSED
     recorded(place, table.game, table.entries)
     said = rebuilt(place, tmp_path / "index.db")

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from controller.audit.format.merkle import Frontier, leaf_hash
-from controller.audit.format.merkle_proofs import Leaves
+from controller.audit.format.merkle import Frontier, Leaves, leaf_hash
 from controller.audit.format.notes import (
     NoteProblem,
     Verified,

@@ -13,7 +13,7 @@ import pytest
 
 from controller import cli
 from controller.audit.format.records import Opened
-from controller.audit.keys import create as key_making
+from controller.audit.keys import create
 from controller.audit.keys import list as key_showing
 from controller.audit.keys.fingerprints import as_before, other_keys
 from controller.audit.keys.store import Role
@@ -45,7 +45,7 @@ def shown(keys: Path, role: Role) -> str:
 
 def other(keys: Path, role: Role, elsewhere: Path) -> None:
     """Somebody has put another one there."""
-    key_making.make(elsewhere, role)
+    create.make(elsewhere, role)
     for suffix in ("key", "pub"):
         file = elsewhere / f"{role}.{suffix}"
         if file.exists():
@@ -132,7 +132,7 @@ def test_a_record_of_before_tells_of_no_key(tmp_path: Path) -> None:
 def _made(place: Path) -> Path:
     roles: tuple[Role, ...] = ("table", "hole", "surveillance")
     for role in roles:
-        key_making.make(place, role)
+        create.make(place, role)
     return place
 
 

@@ -23,8 +23,7 @@ from controller.audit.format.notes import (
     signed,
     verified,
 )
-from controller.audit.keys import files as key_texts
-from controller.audit.keys import store as keys
+from controller.audit.keys import files, store
 from controller.audit.keys.store import (
     load_hole_key,
     load_surveillance_private,
@@ -261,21 +260,21 @@ def test_no_bit_of_a_public_key_is_turned_over_unnoticed(place: Path, bit: int) 
 
 def test_a_public_key_that_nothing_can_be_sealed_to(place: Path) -> None:
     for weak in (bytes(32), b"\x01" + bytes(31)):
-        (place / "surveillance.pub").write_bytes(key_texts.surveillance_text(weak))
+        (place / "surveillance.pub").write_bytes(files.surveillance_text(weak))
         with pytest.raises(KeyProblem, match="holds a key that nothing can be sealed to"):
             load_surveillance_public(place)
 
 
 def test_a_witness_that_signs_notes_only(place: Path) -> None:
     key = SigningKey(WITNESS, ED)
-    (place / "witness.pub").write_bytes(key_texts.witness_text(key.verifier))
+    (place / "witness.pub").write_bytes(files.witness_text(key.verifier))
     with pytest.raises(KeyProblem, match="signs notes and countersigns nothing"):
         load_witness_public(place)
 
 
 def test_a_witness_whose_name_commands_terminals(place: Path) -> None:
     key = SigningKey("floor\x9b2J", ED)
-    (place / "witness.pub").write_bytes(key_texts.witness_text(key.cosigner))
+    (place / "witness.pub").write_bytes(files.witness_text(key.cosigner))
     with pytest.raises(KeyProblem, match="holds no verifier key, or a damaged one") as caught:
         load_witness_public(place)
     assert str(caught.value).isprintable()
@@ -313,4 +312,4 @@ def test_a_huge_file_is_not_read_whole(place: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "read", counted)
     with pytest.raises(KeyProblem, match="is not a comment"):
         load_hole_key(place)
-    assert asked == [keys._MOST]
+    assert asked == [store._MOST]

@@ -12,7 +12,7 @@ import pytest
 from controller.audit.errors import Busy, Failed, Late, NoRoom
 from controller.audit.files.disk import RealDisk
 from controller.audit.format.records import By, Entry
-from controller.audit.log import writer as book_module
+from controller.audit.log import writer
 from controller.audit.log.log import Log
 from controller.audit.log.staging import Ready, TooLarge
 from controller.audit.log.writer import Book
@@ -141,7 +141,7 @@ def test_what_cannot_be_written_down_is_nobody_elses_trouble(place: Path, book: 
 def test_a_disk_that_stands_still_bounds_what_waits(
     gate: Gate, book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(book_module, "MOST_WAITING", 3)
+    monkeypatch.setattr(writer, "MOST_WAITING", 3)
     gate.open_again.clear()
     first = book.hand_in(note("first"))
     assert gate.waits.wait(10)
@@ -217,7 +217,7 @@ def test_giving_up_waiting_does_not_take_it_back(place: Path, gate: Gate, book: 
 def test_who_has_waited_too_long_is_told_and_nothing_is_recorded_behind_it(
     place: Path, gate: Gate, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(book_module, "APPEND_WAIT", 0.2)
+    monkeypatch.setattr(writer, "APPEND_WAIT", 0.2)
     told: list[Failed] = []
     book = Book(log, told.append)
 
@@ -274,7 +274,7 @@ def test_what_comes_back_too_late_is_nobodys_any_more(
     gate: Gate, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread that shares the write with who was told that nobody knows is told the same."""
-    monkeypatch.setattr(book_module, "APPEND_WAIT", 0.1)
+    monkeypatch.setattr(writer, "APPEND_WAIT", 0.1)
     book = Book(log)
 
     async def impatient() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.audit.format.data_fields_plain_data import BadData
+from controller.audit.format.data_fields import BadData
 from controller.audit.format.records import Entry, Kind
 from controller.audit.log.writer import Book
 from controller.audit.read.reader import read_segment

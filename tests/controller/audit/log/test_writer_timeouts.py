@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from controller.audit.log.writer_deadlines import Deadlines
+from controller.audit.log.writer import Deadlines
 
 MINUTE = 60.0
 

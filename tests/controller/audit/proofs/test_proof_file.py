@@ -14,8 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from controller.audit.format.certificates import certificate
-from controller.audit.format.merkle import leaf_hash
-from controller.audit.format.merkle_proofs import Leaves
+from controller.audit.format.merkle import Leaves, leaf_hash
 from controller.audit.format.notes import Checkpoint, signed
 from controller.audit.proofs.proof_file import (
     Proof,

@@ -25,8 +25,7 @@ from controller.audit.replay.entries import (
 from controller.games import DEALER, SHOE, player
 from controller.procedure.engine.dispatch import Procedure
 from controller.procedure.engine.row_table import EVENTS
-from controller.procedure.model import effects as f
-from controller.procedure.model import events as e
+from controller.procedure.model import effects, events
 from controller.procedure.model.events import Actor, Event, HoleDealt, HoleRevealed
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
@@ -37,7 +36,7 @@ CURSOR: Final = DeviceCursor("SIM-SHOE", 1, 7, "00112233445566ff", 1, 2_800_000)
 COMMITMENT: Final = "ab" * 32
 SEALED: Final = base64.b64encode(bytes(104)).decode()
 DEALT: Final = HoleDealt(SHOE, COMMITMENT)
-TAKEN: Final = Decision(("hole_card",), State(round=4), (f.ShoeLock(True),))
+TAKEN: Final = Decision(("hole_card",), State(round=4), (effects.ShoeLock(True),))
 _ROUNDS: Final = 40
 
 
@@ -70,7 +69,7 @@ def test_a_decision_has_event_rows_and_effects_and_the_state_for_the_next_snapsh
 
 
 def test_a_refusal_has_why_and_changes_no_state() -> None:
-    event = e.Hit(player(3), 3, 0)
+    event = events.Hit(player(3), 3, 0)
     answer = Refused("not_in_turn", "seat 3 is not in turn")
     made = entry(event, answer, State(round=9), cursor=CURSOR)
     assert made == Entry(
@@ -97,7 +96,7 @@ def answer_of(answer: Refused) -> tuple[str, str]:
     ],
 )
 def test_whoever_brings_the_event_did_it(actor: Actor, who: By) -> None:
-    event = e.FloorCalled(actor)
+    event = events.FloorCalled(actor)
     assert decision(event, TAKEN).by == who
     assert refusal(event, Refused("no", "no"), State()).by == who
 
@@ -105,21 +104,23 @@ def test_whoever_brings_the_event_did_it(actor: Actor, who: By) -> None:
 @pytest.mark.parametrize(
     ("effect", "wanted"),
     [
-        (f.WagersLocked(3, 500), True),
-        (f.RoundOver(3, 0), True),
-        (f.RoundVoid(3, "the lights went out", "floor", ""), True),
-        (f.Corrected(3, 1, 0, "main", 5, 6, "floor", "floor-2"), True),
-        (f.Ruled("misdeal", "void", "floor", "floor-2"), True),
-        (f.Ruled("misdeal", "resume", "floor"), False),
-        (f.Told("floor", "misdeal"), False),
-        (f.Settled(3, 1, 0, "main", "win", None, 5, 10, "against_total", False), False),
-        (f.Prompt(f.Tell.DEAL), False),
+        (effects.WagersLocked(3, 500), True),
+        (effects.RoundOver(3, 0), True),
+        (effects.RoundVoid(3, "the lights went out", "floor", ""), True),
+        (effects.Corrected(3, 1, 0, "main", 5, 6, "floor", "floor-2"), True),
+        (effects.Ruled("misdeal", "void", "floor", "floor-2"), True),
+        (effects.Ruled("misdeal", "resume", "floor"), False),
+        (effects.Told("floor", "misdeal"), False),
+        (effects.Settled(3, 1, 0, "main", "win", None, 5, 10, "against_total", False), False),
+        (effects.Prompt(effects.Tell.DEAL), False),
     ],
 )
-def test_a_checkpoint_is_wanted_where_the_page_says_so(effect: f.Effect, wanted: bool) -> None:
-    assert signs((f.ShoeLock(True), effect)) is wanted
-    answer = replace(TAKEN, effects=(f.ShoeLock(True), effect))
-    assert decision(e.Cleared(DEALER), answer).sign is wanted
+def test_a_checkpoint_is_wanted_where_the_page_says_so(
+    effect: effects.Effect, wanted: bool
+) -> None:
+    assert signs((effects.ShoeLock(True), effect)) is wanted
+    answer = replace(TAKEN, effects=(effects.ShoeLock(True), effect))
+    assert decision(events.Cleared(DEALER), answer).sign is wanted
     assert not signs(())
 
 
@@ -130,7 +131,7 @@ def _as_refused(event: Event, before: State) -> Event:
     """What is told of a hole card before its time is not recorded, whatever it was."""
     if isinstance(event, HoleRevealed) and before.step is not Step.REVEAL:
         return replace(event, card=-1, opening="")
-    if isinstance(event, e.HoleChecked) and before.step is not Step.CHECK:
+    if isinstance(event, events.HoleChecked) and before.step is not Step.CHECK:
         return replace(event, blackjack=False)
     return event
 
@@ -174,11 +175,11 @@ def test_all_that_is_recorded_is_read_back_as_it_was() -> None:
     ],
 )
 def test_what_is_no_decision_is_not_read_as_one(data: bytes, why: str) -> None:
-    record = replace(as_read(decision(e.Cleared(DEALER), TAKEN)), data=msgspec.Raw(data))
+    record = replace(as_read(decision(events.Cleared(DEALER), TAKEN)), data=msgspec.Raw(data))
     with pytest.raises(msgspec.DecodeError, match=why):
         read_decision(record)
 
 
 def test_one_kind_is_not_read_as_the_other() -> None:
     with pytest.raises(ValueError, match="no refusal"):
-        read_refusal(as_read(decision(e.Cleared(DEALER), TAKEN)))
+        read_refusal(as_read(decision(events.Cleared(DEALER), TAKEN)))

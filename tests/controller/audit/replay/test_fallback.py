@@ -19,8 +19,7 @@ from controller.audit.replay.identity import identity_of, procedure_of, software
 from controller.audit.replay.replay import Folded, OtherProcedure, at_rest
 from controller.games import FLOOR, SECOND
 from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.model import effects as f
-from controller.procedure.model import events as e
+from controller.procedure.model import effects, events
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Shoe, State, Step
@@ -107,7 +106,7 @@ def test_between_rounds_other_code_leaves_a_closed_table(place: Path, what: str)
     game = game_as_it_is("mega")
     table = played_to(game, AT_REST[what], f"rests {what}")
     if table.state.step is Step.SHUFFLE_NEEDED:
-        assert isinstance(table.heard[-1][1], e.Cleared)
+        assert isinstance(table.heard[-1][1], events.Cleared)
     log = boot_of(place, other(game))
     write(log, table.entries)
     log.close()
@@ -137,9 +136,9 @@ def test_between_rounds_another_game_begins_with_a_closed_table(place: Path, wha
     assert found.again > 0
     # The new boot's decisions are made again by the new game, those before it by the old one.
     log = boot(place, next_game, found.state)
-    after = Procedure(next_game).step(found.now, e.TableOpened(FLOOR, 0, SECOND))
+    after = Procedure(next_game).step(found.now, events.TableOpened(FLOOR, 0, SECOND))
     assert isinstance(after, Decision)
-    event = e.TableOpened(FLOOR, 0, SECOND)
+    event = events.TableOpened(FLOOR, 0, SECOND)
     log.write([Entry("decision", ANN, Made(event, after.rows, after.effects), state=after.state)])
     log.close()
     assert folded(place, next_game).now == after.state
@@ -150,7 +149,7 @@ def test_between_rounds_another_game_begins_with_a_closed_table(place: Path, wha
 def test_decks_that_are_out_stay_out_under_other_code(place: Path) -> None:
     game = game_as_it_is("classic")
     table = played_to(game, lambda s: s.shoe.decks_out and s.step is Step.SHUFFLE_NEEDED, "decks")
-    table.hand_in(e.TableClosed(FLOOR, 0, SECOND))
+    table.hand_in(events.TableClosed(FLOOR, 0, SECOND))
     assert table.state.step is Step.CLOSED
     log = boot_of(place, other(game))
     write(log, table.entries)
@@ -170,7 +169,7 @@ def test_other_code_may_say_what_we_have_no_word_for(place: Path) -> None:
     closed = {
         "event": {"type": "Set"},
         "rows": [],
-        "effects": [plain(f.Prompt(f.Tell.OPEN_TABLE))],
+        "effects": [plain(effects.Prompt(effects.Tell.OPEN_TABLE))],
     }
     log = boot_of(place, other(game))
     log.write([Entry("decision", ANN, closed, 8), Entry("refusal", ANN, {"odd": 1}, 8)])

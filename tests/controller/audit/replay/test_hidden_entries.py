@@ -20,7 +20,7 @@ from controller.audit.replay.entries import decision, entry
 from controller.audit.simulate.vault import RecordingVault
 from controller.games import SHOE
 from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.events import Event, HoleDealt, HoleRevealed
 from controller.procedure.model.felt import hole_is_next
 from controller.procedure.model.row import Refused
@@ -57,9 +57,9 @@ _TWINS: Final = 120
         (HoleDealt(SHOE, "17"), CURSOR, SEALED),
         (HoleDealt(SHOE, COMMITMENT.upper()), CURSOR, SEALED),
         (HoleDealt(SHOE, "not-hex", True), CURSOR, SEALED),
-        (e.ErrorCardDrawn(SHOE, COMMITMENT), CURSOR, ""),
-        (e.ErrorCardDrawn(SHOE, COMMITMENT), None, SEALED),
-        (e.CardDrawn(SHOE, 17), CURSOR, SEALED),
+        (events.ErrorCardDrawn(SHOE, COMMITMENT), CURSOR, ""),
+        (events.ErrorCardDrawn(SHOE, COMMITMENT), None, SEALED),
+        (events.CardDrawn(SHOE, 17), CURSOR, SEALED),
         (HoleRevealed(SHOE, 17, "00"), CURSOR, SEALED),
     ],
 )
@@ -75,10 +75,10 @@ def test_a_hidden_card_is_recorded_bound_and_sealed_or_not_at_all(
 @given(
     commitment=st.one_of(st.just(COMMITMENT), st.from_regex(r"[0-9a-f]{60,66}"), st.text()),
     sealed=st.one_of(st.just(SEALED), st.from_regex(r"[A-Za-z0-9+/]{136,142}={0,2}"), st.text()),
-    kind=st.sampled_from([HoleDealt, e.ErrorCardDrawn]),
+    kind=st.sampled_from([HoleDealt, events.ErrorCardDrawn]),
 )
 def test_whatever_stands_there_of_a_hidden_card_has_one_form_and_one_length(
-    commitment: str, sealed: str, kind: type[HoleDealt | e.ErrorCardDrawn]
+    commitment: str, sealed: str, kind: type[HoleDealt | events.ErrorCardDrawn]
 ) -> None:
     try:
         made = decision(kind(SHOE, commitment), TAKEN, cursor=CURSOR, sealed=sealed)
@@ -333,7 +333,7 @@ def test_what_a_vault_opens_is_what_it_committed_to() -> None:
         told = vault.told()
         assert isinstance(dealt, HoleDealt)
         assert told.cursor is not None
-        assert vault.checked(9) == e.HoleChecked(SHOE, is_blackjack(9, card))
+        assert vault.checked(9) == events.HoleChecked(SHOE, is_blackjack(9, card))
         revealed = vault.revealed()
         assert isinstance(revealed, HoleRevealed)
         opened = Opening.of_hex(revealed.opening)

@@ -23,7 +23,7 @@ from controller.audit.replay.replay import Disagrees, Replay
 from controller.games import DEALER, player
 from controller.procedure.engine.dispatch import Procedure
 from controller.procedure.model import effects as f
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
@@ -59,7 +59,7 @@ class Forger:
         write(log, [*self.table.entries, forged])
         log.close()
 
-    def made(self, event: e.Event) -> Entry:
+    def made(self, event: events.Event) -> Entry:
         answer = self.procedure.step(self.table.state, event)
         assert isinstance(answer, Decision)
         data = Made(event, answer.rows, answer.effects)
@@ -108,7 +108,7 @@ FORGERIES: Final[dict[str, tuple[Callable[[Made], Any], str]]] = {
         "in another form",
     ),
     "another event": (
-        lambda data: replace(data, event=e.Cleared(DEALER)),
+        lambda data: replace(data, event=events.Cleared(DEALER)),
         "Cleared was taken (.*); the rules refuse it: ",
     ),
 }
@@ -117,7 +117,7 @@ FORGERIES: Final[dict[str, tuple[Callable[[Made], Any], str]]] = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_what_was_forged_is_named(forger: Forger, name: str) -> None:
     forge, words = FORGERIES[name]
-    made = forger.made(e.Paid(DEALER, forger.table.state.due[0].moves))
+    made = forger.made(events.Paid(DEALER, forger.table.state.due[0].moves))
     forger.write(replace(made, data=forge(made.data)))
     if words == "cannot be read":
         with pytest.raises(Damaged, match=words):
@@ -127,19 +127,19 @@ def test_what_was_forged_is_named(forger: Forger, name: str) -> None:
 
 
 def test_the_same_without_forgery_is_accepted(forger: Forger) -> None:
-    forger.write(forger.made(e.Paid(DEALER, forger.table.state.due[0].moves)))
+    forger.write(forger.made(events.Paid(DEALER, forger.table.state.due[0].moves)))
     assert folded(forger.place, forger.game).now.round == forger.table.state.round
 
 
 def test_a_refusal_that_the_rules_do_not_make_is_named(forger: Forger) -> None:
-    event = e.Paid(DEALER, forger.table.state.due[0].moves)
+    event = events.Paid(DEALER, forger.table.state.due[0].moves)
     data = TurnedDown(event, "declared_wrong", "count again")
     forger.write(Entry("refusal", ANN, data, forger.table.state.round))
     assert "was refused (declared_wrong); the rules take it (pay" in refused(forger)
 
 
 def test_a_refusal_for_another_reason_is_named(forger: Forger) -> None:
-    data = TurnedDown(e.Cleared(DEALER), "not_to_clear", "because I say so")
+    data = TurnedDown(events.Cleared(DEALER), "not_to_clear", "because I say so")
     forger.write(Entry("refusal", ANN, data, forger.table.state.round))
     words = refused(forger)
     assert "because I say so" in words
@@ -147,7 +147,7 @@ def test_a_refusal_for_another_reason_is_named(forger: Forger) -> None:
 
 
 def test_a_decision_under_the_name_of_a_refusal_is_named(forger: Forger) -> None:
-    made = forger.made(e.Paid(DEALER, forger.table.state.due[0].moves))
+    made = forger.made(events.Paid(DEALER, forger.table.state.due[0].moves))
     forger.write(replace(made, kind="refusal", state=None))
     with pytest.raises(Damaged, match="a refusal that cannot be read"):
         folded(forger.place, forger.game)
@@ -155,7 +155,7 @@ def test_a_decision_under_the_name_of_a_refusal_is_named(forger: Forger) -> None
 
 @pytest.mark.parametrize("card", [-1, 52, 10**9])
 def test_what_is_no_card_is_named(forger: Forger, card: int) -> None:
-    for event in (e.CardDrawn(DEALER, card), e.HoleRevealed(DEALER, card, "")):
+    for event in (events.CardDrawn(DEALER, card), events.HoleRevealed(DEALER, card, "")):
         data = Made(event, (), ())
         forger.write(Entry("decision", ANN, data, 1))
         assert f"{card} is no card" in refused(forger)
@@ -171,7 +171,7 @@ def test_what_no_table_can_bring_is_named_and_breaks_nothing(place: Path) -> Non
         table = Dealing(Procedure(game), f"odd {step.value}")
         while table.state.step is not step:
             table.once()
-        for kind in (e.Hit, e.Split, e.Double, e.Surrender, e.Stand):
+        for kind in (events.Hit, events.Split, events.Double, events.Surrender, events.Stand):
             seat, hand = rng.choice((-(2**40), 0, 9, 2**60)), rng.choice((-1, 99, 2**60))
             data = Made(kind(player(1), seat, hand), ("hit",), ())
             where = place / f"{step.value}-{kind.__name__}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from controller import cli
-from controller.audit.keys import create as key_making
+from controller.audit.keys import create
 from controller.audit.keys.store import ROLES
 from controller.audit.read.reader import records
 from controller.audit.replay.entries import read_decision
@@ -66,7 +66,7 @@ def test_verbose_shows_the_script_and_not_what_leads_to_it(run: Runs) -> None:
 def test_keys_of_a_table_are_used_where_they_are_named(run: Runs, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     for role in ROLES[:3]:
-        key_making.make(keys, role)
+        create.make(keys, role)
     ran = run("--record", str(run.place), "--keys", str(keys))
     assert ran.code == 0
     assert "demo" not in ran.err
@@ -83,7 +83,7 @@ def test_keys_of_a_table_are_used_where_they_are_named(run: Runs, tmp_path: Path
 def test_the_private_key_of_surveillance_is_not_wanted(run: Runs, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     for role in ROLES[:3]:
-        key_making.make(keys, role)
+        create.make(keys, role)
     (keys / "surveillance.key").unlink()
     assert run("--record", str(run.place), "--keys", str(keys)).code == 0
 

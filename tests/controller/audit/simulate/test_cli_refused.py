@@ -33,7 +33,7 @@ from controller.audit.errors import (
 )
 from controller.audit.files.disk import RealDisk
 from controller.audit.format.segments import segment_file
-from controller.audit.keys import create as key_making
+from controller.audit.keys import create
 from controller.audit.keys.store import ROLES
 from controller.audit.read.reader import records
 from controller.audit.replay.replay import Disagrees, OtherProcedure
@@ -124,7 +124,7 @@ def test_damaged_keys_are_named_and_nothing_is_begun(
 ) -> None:
     keys = tmp_path / "keys"
     for role in ROLES[:3]:
-        key_making.make(keys, role)
+        create.make(keys, role)
     (keys / broken).write_text("scribble")
     ran = run("--record", str(run.place), "--keys", str(keys))
     assert ran.code == 2
@@ -141,7 +141,7 @@ def test_a_directory_without_keys_says_how_to_make_them(run: Runs, tmp_path: Pat
 def test_other_keys_do_not_continue_a_record(run: Runs, tmp_path: Path) -> None:
     run()
     for role in ROLES[:3]:
-        key_making.make(tmp_path / "keys", role)
+        create.make(tmp_path / "keys", role)
     ran = run("--record", str(run.place), "--keys", str(tmp_path / "keys"))
     assert ran.code == 2
     assert "was begun with another table's key" in ran.line

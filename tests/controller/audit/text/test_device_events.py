@@ -14,8 +14,7 @@ from controller.people.records import Said
 from controller.procedure.prompts.terms import Currency
 from controller.table.loop.record_store import ADOPTED
 from controller.table.memory.inventory import WHAT
-from drivers.devices import events as device_events
-from drivers.devices import shoe, shuffler, station
+from drivers.devices import events, shoe, shuffler, station
 from drivers.session.events import AnyHappening
 
 
@@ -34,15 +33,15 @@ def said(kind: Kind, who: By | None = None, /, **data: Any) -> str:
 
 
 def test_each_thing_that_a_table_records_has_a_sentence() -> None:
-    told = [*device_events.COMMON, *shoe.EVENTS, *shuffler.EVENTS, *station.EVENTS]
+    told = [*events.COMMON, *shoe.EVENTS, *shuffler.EVENTS, *station.EVENTS]
     assert len(told) > 20
     devices = {
         name
-        for module in (device_events, shoe, shuffler, station)
+        for module in (events, shoe, shuffler, station)
         for name, one in vars(module).items()
         if isinstance(one, type)
-        and issubclass(one, device_events.DeviceEvent)
-        and one is not device_events.DeviceEvent
+        and issubclass(one, events.DeviceEvent)
+        and one is not events.DeviceEvent
     }
     links = {one.__name__ for one in get_args(AnyHappening)}
     people = {one.__struct_config__.tag for one in Said.__subclasses__()}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.verify import segment as verify_segment
+from controller.audit.verify import segment
 from controller.audit.verify.verifier import RIGHT, WRONG
 from tests.controller.audit.verify.test_rules import CASES, ONLY_READ_FOR_THE_RULES, spoilt
 from tests.support.audit.tools.asked import verify, whats
@@ -247,7 +247,7 @@ def test_however_many_are_looked_at_together_the_same_is_found(
     for replay in (True, False):
         wanted = verify(place, replay=replay)
         with monkeypatch.context() as patch:
-            patch.setattr(verify_segment, "TOGETHER", together)
+            patch.setattr(segment, "TOGETHER", together)
             report = verify(place, replay=replay)
         assert report == wanted
         assert report.findings or (group, name) in ONLY_READ_FOR_THE_RULES
@@ -261,12 +261,12 @@ def test_a_record_in_good_order_is_looked_at_together_and_one_by_one(
     place = pen.save(tmp_path_factory.mktemp("record"))
     wanted = verify(place)
     assert not wanted.findings
-    usual = verify_segment.TOGETHER
+    usual = segment.TOGETHER
     try:
-        verify_segment.TOGETHER = data.draw(st.integers(1, 40))  # type: ignore[misc]
+        segment.TOGETHER = data.draw(st.integers(1, 40))  # type: ignore[misc]
         assert verify(place) == wanted
     finally:
-        verify_segment.TOGETHER = usual  # type: ignore[misc]
+        segment.TOGETHER = usual  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("segments", [1, 3])

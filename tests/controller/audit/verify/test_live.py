@@ -9,7 +9,7 @@ import pytest
 
 from controller.audit.log.clock import SystemClock
 from controller.audit.read.reader import load
-from controller.audit.verify import segment_verify_reading as verify_reading
+from controller.audit.verify import segment
 from controller.audit.verify.verifier import RIGHT
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.asked import verify, whats
@@ -64,7 +64,7 @@ def test_what_came_while_it_was_read_is_read_again(
         readings.append(number)
         return half if len(readings) == 1 else load(file, number)
 
-    monkeypatch.setattr(verify_reading, "load", reads)
+    monkeypatch.setattr(segment, "load", reads)
     report = verify(place)
     assert (report.code, report.last, len(readings)) == (RIGHT, pen.seq, 2)
 
@@ -85,9 +85,9 @@ def test_what_stays_amiss_is_not_read_for_ever(
         cut = pen.frames[3 + len(readings)][2] - 5
         return bytes(pen.files[1][:cut]).ljust(pen.size, b"\1")
 
-    monkeypatch.setattr(verify_reading, "load", reads)
+    monkeypatch.setattr(segment, "load", reads)
     report = verify(place)
-    assert len(readings) == 1 + verify_reading.MOST_READINGS
+    assert len(readings) == 1 + segment.MOST_READINGS
     assert report.findings
 
 
@@ -102,6 +102,6 @@ def test_what_stays_as_it_is_is_read_twice(tmp_path: Path, monkeypatch: pytest.M
         readings.append(number)
         return load(file, number)
 
-    monkeypatch.setattr(verify_reading, "load", reads)
+    monkeypatch.setattr(segment, "load", reads)
     assert verify(place).findings
     assert len(readings) == 2

@@ -26,7 +26,7 @@ from controller.daemon.serve import Ready
 from controller.errors import UsageProblem
 from controller.people.person import People, people_bytes
 from controller.screens.common.headers import HEADERS
-from controller.screens.review.source import live_source as running
+from controller.screens.review.source import live_source
 from tests.controller.daemon.serve.test_serve import world
 from tests.controller.screens.common.test_server import certified
 from tests.support.daemon.rig import (
@@ -314,7 +314,7 @@ def test_an_export_that_does_not_end_does_not_hold_up_the_table(
         goes_on.wait()  # on a disk that has not come back
         return export_case(*args, **options)
 
-    monkeypatch.setattr(running, "export_case", hangs)
+    monkeypatch.setattr(live_source, "export_case", hangs)
 
     async def main() -> None:
         async with pages(tmp_path) as (here, made):

@@ -16,7 +16,7 @@ from controller.audit.format.records import Appended, Entry
 from controller.audit.log.log import Log
 from controller.audit.log.writer import Book
 from controller.config.loader import load_table
-from controller.daemon import exit_codes as exits
+from controller.daemon import exit_codes
 from controller.daemon.metrics import Metrics
 from controller.daemon.people_watch import PeopleNews
 from controller.daemon.serve import Tells, _watched, serve
@@ -360,8 +360,8 @@ def test_a_fault_of_ours_ends_all_of_it(
         ending = asyncio.Event()
         with pytest.raises(ExceptionGroup) as caught:
             await serve(config, asyncio.Event(), tells=Tells(ending=ending.set))
-        assert [type(one) for one in exits.leaves(caught.value)] == [Broken]
-        assert exits.known(caught.value) is None
+        assert [type(one) for one in exit_codes.leaves(caught.value)] == [Broken]
+        assert exit_codes.known(caught.value) is None
         assert ending.is_set()  # it has so long for it, and no longer
 
     asyncio.run(main())
@@ -373,7 +373,7 @@ def test_what_has_words_for_people_is_known_and_a_fault_beside_it_comes_first() 
     usage = UsageProblem("here", "is wrong")
     record = RecordProblem("there", "is damaged", "mend it")
     group = ExceptionGroup("all", [ExceptionGroup("one", [usage]), record])
-    assert exits.known(group) is usage
-    assert exits.known(ExceptionGroup("all", [record])) is record
-    assert exits.known(ExceptionGroup("all", [usage, Broken()])) is None
-    assert exits.leaves(usage) == [usage]
+    assert exit_codes.known(group) is usage
+    assert exit_codes.known(ExceptionGroup("all", [record])) is record
+    assert exit_codes.known(ExceptionGroup("all", [usage, Broken()])) is None
+    assert exit_codes.leaves(usage) == [usage]

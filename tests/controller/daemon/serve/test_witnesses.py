@@ -18,7 +18,7 @@ from controller.audit.read.reader import records
 from controller.config.loader import load_table
 from controller.daemon.serve import _given
 from controller.table.loop.requests import Full
-from controller.table.running import witness_monitor as witnessing
+from controller.table.running import witness_monitor
 from controller.table.running.table import RunningTable
 from hil.table.robots.api_client import Api, Screen
 from tests.support.daemon.rig import PATIENCE, furnished, right, run_once, served, until, whats
@@ -27,7 +27,7 @@ from tests.support.table.simulated.house import PINS
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(witnessing, "EVERY", 0.05)
+    monkeypatch.setattr(witness_monitor, "EVERY", 0.05)
 
 
 async def shown(screen: Screen, witnessed: bool) -> RecordShown:

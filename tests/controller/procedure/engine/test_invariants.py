@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.holds import HOLDING
@@ -32,7 +32,14 @@ from tests.support.procedure.random_table import RandomTable
 
 _GAMES_EACH: Final = 100
 _ROUNDS: Final = 25
-_DECISIONS: Final = (e.Hit, e.Stand, e.Double, e.Split, e.Surrender, e.SpareRefused)
+_DECISIONS: Final = (
+    events.Hit,
+    events.Stand,
+    events.Double,
+    events.Split,
+    events.Surrender,
+    events.SpareRefused,
+)
 _BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster", "insurance")
 
 
@@ -62,7 +69,7 @@ class Watchman:
             assert not hand.out, before
         if s.step is Step.TURN and before.step is not Step.TURN:
             self._turn(s)
-        if "stands_by_itself" in answer.rows and isinstance(event, e.CardDrawn):
+        if "stands_by_itself" in answer.rows and isinstance(event, events.CardDrawn):
             self._stood(s, before)
 
     def _hands(self, s: State) -> None:
@@ -172,11 +179,11 @@ def test_paying_one_by_one_is_paying_all(name: str) -> None:
 
     def watch(before: State, event: Event, answer: Decision | Refused) -> None:
         nonlocal compared
-        if not isinstance(event, e.AllPaid) or isinstance(answer, Refused):
+        if not isinstance(event, events.AllPaid) or isinstance(answer, Refused):
             return
         s, effects = before, list[object]()
         for _ in before.due:
-            one = procedure.step(s, e.Paid(event.actor))
+            one = procedure.step(s, events.Paid(event.actor))
             assert isinstance(one, Decision), (seed, one)
             s = one.state
             effects += [effect for effect in one.effects if effect in answer.effects]

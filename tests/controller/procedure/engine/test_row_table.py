@@ -11,7 +11,7 @@ from controller.procedure.model.events import Event, Go, Hit, Paid, Stand
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refusal, Row
 from controller.procedure.model.state import PASSING, WAITING, State, Step
-from controller.procedure.prompts import prompt as shows
+from controller.procedure.prompts import prompt
 
 
 def row_of(name: str) -> Row:
@@ -166,7 +166,7 @@ def test_an_event_from_outside_at_a_step_that_passes() -> None:
 
 
 def test_a_step_that_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(shows.SHOWS, Step.TURN)
+    monkeypatch.delitem(prompt.SHOWS, Step.TURN)
     with pytest.raises(RowFault, match="turn shows nothing"):
         check()
 
@@ -175,4 +175,4 @@ def test_steps_either_wait_or_pass() -> None:
     waiting, passing = set(WAITING), set(PASSING)
     assert not waiting & passing
     assert waiting | passing == set(Step)
-    assert set(shows.SHOWS) == waiting
+    assert set(prompt.SHOWS) == waiting

@@ -12,7 +12,7 @@ from controller.config.loader import GameSheet, load_game
 from controller.procedure.engine.dispatch import rows_of
 from controller.procedure.engine.row_table import REFUSALS, ROWS
 from controller.procedure.model.clauses import all_rules
-from controller.publish import rows as publish
+from controller.publish import rows
 
 # How many sentences each sheet has, and the SHA-256 of all of them joined by line ends, taken when
 # they were compared with the printed sheets: who changes a sentence compares it again.
@@ -36,7 +36,7 @@ def _carried_out(game: str) -> dict[str, set[str]]:
     """What carries out each clause: rows and refusals that this game has, and options."""
     sheet = _sheet(game)
     found: dict[str, set[str]] = {}
-    for row in rows_of(publish.load(game).game):
+    for row in rows_of(rows.load(game).game):
         for clause in row.rule:
             found.setdefault(clause, set()).add(f"row {row.id}")
     for refusal in REFUSALS:
@@ -86,6 +86,6 @@ def test_the_sentences_are_those_of_the_rule_sheet(game: str) -> None:
 
 @pytest.mark.parametrize("game", GAMES)
 def test_the_page_says_what_carries_out_each_sentence(game: str) -> None:
-    uses = publish.page(publish.load(game)).clauses
+    uses = rows.page(rows.load(game)).clauses
     assert [use.clause.id for use in uses] == list(_sheet(game).clauses)
     assert not [use.clause.id for use in uses if not (use.options or use.rows or use.refusals)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.procedure.engine.row_table import EVENTS, REFUSALS
 from controller.procedure.model.events import WagerPlaced
-from controller.procedure.model.holds_unheld import REFUSED, TAKEN
+from controller.procedure.model.holds import REFUSED, TAKEN
 from controller.rules.irregularities import FIXED
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.games import DEALER, FLOOR, SECOND, SHOE
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import Settled
 from controller.procedure.model.events import Actor
 from controller.procedure.model.row import Refused
@@ -23,13 +23,13 @@ def _settled(table: ByHand, bet: str) -> list[Settled]:
 
 def test_a_card_read_from_the_felt_before_any_wager_does_not_stop_the_table() -> None:
     table = ByHand("classic")
-    table.does(e.CardUnreadable(SHOE, "smudged"))
+    table.does(events.CardUnreadable(SHOE, "smudged"))
     if table.at(Step.CARD_ENTRY):
-        table.does(e.CardEntered(DEALER, 3), e.CardConfirmed(FLOOR))
+        table.does(events.CardEntered(DEALER, 3), events.CardConfirmed(FLOOR))
     while table.at(Step.HELD):
         table.rules(table.state.holds[-1].options[0].value)
     if table.at(Step.CLEARING):
-        table.does(e.Cleared(DEALER))
+        table.does(events.Cleared(DEALER))
     table.wagers(1)
 
 
@@ -38,9 +38,9 @@ def test_a_card_that_was_named_when_none_was_due_does_not_stop_the_next_round(na
     table = ByHand(name)
     table.wagers(1)
     table.cards("9C TD 9H 8D")
-    table.does(e.UnknownCardDrawn(SHOE))
+    table.does(events.UnknownCardDrawn(SHOE))
     table.rules("enter_card")
-    table.does(e.CardEntered(DEALER, 3), e.CardConfirmed(FLOOR))
+    table.does(events.CardEntered(DEALER, 3), events.CardConfirmed(FLOOR))
     table.checks() if table.at(Step.CHECK) else None
     table.stands(1)
     table.reveals()
@@ -52,18 +52,18 @@ def test_the_hole_card_is_not_the_card_that_was_named_before() -> None:
     table = ByHand("classic")
     table.wagers(1)
     table.cards("9C 6D 9H 8D")
-    table.does(e.UnknownCardDrawn(SHOE))
+    table.does(events.UnknownCardDrawn(SHOE))
     table.rules("enter_card")
-    table.does(e.CardEntered(DEALER, 3), e.CardConfirmed(FLOOR))
+    table.does(events.CardEntered(DEALER, 3), events.CardConfirmed(FLOOR))
     table.stands(1)
     table.reveals()
 
 
 def test_no_card_beside_the_shoe_outlives_a_shuffle() -> None:
     table = ByHand("classic")
-    table.does(e.ErrorCardDrawn(SHOE, "hidden"))
+    table.does(events.ErrorCardDrawn(SHOE, "hidden"))
     assert table.state.spare is not None
-    table.does(e.ShuffleCalled(DEALER))
+    table.does(events.ShuffleCalled(DEALER))
     table.loads()
     assert table.state.spare is None
 
@@ -71,10 +71,10 @@ def test_no_card_beside_the_shoe_outlives_a_shuffle() -> None:
 def test_no_wager_is_taken_back_once_the_first_card_was_seen() -> None:
     table = ByHand("classic")
     table.wagers(1, 2)
-    table.does(e.CardUnreadable(SHOE, "smudged"))
-    table.does(e.CardEntered(DEALER, 3), e.CardConfirmed(FLOOR))
-    table.refused(e.WagerPlaced(DEALER, 1, "main", 500))
-    table.refused(e.WagerRemoved(DEALER, 1, "main"))
+    table.does(events.CardUnreadable(SHOE, "smudged"))
+    table.does(events.CardEntered(DEALER, 3), events.CardConfirmed(FLOOR))
+    table.refused(events.WagerPlaced(DEALER, 1, "main", 500))
+    table.refused(events.WagerRemoved(DEALER, 1, "main"))
 
 
 def test_a_duplicate_is_a_duplicate_also_while_a_card_waits_beside_the_shoe() -> None:
@@ -83,7 +83,7 @@ def test_a_duplicate_is_a_duplicate_also_while_a_card_waits_beside_the_shoe() ->
     table.cards("9C 6D 9H 8D")
     table.cards("2C")
     assert table.state.spare is not None
-    table.does(e.CardDrawn(SHOE, 8))
+    table.does(events.CardDrawn(SHOE, 8))
     assert "duplicate_card" in table.rows
 
 
@@ -93,7 +93,7 @@ def test_a_card_that_comes_face_up_for_the_hole_card_does_not_stop_the_deal() ->
     table.wagers(1)
     table.cards("9C AD 9H")
     for card in (13, 7):
-        answer = table.procedure.step(table.state, e.CardDrawn(SHOE, card))
+        answer = table.procedure.step(table.state, events.CardDrawn(SHOE, card))
         assert isinstance(answer, Refused)
         assert "beside the shoe" not in answer.why
     table.cards("8D")
@@ -108,7 +108,7 @@ def test_a_duplicate_before_any_wager_does_not_stop_the_table() -> None:
     table.reveals()
     table.cards("5C")
     table.finishes()
-    table.does(e.CardDrawn(SHOE, 8))
+    table.does(events.CardDrawn(SHOE, 8))
     assert table.at(Step.HELD)
     for way in table.state.holds[-1].options:
         again = ByHand("maxtime", jurisdiction="silent", state=table.state)
@@ -120,20 +120,20 @@ def test_a_duplicate_before_any_wager_does_not_stop_the_table() -> None:
 def test_a_hidden_card_needs_a_commitment() -> None:
     table = ByHand("classic")
     table.wagers(1)
-    table.refused(e.ErrorCardDrawn(SHOE, ""))
+    table.refused(events.ErrorCardDrawn(SHOE, ""))
 
 
 def test_a_deal_that_is_complete_without_the_seat_that_was_missed_goes_on() -> None:
     table = ByHand("classic")
     table.wagers(1, 2, 3)
     table.cards("9C")
-    table.does(e.DealerCardMissed(DEALER, 1))
+    table.does(events.DealerCardMissed(DEALER, 1))
     table.cards("9D 9H 8C")
-    answer = table.procedure.step(table.state, e.SeatMissed(DEALER, 3))
+    answer = table.procedure.step(table.state, events.SeatMissed(DEALER, 3))
     if isinstance(answer, Refused):
         return
-    table.does(e.SeatMissed(DEALER, 3))
-    table.does(e.Paid(DEALER))
+    table.does(events.SeatMissed(DEALER, 3))
+    table.does(events.Paid(DEALER))
     assert table.at(Step.TURN)
 
 
@@ -141,14 +141,14 @@ def test_a_card_named_while_the_hole_card_is_due_does_not_stop_the_deal() -> Non
     table = ByHand("classic", jurisdiction="strict")
     table.wagers(1)
     table.cards("9C 7D TH")
-    table.does(e.CardUnreadable(SHOE, "smudged"))
+    table.does(events.CardUnreadable(SHOE, "smudged"))
     assert table.at(Step.HELD)
-    if isinstance(table.procedure.step(table.state, e.UnknownCardDrawn(SHOE)), Refused):
+    if isinstance(table.procedure.step(table.state, events.UnknownCardDrawn(SHOE)), Refused):
         return
-    table.does(e.UnknownCardDrawn(SHOE))
+    table.does(events.UnknownCardDrawn(SHOE))
     if table.may_rule("enter_card"):
         table.rules("enter_card")
-        table.does(e.CardEntered(DEALER, 40), e.CardConfirmed(FLOOR))
+        table.does(events.CardEntered(DEALER, 40), events.CardConfirmed(FLOOR))
     else:
         table.rules("discard")
     table.rules("burn")
@@ -161,25 +161,25 @@ def test_a_card_named_while_the_hole_card_is_due_does_not_stop_the_deal() -> Non
 
 def test_decks_that_go_out_while_the_new_dealer_burns_do_not_stop_the_table() -> None:
     table = ByHand("classic")
-    table.does(e.DealerRelieved(Actor("dealer", "dealer-2")))
+    table.does(events.DealerRelieved(Actor("dealer", "dealer-2")))
     assert table.at(Step.RELIEF_BURN)
-    table.does(e.DeckSuspect(DEALER, "foreign_back"))
+    table.does(events.DeckSuspect(DEALER, "foreign_back"))
     if table.at(Step.HELD):
         table.rules("decks_out")
     if table.at(Step.RELIEF_BURN):
-        table.does(e.CardBurned(SHOE))
+        table.does(events.CardBurned(SHOE))
     assert table.at(Step.SHUFFLE_NEEDED)
 
 
 def test_a_void_does_not_spare_the_burn() -> None:
     table = ByHand("classic", jurisdiction="strict")
-    table.does(e.ShuffleCalled(DEALER))
+    table.does(events.ShuffleCalled(DEALER))
     table.loads()
     assert table.at(Step.BURNING)
-    table.does(e.FloorCalled(DEALER))
+    table.does(events.FloorCalled(DEALER))
     table.rules("void" if table.may_rule("void") else "resume")
     if table.at(Step.CLEARING):
-        table.does(e.Cleared(DEALER))
+        table.does(events.Cleared(DEALER))
     assert table.at(Step.BURNING)
 
 
@@ -196,22 +196,24 @@ def _asked(name: str = "mega", *seats: int, **bets: int) -> ByHand:
 def test_a_check_that_nobody_can_make_is_not_asked_for() -> None:
     table = _asked("classic", 1)
     table.cards("9C AD")
-    table.does(e.DealerCardMissed(DEALER, 2))
+    table.does(events.DealerCardMissed(DEALER, 2))
     table.cards("9H")
     if table.at(Step.INSURANCE):
         table.declines(1)
     if table.at(Step.INSURANCE_CLOSE):
-        table.does(e.InsuranceClosed(DEALER))
+        table.does(events.InsuranceClosed(DEALER))
     assert table.at(Step.TURN)
 
 
 def test_insurance_without_a_check_is_settled_when_the_dealer_has_the_cards() -> None:
     table = _asked("classic", 1)
     table.cards("9C AD")
-    table.does(e.DealerCardMissed(DEALER, 2))
+    table.does(events.DealerCardMissed(DEALER, 2))
     table.cards("9H")
     if table.at(Step.INSURANCE):
-        table.does(e.Insure(DEALER, 1, 50), e.Confirmed(DEALER), e.InsuranceClosed(DEALER))
+        table.does(
+            events.Insure(DEALER, 1, 50), events.Confirmed(DEALER), events.InsuranceClosed(DEALER)
+        )
     assert table.at(Step.TURN)
     table.stands(1)
     table.cards("7S")
@@ -222,16 +224,18 @@ def test_insurance_without_a_check_is_settled_when_the_dealer_has_the_cards() ->
 def test_a_player_who_leaves_takes_nobody_elses_insurance_along() -> None:
     table = _asked("classic", 1, 2)
     table.cards("9C 9D AD 9H 9S 5C")
-    table.does(e.Insure(DEALER, 1, 50), e.PlayerAbsent(DEALER, 2), e.Confirmed(DEALER))
+    table.does(
+        events.Insure(DEALER, 1, 50), events.PlayerAbsent(DEALER, 2), events.Confirmed(DEALER)
+    )
     assert table.state.seats[0].insurance == 50
 
 
 def test_even_money_is_final_also_when_its_player_leaves() -> None:
     table = _asked("mega", 1, 2)
     table.cards("AC 9D AD TH 9S 5C")
-    table.does(e.EvenMoney(DEALER, 1), e.PlayerAbsent(DEALER, 1))
+    table.does(events.EvenMoney(DEALER, 1), events.PlayerAbsent(DEALER, 1))
     table.declines(2)
-    table.does(e.InsuranceClosed(DEALER))
+    table.does(events.InsuranceClosed(DEALER))
     assert table.at(Step.PAYING)
     assert table.state.due[0].outcome == "even_money"
 
@@ -239,14 +243,16 @@ def test_even_money_is_final_also_when_its_player_leaves() -> None:
 def test_insurance_that_stands_stays_when_its_player_leaves() -> None:
     table = _asked("classic", 1, 2)
     table.cards("9C 9D AD 9H 9S 5C")
-    table.does(e.Insure(DEALER, 1, 50), e.Confirmed(DEALER), e.PlayerAbsent(DEALER, 1))
+    table.does(
+        events.Insure(DEALER, 1, 50), events.Confirmed(DEALER), events.PlayerAbsent(DEALER, 1)
+    )
     assert table.state.seats[0].answer == "insured"
     assert table.state.seats[0].insurance == 50
 
 
 def _disputed(table: ByHand, seat: int = 1) -> None:
     """The seat disputes the insurance; the floor opens it again where that is offered."""
-    table.does(e.InsuranceDisputed(DEALER, seat))
+    table.does(events.InsuranceDisputed(DEALER, seat))
     if "reopen_insurance" in [way.value for way in table.state.holds[-1].options]:
         table.rules("reopen_insurance")
     else:
@@ -271,14 +277,14 @@ def test_insurance_is_not_opened_again_where_it_was_never_offered() -> None:
 def test_a_dead_hand_is_not_asked_once_more() -> None:
     table = _asked("classic", 1, 2)
     table.cards("9C AD")
-    table.does(e.SeatMissed(DEALER, 2))
+    table.does(events.SeatMissed(DEALER, 2))
     if table.at(Step.HELD):
         table.rules("dead_hand")
     while table.at(Step.PAYING):
-        table.does(e.Paid(DEALER))
+        table.does(events.Paid(DEALER))
     table.cards("9H 5C")
     table.declines(1)
-    table.does(e.InsuranceClosed(DEALER))
+    table.does(events.InsuranceClosed(DEALER))
     _disputed(table, 2)
     assert table.at(Step.CHECK)
 
@@ -286,7 +292,7 @@ def test_a_dead_hand_is_not_asked_once_more() -> None:
 def test_even_money_that_was_paid_is_not_asked_about_once_more() -> None:
     table = _asked("mega", 1)
     table.cards("AC AD TH 5C")
-    table.does(e.EvenMoney(DEALER, 1), e.InsuranceClosed(DEALER), e.Paid(DEALER))
+    table.does(events.EvenMoney(DEALER, 1), events.InsuranceClosed(DEALER), events.Paid(DEALER))
     assert table.at(Step.CHECK)
     _disputed(table)
     assert table.at(Step.CHECK)
@@ -295,8 +301,10 @@ def test_even_money_that_was_paid_is_not_asked_about_once_more() -> None:
 def test_insurance_is_settled_also_when_the_check_was_wrong() -> None:
     table = _asked("classic", 1)
     table.cards("9C AD 9H 5C")
-    table.does(e.Insure(DEALER, 1, 50), e.Confirmed(DEALER), e.InsuranceClosed(DEALER))
-    table.does(e.HoleChecked(SHOE, True))
+    table.does(
+        events.Insure(DEALER, 1, 50), events.Confirmed(DEALER), events.InsuranceClosed(DEALER)
+    )
+    table.does(events.HoleChecked(SHOE, True))
     table.reveals()
     assert table.at(Step.HELD)
     table.rules("resume")
@@ -308,7 +316,7 @@ def test_insurance_is_settled_also_when_the_check_was_wrong() -> None:
         elif table.at(Step.REVEAL):
             table.reveals()
         else:
-            table.does(e.Paid(DEALER))
+            table.does(events.Paid(DEALER))
     assert [due.outcome for due in _settled(table, "insurance")] == ["lose"]
 
 
@@ -325,21 +333,21 @@ def test_a_seat_that_cannot_insure_is_not_offered_to() -> None:
 def test_a_wrong_device_is_not_taken_for_the_lost_one() -> None:
     table = ByHand("classic")
     shuffler = Actor("device", "shuffler")
-    table.does(e.DeviceLost(shuffler, "shuffler", "no answer"))
+    table.does(events.DeviceLost(shuffler, "shuffler", "no answer"))
     lost = table.state.lost
     assert "shuffler" in lost
-    table.does(e.DeviceBack(shuffler, "shuffler", False))
+    table.does(events.DeviceBack(shuffler, "shuffler", False))
     assert table.state.lost == lost
 
 
 def test_the_shuffler_that_is_lost_during_another_stop_is_waited_for() -> None:
     table = ByHand("classic")
-    table.does(e.ShuffleCalled(DEALER), e.ShuffleStarted(SHOE))
+    table.does(events.ShuffleCalled(DEALER), events.ShuffleStarted(SHOE))
     controller, shuffler = Actor("device", "controller"), Actor("device", "shuffler")
-    table.does(e.ControllerRestarted(controller))
-    table.does(e.DeviceLost(shuffler, "shuffler", "no answer"))
+    table.does(events.ControllerRestarted(controller))
+    table.does(events.DeviceLost(shuffler, "shuffler", "no answer"))
     if table.at(Step.FELT):
-        table.does(e.FeltConfirmed(DEALER))
+        table.does(events.FeltConfirmed(DEALER))
     assert not table.at(Step.SHUFFLING)
 
 
@@ -348,10 +356,10 @@ def test_the_shuffler_that_is_lost_during_another_stop_is_waited_for() -> None:
 
 def test_a_void_between_rounds_ends_no_round() -> None:
     table = ByHand("classic")
-    table.does(e.FloorCalled(DEALER))
+    table.does(events.FloorCalled(DEALER))
     table.rules("void" if table.may_rule("void") else "resume")
     if table.at(Step.CLEARING):
-        table.does(e.Cleared(DEALER))
+        table.does(events.Cleared(DEALER))
     assert not [x for x in table.effects if type(x).__name__ == "RoundOver"]
 
 
@@ -359,6 +367,6 @@ def test_floor_and_second_person_are_two() -> None:
     table = ByHand("classic")
     table.wagers(1)
     table.cards("9C")
-    table.refused(e.RoundVoided(FLOOR, "no", None))
-    table.refused(e.RoundVoided(FLOOR, "no", FLOOR))
-    table.does(e.RoundVoided(FLOOR, "no", SECOND))
+    table.refused(events.RoundVoided(FLOOR, "no", None))
+    table.refused(events.RoundVoided(FLOOR, "no", FLOOR))
+    table.does(events.RoundVoided(FLOOR, "no", SECOND))

@@ -14,7 +14,7 @@ from controller.games import SHOE
 from controller.procedure.engine.dispatch import Procedure
 from controller.procedure.engine.row_table import EVENTS
 from controller.procedure.engine.state_machine import LiveTable
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Event
 from controller.procedure.model.row import Decision, Refused
@@ -54,7 +54,7 @@ class Twin(RandomTable):
 
     def _follow(self, before: State, event: Event, answer: Decision) -> None:
         super()._follow(before, event, answer)
-        if isinstance(event, e.HoleDealt) and self._listens:
+        if isinstance(event, events.HoleDealt) and self._listens:
             self._exchange(answer.state)
 
     def _exchange(self, s: State) -> None:
@@ -142,7 +142,7 @@ def test_a_reveal_before_its_time_is_refused_in_the_same_words() -> None:
             s = table.state
             if not s.hole or s.step is Step.REVEAL or not table.chance(0.05):
                 continue
-            said = {repr(procedure.step(s, e.HoleRevealed(SHOE, card, ""))) for card in DECK}
+            said = {repr(procedure.step(s, events.HoleRevealed(SHOE, card, ""))) for card in DECK}
             assert len(said) == 1, seed
             assert said.pop().startswith("Refused"), seed
             asked += 1
@@ -183,15 +183,15 @@ def _cards_in(kind: type[Struct]) -> set[str]:
 def test_only_events_about_cards_that_are_seen_carry_a_card() -> None:
     carry = {kind for kind in EVENTS if _cards_in(kind)}
     assert carry == {
-        e.CardDrawn,
-        e.HoleRevealed,
-        e.FaceUpCardFound,
-        e.ErrorCardExposed,
-        e.CardEntered,
+        events.CardDrawn,
+        events.HoleRevealed,
+        events.FaceUpCardFound,
+        events.ErrorCardExposed,
+        events.CardEntered,
     }
-    assert e.HoleDealt.__struct_fields__ == ("actor", "commitment", "spare")
-    assert e.HoleChecked.__struct_fields__ == ("actor", "blackjack")
-    assert typing.get_type_hints(e.HoleChecked)["blackjack"] is bool
+    assert events.HoleDealt.__struct_fields__ == ("actor", "commitment", "spare")
+    assert events.HoleChecked.__struct_fields__ == ("actor", "blackjack")
+    assert typing.get_type_hints(events.HoleChecked)["blackjack"] is bool
 
 
 def test_what_state_and_effects_hold_of_cards_lies_face_up() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from controller import cli
-from controller.sim.par import simulation as par
+from controller.sim.par import simulation
 from controller.sim.par.report import OUTCOMES
 
 GAMES = ("maxtime", "sf21x", "classic", "mega")
@@ -159,7 +159,7 @@ def test_no_numbers(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_blocks_do_not_share_their_cards() -> None:
-    seeds = {par.seed_of(seed, block) for seed in range(20) for block in range(20)}
+    seeds = {simulation.seed_of(seed, block) for seed in range(20) for block in range(20)}
     assert len(seeds) == 400
 
 

@@ -5,8 +5,7 @@ from random import Random
 import pytest
 
 from controller.procedure.engine.dispatch import Procedure
-from controller.sim.par import odds as figures
-from controller.sim.par import report
+from controller.sim.par import odds, report
 from controller.sim.par.counters import Watch
 from controller.sim.par.report import Report
 from controller.sim.par.simulation import Plan, game_for, run
@@ -73,26 +72,26 @@ def test_every_seat_has_the_same_figures() -> None:
 
 @pytest.mark.parametrize("decks", [1, 2, 6, 8])
 def test_closed_forms(decks: int) -> None:
-    assert figures.blackjack_dealt(decks) == published.BLACKJACK_DEALT[decks]
-    assert figures.diamonds_dealt(decks) == published.DIAMONDS_DEALT[decks]
+    assert odds.blackjack_dealt(decks) == published.BLACKJACK_DEALT[decks]
+    assert odds.diamonds_dealt(decks) == published.DIAMONDS_DEALT[decks]
     pays = game_for("classic", {}).options.insurance.pays
     assert pays is not None
-    assert figures.insurance_return(decks, pays) == published.INSURANCE_RETURN[decks]
+    assert odds.insurance_return(decks, pays) == published.INSURANCE_RETURN[decks]
 
 
 @pytest.mark.parametrize(("name", "decks"), [("mega", 6), ("maxtime", 1)])
 def test_dealer_enumerated(name: str, decks: int) -> None:
-    ends = figures.dealer_ends(decks, game_for(name, {}).options)
+    ends = odds.dealer_ends(decks, game_for(name, {}).options)
     assert sum(ends.values()) == 1
-    busts = figures.dealer_busts(ends)
+    busts = odds.dealer_busts(ends)
     for cards in range(3, 8):
         wanted = published.BUSTS[decks][str(cards)]
         assert float(busts[cards]) == pytest.approx(wanted, abs=1e-9)
-    assert float(figures.dealer_total(ends, 22)) == pytest.approx(
+    assert float(odds.dealer_total(ends, 22)) == pytest.approx(
         published.BUSTS[decks]["total_22"], abs=1e-9
     )
 
 
 def test_diamond_bets() -> None:
     for (decks, pays), returns in published.DIAMOND_RETURN.items():
-        assert figures.diamond_return(decks, pays) == returns
+        assert odds.diamond_return(decks, pays) == returns

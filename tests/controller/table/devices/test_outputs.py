@@ -21,14 +21,14 @@ from drivers.devices.shuffler import InDoubt
 from drivers.devices.state import State as LinkState
 from drivers.devices.station import Wish
 from firmware_protocol.host.commands import LinkBusy
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import registry
 from firmware_protocol.messages.enums import ButtonMask, LockState, Refusal
 from tests.support.drivers.simulated import simulate, stopped
 
 AWAY = NotReady(LinkState.ABSENT, "not plugged in")
-REFUSED = CommandRefused(messages.Lock(LockState.OPEN), Refusal.NOT_NOW, 0)
-HOPELESS = CommandRefused(messages.Lock(LockState.OPEN), Refusal.UNSUPPORTED, 0)
-UNANSWERED = CommandUnanswered(messages.Lock(LockState.OPEN), sent=True)
+REFUSED = CommandRefused(registry.Lock(LockState.OPEN), Refusal.NOT_NOW, 0)
+HOPELESS = CommandRefused(registry.Lock(LockState.OPEN), Refusal.UNSUPPORTED, 0)
+UNANSWERED = CommandUnanswered(registry.Lock(LockState.OPEN), sent=True)
 BUSY = LinkBusy("too much on its way")
 HIT = ButtonMask.HIT | ButtonMask.STAND
 
@@ -246,9 +246,9 @@ def test_a_shuffle_is_started_once() -> None:
     [
         AWAY,
         BUSY,
-        CommandRefused(messages.Start(6, 0), Refusal.NOT_NOW, 0),
-        CommandUnanswered(messages.Start(6, 0), sent=False),
-        ResultMissing(messages.Start(6, 0), answered=False),
+        CommandRefused(registry.Start(6, 0), Refusal.NOT_NOW, 0),
+        CommandUnanswered(registry.Start(6, 0), sent=False),
+        ResultMissing(registry.Start(6, 0), answered=False),
         InDoubt("someone has to look"),
     ],
     ids=lambda one: type(one).__name__,

@@ -3,7 +3,7 @@ in each house."""
 
 from __future__ import annotations
 
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import Burned, Discarded
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
@@ -104,7 +104,7 @@ async def test_a_hole_card_that_was_read_as_another_one(t: Told, way: Way) -> No
     t.shows("Turn the hole card over")
     await t.to_end()
     assert t.nets() == WON  # against 8 and 10; the shoe has read a jack
-    shown = [made.event for made in t.made() if isinstance(made.event, e.HoleRevealed)]
+    shown = [made.event for made in t.made() if isinstance(made.event, events.HoleRevealed)]
     assert [event.card for event in shown] == [card_of("Jd")]
     assert shown[0].opening
 

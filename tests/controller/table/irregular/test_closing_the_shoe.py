@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
@@ -135,7 +135,7 @@ def test_a_shoe_that_runs_out_too_early(tmp_path: Path) -> None:
             )
             assert counted(t) == [of(7, 5, missing=45)]
             suspect = t.made()[-1].event
-            assert isinstance(suspect, e.DeckSuspect)
+            assert isinstance(suspect, events.DeckSuspect)
             assert (suspect.actor.name, suspect.why) == ("shoe", "short")
             await t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)
             await t.to_end()

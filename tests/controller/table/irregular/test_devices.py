@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import Ruled, Tell
 from controller.procedure.model.effects import Told as Informed
 from controller.procedure.model.state import Step
@@ -109,7 +109,7 @@ async def test_a_shoe_that_two_people_take_as_it_is(t: Told, way: Way) -> None:
     await t.ruled(Odd.DEVICE_LOST, way)
     assert t.at(Step.DEVICE)
     assert await t.refuses("CountersAccepted", FLOOR) == "accept_counters"
-    same = e.Actor("surveillance", FLOOR.name)
+    same = events.Actor("surveillance", FLOOR.name)
     assert await t.refuses("CountersAccepted", FLOOR, same) == "accept_counters"
     await t.does("CountersAccepted", FLOOR, SECOND)
     assert t.facts(Ruled)[-1] == Ruled("device_lost", "counters_accepted", "Flo", "Bob")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import Burned, RoundVoid
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
@@ -43,7 +43,7 @@ async def test_a_card_drawn_in_error(t: Told, way: Way) -> None:
     await t.forces()
     t.shows(**ERROR)
     sealed = t.made()[-1]
-    assert isinstance(sealed.event, e.ErrorCardDrawn)
+    assert isinstance(sealed.event, events.ErrorCardDrawn)
     assert sealed.sealed  # nobody has seen it; surveillance can open it
     await t.ruled(Odd.ERROR_CARD, way)
     if way is Way.USE_NEXT:

@@ -16,12 +16,14 @@ import pytest
 
 from controller.config.loader import load_jurisdiction
 from controller.procedure.engine.row_table import ROWS
-from controller.procedure.irregularities import devices as rows_device
-from controller.procedure.irregularities import misread as rows_misread
-from controller.procedure.irregularities import release as rows_lifted
-from controller.procedure.irregularities import rulings as rows_ways
-from controller.procedure.irregularities import stops as rows_stop
-from controller.procedure.irregularities import wrong_card as rows_wrong_card
+from controller.procedure.irregularities import (
+    devices,
+    misread,
+    release,
+    rulings,
+    stops,
+    wrong_card,
+)
 from controller.procedure.model.events import ErrorCardDrawn, Go
 from controller.procedure.model.holds import applicable
 from controller.procedure.model.row import Row
@@ -38,7 +40,7 @@ MODULES: Final = tuple(sorted(HERE.glob("test_*.py")))
 for _module in MODULES:
     importlib.import_module(f"{__package__}.{_module.stem}")
 
-PARTS: Final = (rows_wrong_card, rows_misread, rows_stop, rows_device, rows_ways, rows_lifted)
+PARTS: Final = (wrong_card, misread, stops, devices, rulings, release)
 """Where the rows stand that find irregularities, rule on them, and lift what was held."""
 
 NOT_OVER_THE_WIRE: Final = {
@@ -174,7 +176,7 @@ def test_every_irregularity_has_a_row_that_finds_it_and_a_step() -> None:
         assert found_at(what) or what is Irregularity.LATE_WAGER, what
     assert Step.TURN in found_at(Irregularity.ERROR_CARD)
     assert any(row.event is ErrorCardDrawn for row in irregular_rows().values())
-    assert not any(row.event is Go for row in rows_wrong_card.ROWS)
+    assert not any(row.event is Go for row in wrong_card.ROWS)
 
 
 # --- which jurisdictions there are ------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import Corrected, Settled, Tell, WagersLocked
 from controller.procedure.model.events import Actor
 from controller.procedure.model.state import Step
@@ -187,7 +187,7 @@ async def test_back_bets_are_refused(t: Told, way: Way) -> None:
     t.robot.waiting = []
     await t.does("WagerPlaced", seat=1, bet="main", amount=2500)
     assert [seat.main for seat in t.state.seats] == [2500, 1000]
-    behind = e.WagerPlaced(Actor("player", "seat-3", 3), 1, "main", 500)
+    behind = events.WagerPlaced(Actor("player", "seat-3", 3), 1, "main", 500)
     await said(t, behind)
     assert t.data("refusal")[-1]["id"] == "other_seat"
     assert [seat.main for seat in t.state.seats] == [2500, 1000]
@@ -198,7 +198,7 @@ async def test_back_bets_are_refused(t: Told, way: Way) -> None:
     assert t.nets() == WON
 
 
-async def said(t: Told, event: e.Event) -> None:
+async def said(t: Told, event: events.Event) -> None:
     """Something that a seat's own buttons never say comes to the table all the same."""
     await t.table.table.act(lambda now: Heard((event,)))
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
@@ -276,7 +276,9 @@ def test_the_cut_card_comes_before_a_round(house: str, tmp_path: Path) -> None:
                     "locks them")  # fmt: skip
             await a_round(t)
             assert t.nets() == {1: 1000, 2: 0}
-            shuffles = [one.event for one in t.made() if isinstance(one.event, e.ShuffleStarted)]
+            shuffles = [
+                one.event for one in t.made() if isinstance(one.event, events.ShuffleStarted)
+            ]
             assert len(shuffles) == 2
             assert t.state.round == 1
 

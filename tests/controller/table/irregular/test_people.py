@@ -3,7 +3,7 @@ house."""
 
 from __future__ import annotations
 
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import BankCounted, Burned, Settled
 from controller.procedure.model.effects import Told as Informed
 from controller.procedure.model.state import Step
@@ -42,7 +42,7 @@ async def test_a_player_who_calls_the_floor(t: Told, way: Way) -> None:
     await t.presses(2, "call")
     t.shows(f"Floor: rule on floor called, seat 2 - play on, or void the round{TWO}")
     called = t.made()[-1].event
-    assert isinstance(called, e.FloorCalled)
+    assert isinstance(called, events.FloorCalled)
     assert (called.actor.role, called.actor.seat, called.seat) == ("player", 2, 2)
     await t.ruled(Odd.FLOOR_CALLED, way)
     await t.to_end()
@@ -174,9 +174,9 @@ async def test_a_split_that_is_taken_back_with_the_button(t: Told, way: Way) -> 
     await t.does("Confirmed")
     assert await t.refuses("Withdrawn") == "nothing_to_confirm"
     await t.to_end()
-    assert [one.event.actor.role for one in t.made() if isinstance(one.event, e.Withdrawn)] == [
-        "player"
-    ]
+    assert [
+        one.event.actor.role for one in t.made() if isinstance(one.event, events.Withdrawn)
+    ] == ["player"]
 
 
 # --- late wager, or wager without a main wager: refused, chips handed back --------------------
@@ -258,7 +258,7 @@ async def test_a_dealer_who_is_relieved(t: Told, way: Way) -> None:
     assert await t.refuses("WagerPlaced", seat=1, bet="main", amount=1000) == "late_wager"
     await t.to_step(Step.WAGERING)
     assert len(t.facts(Burned)) - before == t.room.game.options.burn.on_dealer
-    relieved = [one.event for one in t.made() if isinstance(one.event, e.DealerRelieved)]
+    relieved = [one.event for one in t.made() if isinstance(one.event, events.DealerRelieved)]
     assert [event.actor for event in relieved] == [SECOND]
     await t.to_step(Step.DEALING)
     await t.to_end()

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from controller.audit.format.records import encode
 from controller.audit.replay.entries import read_turned_down
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.events import Actor
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import Spare, State, Step
@@ -50,10 +50,10 @@ def at(step: Step) -> State:
 
 
 def test_an_act_is_the_event_of_who_signed_for_it() -> None:
-    assert heard({"type": "Paid", "amount": 500}).events == (e.Paid(DEALER, 500),)
-    assert heard({"type": "Hit", "seat": 3, "hand": 1}).events == (e.Hit(DEALER, 3, 1),)
+    assert heard({"type": "Paid", "amount": 500}).events == (events.Paid(DEALER, 500),)
+    assert heard({"type": "Hit", "seat": 3, "hand": 1}).events == (events.Hit(DEALER, 3, 1),)
     opened = heard({"type": "TableOpened", "bank": 9}, actor=FLOOR, second=SECOND)
-    assert opened.events == (e.TableOpened(FLOOR, 9, SECOND),)
+    assert opened.events == (events.TableOpened(FLOOR, 9, SECOND),)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_the_hole_card_is_turned_over() -> None:
     listens, s = to_reveal(40)
     found = taken({"type": "RevealHole"}, s, listens)
     revealed = found.answered[0].event
-    assert isinstance(revealed, e.HoleRevealed)
+    assert isinstance(revealed, events.HoleRevealed)
     assert revealed.card == 40
     assert revealed.opening == listens.vault.reveal(s.hole)[1]
     assert isinstance(found.answered[0].answer, Decision)
@@ -169,7 +169,7 @@ def test_an_unsure_hole_card_is_read_from_the_felt(fields: dict[str, Any]) -> No
     """What was odd waited until it was turned over."""
     listens, s = to_reveal(40, **fields)
     found = taken({"type": "RevealHole"}, s, listens)
-    assert isinstance(found.answered[0].event, e.CardUnreadable)
+    assert isinstance(found.answered[0].event, events.CardUnreadable)
     assert found.now.state.step in (Step.CARD_ENTRY, Step.HELD)
     # The floor has confirmed what the dealer read, and that lies on the felt: the record has it
     # beside the card that the shoe's opening proves.
@@ -179,14 +179,14 @@ def test_an_unsure_hole_card_is_read_from_the_felt(fields: dict[str, Any]) -> No
         assert known.now.state.dealer[1] == confirmed
         assert [one.kind for one in known.entries] == ["decision"]  # how it was read stands there
         shown = known.answered[0].event
-        assert isinstance(shown, e.HoleRevealed)
+        assert isinstance(shown, events.HoleRevealed)
         assert (shown.card, shown.opening) == (40, listens.vault.reveal(s.hole)[1])
 
 
 def test_a_foreign_back_of_the_hole_card_is_suspect_once_it_lies_face_up() -> None:
     listens, s = to_reveal(40, back=9)
     found = taken({"type": "RevealHole"}, s, listens)
-    assert [type(one.event) for one in found.answered] == [e.HoleRevealed, e.DeckSuspect]
+    assert [type(one.event) for one in found.answered] == [events.HoleRevealed, events.DeckSuspect]
     assert found.now.state.step is Step.HELD
     assert "foreign_back" in found.now.recall.alarmed
 
@@ -194,15 +194,18 @@ def test_a_foreign_back_of_the_hole_card_is_suspect_once_it_lies_face_up() -> No
 def test_a_foreign_back_of_an_unsure_card_is_suspect_at_once() -> None:
     listens, s = to_reveal(40, back=9, confidence=60)
     found = taken({"type": "RevealHole"}, s, listens)
-    assert [type(one.event) for one in found.answered] == [e.CardUnreadable, e.DeckSuspect]
+    assert [type(one.event) for one in found.answered] == [
+        events.CardUnreadable,
+        events.DeckSuspect,
+    ]
 
 
 def test_what_the_shoe_calls_a_twin_is_suspect_when_no_card_lies_face_down() -> None:
     listens, s = to_reveal(40, flags=CardFlags.DUPLICATE)
     found = taken({"type": "RevealHole"}, s, listens)
-    assert [type(one.event) for one in found.answered] == [e.HoleRevealed, e.DeckSuspect]
+    assert [type(one.event) for one in found.answered] == [events.HoleRevealed, events.DeckSuspect]
     event = found.answered[1].event
-    assert isinstance(event, e.DeckSuspect)
+    assert isinstance(event, events.DeckSuspect)
     assert event.why == "duplicate"
 
 
@@ -226,19 +229,21 @@ def test_the_card_beside_the_shoe_is_laid_face_up_or_face_down() -> None:
     for kind in ("hand", "first"):
         listens, s = spare_at(kind, 40)
         found = taken({"type": "LaySpare"}, s, listens)
-        assert found.answered[0].event == e.CardDrawn(DEALER, 40, spare=True)
+        assert found.answered[0].event == events.CardDrawn(DEALER, 40, spare=True)
         assert isinstance(found.answered[0].answer, Decision)
     listens, s = spare_at("hole", 40)
     assert s.spare is not None
     found = taken({"type": "LaySpare"}, s, listens)
-    assert found.answered[0].event == e.HoleDealt(DEALER, s.spare.commitment, spare=True)
+    assert found.answered[0].event == events.HoleDealt(DEALER, s.spare.commitment, spare=True)
     assert isinstance(found.answered[0].answer, Decision)
     assert found.now.state.hole == s.spare.commitment
 
 
 def test_an_unsure_card_beside_the_shoe_is_entered() -> None:
     listens, s = spare_at("hand", 40, confidence=10)
-    assert isinstance(taken({"type": "LaySpare"}, s, listens).answered[0].event, e.CardUnreadable)
+    assert isinstance(
+        taken({"type": "LaySpare"}, s, listens).answered[0].event, events.CardUnreadable
+    )
 
 
 def test_the_floor_does_not_lay_cards() -> None:
@@ -343,14 +348,14 @@ def test_nobody_passes_over_the_count_of_the_shuffler(actor: Actor) -> None:
             act(Now(at(Step.SHUFFLING), recall=recall))
         assert isinstance(caught.value, CannotTake)  # so it stands in the record
     bare = read_act(SHUFFLED, actor, ear())(Now(at(Step.SHUFFLING), recall=Recall(shuffling=True)))
-    assert bare.events == (e.ShuffleDone(actor),)
+    assert bare.events == (events.ShuffleDone(actor),)
 
 
 def test_people_shuffle_where_two_of_them_have_taken_the_shuffler_as_it_is() -> None:
     act = read_act(SHUFFLED, DEALER, with_shuffler())
     lost = NO_TROUBLES.after((JAMMED,), ())
     stands = Now(at(Step.SHUFFLING), lost.accept("shuffler"), Recall(shuffling=True))
-    assert act(stands).events == (e.ShuffleDone(DEALER),)
+    assert act(stands).events == (events.ShuffleDone(DEALER),)
     over = replace(stands, troubles=stands.troubles.after((), (JAMMED,)))
     for troubles in (over.troubles, lost, away([("shuffler", "SF-1")])):
         with pytest.raises(BadAct):
@@ -359,7 +364,7 @@ def test_people_shuffle_where_two_of_them_have_taken_the_shuffler_as_it_is() -> 
 
 def test_people_shuffle_the_discards_unless_the_shuffler_does() -> None:
     act = read_act(SHUFFLED, DEALER, with_shuffler())
-    assert act(Now(at(Step.REFILL))).events == (e.ShuffleDone(DEALER),)
+    assert act(Now(at(Step.REFILL))).events == (events.ShuffleDone(DEALER),)
     with pytest.raises(BadAct, match="the shuffler counts"):
         act(Now(at(Step.REFILL), recall=Recall(shuffling=True)))
 

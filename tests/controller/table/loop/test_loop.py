@@ -11,7 +11,7 @@ import pytest
 
 from controller.audit.errors import Failed, NoRoom
 from controller.audit.format.records import Appended, By, Entry, encode
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.state import State, Step
 from controller.table.intake.context import Heard, Now
 from controller.table.loop.loop import MOST_WAITING, SLOW, Table
@@ -24,7 +24,7 @@ from tests.support.table.typed.listening import LIVE, card, ear, source, states,
 
 ROOMLESS = NoRoom("here", "no room", "free some")
 FAILED = Failed("here", OSError(errno.EIO, "broken"))
-OPENS = Heard((e.TableOpened(FLOOR, 9, SECOND),))
+OPENS = Heard((events.TableOpened(FLOOR, 9, SECOND),))
 NOTE = Entry("note", By("device", "controller"), {"text": "words"})
 
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_written_down_is_refused() -> None:
     async def main() -> None:
         async with rig(Step.TURN) as made:
             before = made.table.now
-            void = e.RoundVoided(FLOOR, "\ud800", SECOND)
+            void = events.RoundVoided(FLOOR, "\ud800", SECOND)
             with pytest.raises(CannotTake, match="cannot be recorded: UnicodeEncodeError"):
                 await made.table.act(lambda now: Heard((void,)))
             assert made.table.now == before
@@ -169,7 +169,7 @@ def test_an_act_that_the_rules_choke_on_changes_nothing() -> None:
         async with rig(Step.CARD_ENTRY) as made:
             before = made.table.now
             with pytest.raises(CannotTake, match="the rules cannot take CardEntered: ValueError"):
-                await made.table.act(lambda now: Heard((e.CardEntered(DEALER, -1),)))
+                await made.table.act(lambda now: Heard((events.CardEntered(DEALER, -1),)))
             assert made.table.now == before
             assert made.entries[0].data == {
                 "what": "person",
@@ -183,7 +183,7 @@ def test_what_is_told_of_a_fault_is_measured_and_counted_as_all_else() -> None:
     async def main() -> None:
         async with rig(Step.CARD_ENTRY) as made:
             made.slow = SLOW + 2
-            wrong = Heard((e.CardEntered(DEALER, -1),))
+            wrong = Heard((events.CardEntered(DEALER, -1),))
             act = asyncio.create_task(made.table.act(lambda now: wrong))
             await asyncio.sleep(SLOW + 1)
             assert made.table.waits == pytest.approx(SLOW + 1)

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from controller.rules.cards import DECK, RANK, SUIT, Card
-from controller.table.memory import card_order as order
+from controller.table.memory import card_order
 from controller.table.memory.card_order import FALSE_ALARMS, NEIGHBOURS, ORDERS, PLACES
 
 SHOES = (1, 2, 6, 8)
@@ -20,7 +20,7 @@ def lying(cards: Sequence[Card], first: int = 1) -> list[tuple[int, Card]]:
 
 
 def found(faces: Iterable[tuple[int, Card]]) -> str | None:
-    return order.lying(faces).order
+    return card_order.lying(faces).order
 
 
 def suspicious(faces: Iterable[tuple[int, Card]]) -> bool:
@@ -136,7 +136,7 @@ def test_well_shuffled_shoes(decks: int) -> None:
 
 @pytest.mark.parametrize("which", ORDERS, ids=lambda one: one.name)
 @pytest.mark.parametrize("decks", SHOES)
-def test_runs_are_as_seldom_as_is_said(which: order.Order, decks: int) -> None:
+def test_runs_are_as_seldom_as_is_said(which: card_order.Order, decks: int) -> None:
     """The bound that is reckoned with holds for shorter runs, which can be counted."""
     rng = Random(f"{which.name} {decks}")
     rounds, runs, least = 300, 0, 3

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.rules.cards import DECK, RANK, SUIT, Card
 from controller.table.memory.card_order import LONGEST_GAP, NEIGHBOURS, ORDERS, lying
 from controller.table.memory.memory import NOTHING_KNOWN
@@ -80,9 +80,9 @@ def test_how_the_cards_lie_is_known_whatever_happened(happened: list[Any]) -> No
     known = NOTHING_KNOWN
     for what in happened:
         if what == "misread":
-            known = known.decided(e.CardMisread(DEALER), ())
+            known = known.decided(events.CardMisread(DEALER), ())
         elif what == "confirmed":
-            known = replace(known, entered=7).decided(e.CardConfirmed(DEALER), ())
+            known = replace(known, entered=7).decided(events.CardConfirmed(DEALER), ())
         else:
             known = known.told(what)
         assert known.lying == lying((face.pos, face.card) for face in known.faces)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from controller.audit.errors import NoRoom
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.table.devices.links import GRACE
 from drivers.devices.state import State as LinkState
@@ -62,7 +62,7 @@ def test_a_cable_that_is_touched_holds_nobody_up(tmp_path: Path) -> None:
             one.room.shoe.hand(Plug(connected=True))
             await until(lambda: _ready(one, SHOE), GRACE)
             await one.to_end()
-        assert not [event for event in one.events() if isinstance(event, e.DeviceLost)]
+        assert not [event for event in one.events() if isinstance(event, events.DeviceLost)]
         assert one.whats("link").count("PortGone") == 1
         right(one.room)
 
@@ -195,7 +195,9 @@ def test_a_card_forced_out_is_the_next_one(tmp_path: Path) -> None:
             assert one.state.spare is not None
             assert one.state.spare.card == -1
             await one.to_end()
-        laid = [event for event in one.events() if isinstance(event, e.CardDrawn) and event.spare]
+        laid = [
+            event for event in one.events() if isinstance(event, events.CardDrawn) and event.spare
+        ]
         assert [event.card for event in laid] == [9]  # the ten of clubs, at its place
         right(one.room)
 
@@ -225,7 +227,7 @@ def test_a_card_that_is_not_read_is_entered_from_the_felt(read: str, tmp_path: P
             one.room.shoe.hand(Draw(read=read))  # type: ignore[arg-type]
             await until(lambda: one.at(Step.CARD_ENTRY, Step.HELD))
             await one.to_end()
-        entered = [event.card for event in one.events() if isinstance(event, e.CardEntered)]
+        entered = [event.card for event in one.events() if isinstance(event, events.CardEntered)]
         assert entered == [20]  # the eight of diamonds
         right(one.room)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from controller.audit.errors import Failed
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import Prompt
 from controller.procedure.model.state import Step
 from controller.table.devices.links import GRACE
@@ -172,8 +172,8 @@ def test_a_shuffle_that_runs_on_while_the_floor_is_called(tmp_path: Path) -> Non
     run(main())
 
 
-def _technician() -> e.Actor:
-    return e.Actor("technician", "Tim")
+def _technician() -> events.Actor:
+    return events.Actor("technician", "Tim")
 
 
 def test_a_shuffle_that_is_broken_off(tmp_path: Path) -> None:
@@ -309,8 +309,8 @@ def test_a_button_that_is_pressed_twice_counts_once(tmp_path: Path) -> None:
             await asyncio.sleep(1)
             assert one.at(Step.HAND_CARD)
             await one.to_end()
-        decided = [event for event in one.events() if isinstance(event, e.Decision)]
-        assert [type(event) for event in decided] == [e.Hit, e.Stand]
+        decided = [event for event in one.events() if isinstance(event, events.Decision)]
+        assert [type(event) for event in decided] == [events.Hit, events.Stand]
         assert decided[0].actor.role == "player"
         right(one.room)
 

@@ -14,7 +14,7 @@ from drivers.devices.shoe import Shoe
 from drivers.devices.state import State
 from drivers.handing import MOST_HANDED
 from drivers.journal_entries import JournalRefused
-from drivers.session import events as told
+from drivers.session import events
 from drivers.session.acknowledge import KEEP_WAIT
 from firmware_protocol.device.control import Break, Draw, Freeze, Load, Plug, Power
 from firmware_protocol.messages.enums import LockState
@@ -84,7 +84,7 @@ def test_when_nothing_can_be_kept_nothing_is_acknowledged(tmp_path: Path) -> Non
             await asyncio.sleep(5)
             assert watched.state is S.UNKEPT
             assert watched.supervisor.why == str(FULL_DISK)
-            (failed,) = watched.of(told.KeepFailed)
+            (failed,) = watched.of(events.KeepFailed)
             assert failed.why == str(FULL_DISK)
             assert head(device) == stood + 5
             assert acknowledged(device) == stood
@@ -103,7 +103,7 @@ def test_when_nothing_can_be_kept_nothing_is_acknowledged(tmp_path: Path) -> Non
             await asyncio.sleep(1)
             assert acknowledged(device) == stood + 5
             same(watched, device, watched.events())
-            assert len(watched.of(told.KeepMended)) == 1
+            assert len(watched.of(events.KeepMended)) == 1
             with pytest.raises(ValueError, match="nothing has failed"):
                 watched.supervisor.mended(watched.keeper)
 
@@ -153,7 +153,7 @@ def test_while_it_fails_the_device_may_come_and_go(tmp_path: Path) -> None:
             await asyncio.sleep(10)
             assert watched.state is S.UNKEPT
             assert acknowledged(device) == stood
-            assert len(watched.of(told.KeepFailed)) == 1
+            assert len(watched.of(events.KeepFailed)) == 1
             watched.keeper.failing = None
             watched.supervisor.mended(watched.keeper)
             await watched.until(S.READY)
@@ -197,7 +197,7 @@ def test_whatever_a_keeper_fails_of_nothing_is_kept_any_more(
             await asyncio.sleep(1)
             assert acknowledged(device) == stood
             assert watched.supervisor.why.startswith(why)
-            (failed,) = watched.of(told.KeepFailed)
+            (failed,) = watched.of(events.KeepFailed)
             assert failed.why.startswith(why)
             assert await shoe.lock() is LockState.LOCKED
             watched.keeper.keep = keep
@@ -221,7 +221,7 @@ def test_a_keeper_that_takes_too_long_has_failed(tmp_path: Path) -> None:
             watched.keeper.slow = 3600
             device.hand(Draw(count=1))
             await watched.until(S.UNKEPT, within=KEEP_WAIT + 1)
-            assert watched.of(told.KeepFailed)[0].why == "it was not kept within 10 s"
+            assert watched.of(events.KeepFailed)[0].why == "it was not kept within 10 s"
             watched.keeper.slow = 0
             watched.supervisor.mended(watched.keeper)
             await watched.until(S.READY)
@@ -266,7 +266,7 @@ def test_a_slow_table_makes_the_device_wait(tmp_path: Path) -> None:
             assert head(device) >= 60
             assert len(watched.keeper.records) <= 4 + 1 + WINDOW
             assert watched.state is S.READY
-            assert len(watched.of(told.Paused)) == 1
+            assert len(watched.of(events.Paused)) == 1
             waiting = len(watched.keeper.records)
             await asyncio.sleep(30)
             assert len(watched.keeper.records) == waiting
@@ -275,8 +275,8 @@ def test_a_slow_table_makes_the_device_wait(tmp_path: Path) -> None:
                 await asyncio.sleep(0.05)
             same(watched, device, taken)
             await asyncio.sleep(1)
-            assert len(watched.of(told.Paused)) == len(watched.of(told.WentOn))
-            assert watched.of(told.WentOn)[0].paused_us > 30_000_000
+            assert len(watched.of(events.Paused)) == len(watched.of(events.WentOn))
+            assert watched.of(events.WentOn)[0].paused_us > 30_000_000
 
     simulate(main())
 
@@ -363,7 +363,7 @@ def test_a_paused_device_stays_so_when_the_keeper_is_mended(tmp_path: Path) -> N
             await watched.until(S.READY)
             await asyncio.sleep(5)
             assert len(watched.keeper.records) <= kept + WINDOW
-            assert len(watched.of(told.Paused)) == 1
+            assert len(watched.of(events.Paused)) == 1
             taken: list[DeviceEvent] = []
             while len(taken) < head(device):
                 taken.append(await asyncio.wait_for(watched.queue.get(), 5))

@@ -14,7 +14,7 @@ import pytest
 from drivers.devices.shoe import Shoe
 from drivers.devices.state import State
 from drivers.keys.names import TwoPeopleNeeded
-from drivers.session import events as told
+from drivers.session import events
 from drivers.session.adoption import NothingHeld
 from firmware_protocol.device.control import CoverHand, Draw, Load, Plug, Ring
 from firmware_protocol.host.cursor import NO_CURSOR, Cursor
@@ -87,7 +87,7 @@ def test_nothing_comes_of_a_new_ring_before_two_people_have_said_so(tmp_path: Pa
             (adoption,) = watched.keeper.adoptions
             assert (adoption.verdict, adoption.by) == (Verdict.NEW_EPOCH, BY)
             assert (adoption.former, adoption.epoch) == (NO_CURSOR, what.epoch)
-            (adopted,) = watched.of(told.Adopted)
+            (adopted,) = watched.of(events.Adopted)
             assert (adopted.by, adopted.epoch, adopted.verdict) == (
                 BY,
                 what.epoch,
@@ -110,9 +110,9 @@ def test_what_was_said_is_kept_before_it_is_done(tmp_path: Path) -> None:
             with pytest.raises(OSError, match="the disk says no"):
                 await watched.supervisor.adopt(BY)
             assert watched.state is S.UNKEPT
-            assert watched.of(told.Adopted) == []
+            assert watched.of(events.Adopted) == []
             await asyncio.sleep(5)
-            assert watched.of(told.Resumed) == []
+            assert watched.of(events.Resumed) == []
             watched.keeper.failing = None
             watched.supervisor.mended(watched.keeper)
             await watched.ready()
@@ -203,7 +203,7 @@ def test_two_people_can_go_on_after_any_verdict(
         async with resumed_after(tmp_path, prepare, rewind) as (device, watched):
             what = await held(watched)
             assert what.verdict is verdict
-            assert watched.of(told.Held)[-1].verdict is verdict
+            assert watched.of(events.Held)[-1].verdict is verdict
             former, had = watched.keeper.cursor(), len(watched.keeper.records)
             await asyncio.sleep(5)
             assert watched.keeper.cursor() == former

@@ -11,17 +11,16 @@ from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
 from drivers.devices.shoe import Shoe
 from drivers.devices.shuffler import Shuffler
 from drivers.devices.state import State
-from drivers.session import events as told
+from drivers.session import events
 from firmware_protocol.device.control import Break, Freeze, Plug, Put
 from firmware_protocol.host.link import LinkBusy
-from firmware_protocol.messages import errors
-from firmware_protocol.messages import registry as messages
+from firmware_protocol.messages import errors, registry
 from firmware_protocol.messages.enums import DeviceClass, LockState, Refusal, ResumeMode
 from firmware_protocol.messages.shoe import LockReply
 from tests.support.drivers.simulated import now_us, running, simulate, stopped, table
 
 S = State
-LOCK = messages.Lock(LockState.LOCKED)
+LOCK = registry.Lock(LockState.LOCKED)
 
 
 def test_no_reply_in_time_is_told(tmp_path: Path) -> None:
@@ -35,7 +34,7 @@ def test_no_reply_in_time_is_told(tmp_path: Path) -> None:
             assert now_us() - began == LOCK.DEADLINE_MS * 1000
             assert problem.value.sent
             assert problem.value.result is None
-            (overdue,) = watched.of(told.CommandOverdue)
+            (overdue,) = watched.of(events.CommandOverdue)
             assert (overdue.command, overdue.sent, overdue.result) == ("LOCK", True, None)
             assert watched.state is S.READY
 
@@ -52,9 +51,9 @@ def test_a_lost_start_names_the_event_that_tells(tmp_path: Path) -> None:
             device.hand(Put(decks=1))
             device.hand(Break(name="late-replies"))
             with pytest.raises(CommandUnanswered, match="look for STARTED") as problem:
-                await watched.supervisor.call(messages.Start(1, 0))
-            assert problem.value.result is messages.Started
-            (overdue,) = watched.of(told.CommandOverdue)
+                await watched.supervisor.call(registry.Start(1, 0))
+            assert problem.value.result is registry.Started
+            (overdue,) = watched.of(events.CommandOverdue)
             assert (overdue.command, overdue.result) == ("START", "STARTED")
 
     simulate(main())
@@ -65,9 +64,9 @@ def test_a_refusal_says_why(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, _, watched), running(watched):
             await watched.ready()
             with pytest.raises(CommandRefused, match="REREAD was refused: not_kept") as problem:
-                await watched.supervisor.call(messages.Reread(1, 1))
+                await watched.supervisor.call(registry.Reread(1, 1))
             assert problem.value.why is Refusal.NOT_KEPT
-            (refused,) = watched.of(told.CommandRefused)
+            (refused,) = watched.of(events.CommandRefused)
             assert (refused.command, refused.why) == ("REREAD", "not_kept")
 
     simulate(main())
@@ -78,13 +77,13 @@ def test_what_is_no_command_is_said_at_once(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, _, watched), running(watched):
             await watched.ready()
             for command in (
-                messages.Start(1, 0),
-                messages.Resume(1, 1, bytes(8), ResumeMode.ADOPT),
+                registry.Start(1, 0),
+                registry.Resume(1, 1, bytes(8), ResumeMode.ADOPT),
             ):
                 with pytest.raises(ValueError, match=command.NAME):
                     await watched.supervisor.call(command)
             with pytest.raises(errors.OutOfRange):
-                await watched.supervisor.call(messages.Reread(0, 1))
+                await watched.supervisor.call(registry.Reread(0, 1))
             assert isinstance(await watched.supervisor.call(LOCK), LockReply)
 
     simulate(main())
@@ -96,7 +95,7 @@ def test_many_at_once_are_answered_one_by_one_and_too_many_are_not_taken(tmp_pat
             await watched.ready()
             states = [LockState(at % 2) for at in range(40)]
             answers = await asyncio.gather(
-                *(watched.supervisor.call(messages.Lock(state)) for state in states),
+                *(watched.supervisor.call(registry.Lock(state)) for state in states),
                 return_exceptions=True,
             )
             busy = [one for one in answers if isinstance(one, LinkBusy)]
@@ -158,7 +157,7 @@ def test_one_that_may_not_is_given_up_with_the_port(tmp_path: Path, away: float)
             device.hand(Put(decks=1))
             await asyncio.sleep(2)
             device.hand(Freeze(on=True))
-            call = asyncio.create_task(watched.supervisor.call(messages.Start(1, 0)))
+            call = asyncio.create_task(watched.supervisor.call(registry.Start(1, 0)))
             await asyncio.sleep(0.1)
             began = now_us()
             device.hand(Plug(connected=False))
@@ -217,7 +216,7 @@ def test_when_the_host_stops_nobody_waits_on(tmp_path: Path) -> None:
                 device.hand(Freeze(on=True))
                 calls = [
                     asyncio.create_task(watched.supervisor.call(command))
-                    for command in (LOCK, messages.Selftest(), messages.Lock(LockState.OPEN))
+                    for command in (LOCK, registry.Selftest(), registry.Lock(LockState.OPEN))
                 ]
                 await asyncio.sleep(0.01)
             answers = await asyncio.gather(*calls, return_exceptions=True)

@@ -13,7 +13,7 @@ from drivers.devices.commands import CommandUnanswered
 from drivers.devices.events import DeviceEvent
 from drivers.devices.shoe import Shoe, ShoeCardRead
 from drivers.devices.state import State
-from drivers.session import events as told
+from drivers.session import events
 from firmware_protocol.device.control import Break, Draw, Freeze, Line, Moment, Plug, Power
 from firmware_protocol.host.events import Ending
 from firmware_protocol.host.session import BEHIND_ASK, BEHIND_END
@@ -92,13 +92,13 @@ def test_a_bad_line_delays_and_loses_nothing(tmp_path: Path, seed: int) -> None:
             await asyncio.sleep(3)
             same(watched, device, watched.events())
             seconds = (now_us() - began) / 1_000_000
-            damage = watched.of(told.Damage)
+            damage = watched.of(events.Damage)
             assert damage
             assert len(damage) <= seconds + 1
-            for kind in (told.Suspicion, told.Alert, told.DeviceCounts, told.Defect):
+            for kind in (events.Suspicion, events.Alert, events.DeviceCounts, events.Defect):
                 assert len(watched.of(kind)) <= seconds + 1
-            assert watched.of(told.DeviceCounts)[-1].damaged > 0
-            assert not watched.of(told.Defect)
+            assert watched.of(events.DeviceCounts)[-1].damaged > 0
+            assert not watched.of(events.Defect)
 
     simulate(main())
 
@@ -215,20 +215,20 @@ def test_a_device_that_never_sends_again_is_found_out(tmp_path: Path, deaf: bool
             await until(lambda: watched.keeper.cursor().seq == stood + 1, 6)
             if deaf:
                 assert now_us() - lost_at > BEHIND_END - 500_000
-                stuck, ended = watched.of(told.StuckBehind), watched.of(told.SessionEnded)
+                stuck, ended = watched.of(events.StuckBehind), watched.of(events.SessionEnded)
                 assert [(one.next, one.head) for one in stuck] == [(stood + 1, stood + 1)]
                 assert [one.why for one in ended] == [Ending.BEHIND]
-                whys = [one.why for one in watched.of(told.StateChanged) if one.state is S.LOST]
+                whys = [one.why for one in watched.of(events.StateChanged) if one.state is S.LOST]
                 assert whys == [
                     f"its ring goes up to {stood + 1}, and record {stood + 1} does not come"
                 ]
             else:
                 assert now_us() - lost_at < BEHIND_ASK + 500_000
-                assert watched.of(told.StuckBehind) == []
+                assert watched.of(events.StuckBehind) == []
                 assert S.LOST not in watched.states
             await watched.until(S.READY)
             await asyncio.sleep(3 * BEHIND_END / 1_000_000)
-            assert len(watched.of(told.StuckBehind)) == deaf
+            assert len(watched.of(events.StuckBehind)) == deaf
             same(watched, device, watched.events())
 
     simulate(main())
@@ -244,7 +244,7 @@ def test_a_ring_that_changes_under_a_device_that_is_ready_is_held(
         async with table(tmp_path) as (_, device, watched), running(watched):
             await dealing(device, watched)
             await asyncio.sleep(2)
-            assert watched.of(told.SessionEnded) == []
+            assert watched.of(events.SessionEnded) == []
             ring = device.stand.device.ring
             if verdict is Verdict.NEW_EPOCH:
                 ring.epoch += 1
@@ -253,13 +253,13 @@ def test_a_ring_that_changes_under_a_device_that_is_ready_is_held(
                 device.stand.device.records.room.acked = ring.head
             await watched.until(S.RESUMING)
             await until(lambda: watched.supervisor.held is not None)
-            assert [one.why for one in watched.of(told.SessionEnded)] == [Ending.OTHER_RING]
-            assert watched.of(told.Held)[-1].verdict is verdict
-            whys = [one.why for one in watched.of(told.StateChanged) if one.state is S.LOST]
+            assert [one.why for one in watched.of(events.SessionEnded)] == [Ending.OTHER_RING]
+            assert watched.of(events.Held)[-1].verdict is verdict
+            whys = [one.why for one in watched.of(events.StateChanged) if one.state is S.LOST]
             assert whys == ["the session is over: other ring"]
             await asyncio.sleep(10)
             assert watched.state is S.RESUMING
-            assert len(watched.of(told.SessionEnded)) == 1
+            assert len(watched.of(events.SessionEnded)) == 1
 
     simulate(main())
 
@@ -277,7 +277,7 @@ def test_while_nothing_is_to_come_nothing_is_missed(tmp_path: Path) -> None:
             watched.supervisor._keeping.fail(FULL_DISK)
             await asyncio.sleep(4 * BEHIND_END / 1_000_000)
             assert watched.states[-1] is S.UNKEPT
-            assert watched.of(told.StuckBehind) == watched.of(told.SessionEnded) == []
+            assert watched.of(events.StuckBehind) == watched.of(events.SessionEnded) == []
 
     simulate(main())
 

@@ -12,8 +12,7 @@ import pytest
 
 from drivers.devices.state import State
 from drivers.journal import Journal
-from drivers.session import acknowledge as keeping
-from drivers.session import events as told
+from drivers.session import acknowledge, events
 from drivers.session.acknowledge import NotKept
 from firmware_protocol.device.control import CoverHand, Load
 from tests.support.drivers.simulated import Desk, Plugged, Watched, running, until
@@ -57,7 +56,7 @@ def test_a_disk_that_stalls_is_mended_with_the_journal_opened_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the thread wrote after everybody had given up is known only from the file."""
-    monkeypatch.setattr(keeping, "KEEP_WAIT", 0.2)
+    monkeypatch.setattr(acknowledge, "KEEP_WAIT", 0.2)
     stalls, may_end = threading.Event(), threading.Event()
 
     def sync(_: int) -> None:
@@ -83,7 +82,7 @@ def test_a_disk_that_stalls_is_mended_with_the_journal_opened_anew(
             device.hand(CoverHand(open=True))
             await asyncio.sleep(0.2)
             assert watched.state is State.UNKEPT
-            assert len(watched.of(told.KeepFailed)) == 1
+            assert len(watched.of(events.KeepFailed)) == 1
             await journal.close()
             again = opened(tmp_path, device)
             watched.supervisor.mended(again)

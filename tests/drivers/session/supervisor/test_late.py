@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from drivers.devices.shoe import Shoe
 from drivers.devices.state import State
-from drivers.session import events as told
+from drivers.session import events
 from drivers.session.acknowledge import KEEP_WAIT, NotKept
 from drivers.session.adoption import NothingHeld
 from drivers.session.connection import PATIENCE
@@ -120,12 +120,14 @@ def test_whoever_gives_up_adopting_does_not_call_it_off(tmp_path: Path) -> None:
             watched.keeper.adopt = slowly
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(watched.supervisor.adopt(BY), 1)
-            assert watched.of(told.Adopted) == []
+            assert watched.of(events.Adopted) == []
             # Two others have nothing left to decide.
             with pytest.raises(NothingHeld, match="have just adopted it"):
                 await watched.supervisor.adopt(("Cid", "Dan"))
             await watched.until(S.READY)
-            assert len(ended) == len(watched.keeper.adoptions) == len(watched.of(told.Adopted)) == 1
+            assert (
+                len(ended) == len(watched.keeper.adoptions) == len(watched.of(events.Adopted)) == 1
+            )
             await asyncio.sleep(1)
             assert watched.keeper.seqs == [1]
             assert watched.states.count(S.LOST) == 0

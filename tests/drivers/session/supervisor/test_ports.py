@@ -23,8 +23,7 @@ from drivers.journal import Journal
 from drivers.journal_entries import Kind, read
 from drivers.keys.store import KeyStore, Paired
 from drivers.ports.address import Address, parse
-from drivers.session import backoff as rests
-from drivers.session import events as told
+from drivers.session import backoff, events
 from drivers.session.lookup import Wanted
 from drivers.session.supervisor import Supervisor
 from firmware_protocol.device import identity
@@ -77,7 +76,7 @@ class Host:
     def __init__(self, house: House, address: Address | None, backend: str) -> None:
         paired = house.store.find(SERIAL)
         assert paired is not None
-        self.told: list[told.AnyHappening] = []
+        self.told: list[events.AnyHappening] = []
         self.events: asyncio.Queue[DeviceEvent] = asyncio.Queue(200)
         self.journal = Journal.open(
             house.journal, serial=SERIAL, fingerprint=house.device.fingerprint
@@ -160,7 +159,7 @@ def test_on_a_serial_port(tmp_path: Path) -> None:
             hosted(house, parse(f"serial:{port}")) as host,
         ):
             await a_game(live, host, 0.15)
-            assert any(isinstance(one, told.PortGone) for one in host.told)
+            assert any(isinstance(one, events.PortGone) for one in host.told)
 
     asyncio.run(main())
 
@@ -176,7 +175,7 @@ def test_on_usb(tmp_path: Path) -> None:
             hosted(house, address) as host,
         ):
             await a_game(live, host, 0.15)
-            assert any(isinstance(one, told.PortGone) for one in host.told)
+            assert any(isinstance(one, events.PortGone) for one in host.told)
 
     asyncio.run(main())
 
@@ -203,7 +202,7 @@ def test_of_two_with_one_serial_number_the_key_shows_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The copy is on the bus first: it is refused, and people are told why, and of both."""
-    monkeypatch.setattr(rests, "REST_REFUSED", 0.2)
+    monkeypatch.setattr(backoff, "REST_REFUSED", 0.2)
 
     async def main() -> None:
         house, bus = House(tmp_path), tmp_path / "usb"
@@ -216,9 +215,9 @@ def test_of_two_with_one_serial_number_the_key_shows_which(
             hosted(house, None, f"sim={bus}") as host,
         ):
             await host.ready()
-            refused = [one for one in host.told if isinstance(one, told.StateChanged)]
+            refused = [one for one in host.told if isinstance(one, events.StateChanged)]
             assert f"shoe {SERIAL} with another key is there" in [one.why for one in refused]
-            doubled = [one.port for one in host.told if isinstance(one, told.Doubled)]
+            doubled = [one.port for one in host.told if isinstance(one, events.Doubled)]
             assert len(doubled) == 2
             assert all(f"{SERIAL} (bus 1 address " in port for port in doubled)
             live.hand(Load(decks=1))

@@ -10,7 +10,7 @@ import pytest
 from drivers.devices.commands import NotReady
 from drivers.devices.state import State
 from drivers.keys.formats import KeyProblem
-from drivers.session import events as told
+from drivers.session import events
 from firmware_protocol.device.control import Freeze, Plug
 from tests.drivers.session.supervisor.test_broken import ending, telling
 from tests.support.drivers.simulated import (
@@ -92,9 +92,9 @@ def test_a_moment_that_is_over_already_does_not_count(tmp_path: Path) -> None:
             await watched.until(S.ABSENT)
             tell = watched.supervisor._reports._tell
 
-            def loose(happening: told.AnyHappening) -> None:
+            def loose(happening: events.AnyHappening) -> None:
                 tell(happening)
-                if isinstance(happening, told.StateChanged) and happening.state is S.READY:
+                if isinstance(happening, events.StateChanged) and happening.state is S.READY:
                     asyncio.get_running_loop().call_soon(device.hang_up, "a loose contact")
 
             watched.supervisor._reports._tell = loose
@@ -136,7 +136,7 @@ def test_it_says_why_the_host_has_ended(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched):
             async with ending(watched, device):
                 waiting = asyncio.create_task(watched.supervisor.ready())
-                telling(watched, told.Resumed)
+                telling(watched, events.Resumed)
                 await until(lambda: watched.supervisor.held is not None)
                 await watched.supervisor.adopt(BY)
             with pytest.raises(NotReady, match="BrokenPipeError: nobody reads the log"):

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from drivers.devices.state import State
 from drivers.keys.formats import KeyProblem
-from drivers.session import events as told
+from drivers.session import events
 from drivers.session.backoff import REST_REFUSED
 from drivers.session.events import Identity
 from drivers.session.lookup import Search, Wanted
@@ -35,14 +35,14 @@ def test_a_copy_with_another_key_is_refused_until_the_right_one_is_back(tmp_path
             copy = desk.plug(Plugged(tmp_path / "copy", serial="SH-0001"))
             await watched.until(S.REFUSED)
             assert watched.supervisor.why == "shoe SH-0001 with another key is there"
-            (swapped,) = watched.of(told.Swapped)
+            (swapped,) = watched.of(events.Swapped)
             right = device.identity
             assert swapped.expected == Identity(DeviceClass.SHOE, "SH-0001", right.fingerprint)
             assert swapped.found == Identity(DeviceClass.SHOE, "SH-0001", copy.identity.fingerprint)
             opened = copy.opened
             await asyncio.sleep(4 * REST_REFUSED + 1)
             assert copy.opened == opened + 4
-            assert len(watched.of(told.Swapped)) == 1
+            assert len(watched.of(events.Swapped)) == 1
             copy.hand(Plug(connected=False))
             device.hand(Plug(connected=True))
             await watched.until(S.READY, within=REST_REFUSED + 2)
@@ -67,9 +67,9 @@ def test_another_device_on_the_port_is_refused(
         )
         async with running(watched):
             await watched.until(S.REFUSED)
-            (swapped,) = watched.of(told.Swapped)
+            (swapped,) = watched.of(events.Swapped)
             assert swapped.found == Identity(device_class, serial, device.identity.fingerprint)
-            assert watched.of(told.AttemptFailed)[0].error == "wrong-device"
+            assert watched.of(events.AttemptFailed)[0].error == "wrong-device"
         device.switch_off()
 
     simulate(main())
@@ -85,7 +85,7 @@ def test_one_that_only_knows_the_fingerprint_is_refused(tmp_path: Path) -> None:
             async with running(watched):
                 await watched.until(S.REFUSED)
                 assert S.RESUMING not in watched.states
-                (failed,) = watched.of(told.AttemptFailed)
+                (failed,) = watched.of(events.AttemptFailed)
                 assert (failed.error, failed.number) == ("handshake-not-authentic", 403)
 
     simulate(main())
@@ -98,9 +98,11 @@ def test_a_device_of_another_host_is_never_reached(tmp_path: Path) -> None:
             async with running(watched):
                 await asyncio.sleep(60)
                 assert set(watched.states) == {S.IDENTIFYING, S.HANDSHAKING, S.LOST, S.OPENING}
-                (hint,) = {one.counts for one in watched.of(told.Alert)}
+                (hint,) = {one.counts for one in watched.of(events.Alert)}
                 assert hint == (("handshake_refused", 1),)
-                assert {one.error for one in watched.of(told.AttemptFailed)} == {"handshake-error"}
+                assert {one.error for one in watched.of(events.AttemptFailed)} == {
+                    "handshake-error"
+                }
                 assert len(watched.told) < 100
 
     simulate(main())
@@ -112,7 +114,7 @@ def test_a_device_of_another_catalogue_is_refused(tmp_path: Path) -> None:
             device.hand(Break(name="schema-wrong"))
             async with running(watched):
                 await watched.until(S.REFUSED)
-                assert watched.of(told.AttemptFailed)[0].error == "schema-differs"
+                assert watched.of(events.AttemptFailed)[0].error == "schema-differs"
                 device.hand(Break(name="schema-wrong", on=False))
                 await watched.ready(within=REST_REFUSED + 2)
 

@@ -13,7 +13,7 @@ import pytest
 from drivers.devices.commands import NotReady
 from drivers.devices.shoe import Shoe
 from drivers.devices.state import State
-from drivers.session import events as told
+from drivers.session import events
 from drivers.session.acknowledge import NotKept
 from drivers.session.adoption import NothingHeld
 from firmware_protocol.device.control import CoverHand, Draw, Plug, Ring
@@ -55,7 +55,7 @@ def test_without_it_no_session_begins(
             setattr(watched.keeper, what, say)
             async with running(watched):
                 await watched.until(S.UNKEPT)
-                (failed,) = watched.of(told.KeepFailed)
+                (failed,) = watched.of(events.KeepFailed)
                 assert failed.why.startswith(why)
                 start = "how far its record goes is not known: "
                 assert watched.supervisor.why.startswith(start + why)
@@ -63,8 +63,8 @@ def test_without_it_no_session_begins(
                 # The device is left alone, and is safe by itself; nobody is told that it is not.
                 await asyncio.sleep(30)
                 assert (device.opened, device.ears) == (1, None)
-                assert watched.of(told.SessionBegan) == watched.of(told.Held) == []
-                assert len(watched.of(told.KeepFailed)) == 1
+                assert watched.of(events.SessionBegan) == watched.of(events.Held) == []
+                assert len(watched.of(events.KeepFailed)) == 1
                 with pytest.raises(NotReady, match="how far its record goes is not known"):
                     await Shoe(watched.supervisor).lock()
                 with pytest.raises(NotKept):
@@ -73,7 +73,7 @@ def test_without_it_no_session_begins(
                 with pytest.raises(NotKept):
                     watched.supervisor.mended(watched.keeper)
                 assert watched.state is S.UNKEPT
-                assert watched.of(told.KeepMended) == []
+                assert watched.of(events.KeepMended) == []
                 delattr(watched.keeper, what)
                 watched.supervisor.mended(watched.keeper)
                 await watched.ready(within=2)
@@ -119,7 +119,7 @@ def test_a_keeper_that_fell_silent_after_it_was_mended(tmp_path: Path) -> None:
             watched.keeper.cursor = raises(OSError(errno.EIO, "gone again"))
             await asyncio.sleep(5)
             assert watched.state is S.UNKEPT
-            assert [one.why for one in watched.of(told.KeepFailed)] == [
+            assert [one.why for one in watched.of(events.KeepFailed)] == [
                 "[Errno 5] the disk says no",
                 "[Errno 5] gone again",
             ]
@@ -173,7 +173,7 @@ def test_a_keeper_that_fails_before_it_can_be_waited_for_has_failed(tmp_path: Pa
                 device.hand(Draw(count=1, force=True))
                 await watched.until(S.UNKEPT)
                 assert acknowledged(device) == stood
-                assert len(watched.of(told.KeepFailed)) == number
+                assert len(watched.of(events.KeepFailed)) == number
                 assert await shoe.lock() is LockState.LOCKED
                 watched.keeper.keep = keep
                 watched.supervisor.mended(watched.keeper)

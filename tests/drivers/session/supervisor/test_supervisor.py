@@ -14,8 +14,7 @@ from drivers.devices.shoe import Shoe
 from drivers.devices.state import State
 from drivers.ports.address import Address, Transport
 from drivers.ports.port import PortLost
-from drivers.session import events as told
-from drivers.session import supervisor as supervising
+from drivers.session import events, supervisor
 from drivers.session.connection import PATIENCE
 from drivers.session.lookup import Search, Wanted
 from drivers.session.supervisor import CLOSE_WAIT
@@ -78,11 +77,11 @@ def test_pulled_and_plugged_in_again(tmp_path: Path, other_port: bool) -> None:
             assert watched.states[7:] == COMES_UP
             await draws(device, watched, 3)
             assert exactly_once(watched)
-            ports = [one.port for one in watched.of(told.PortOpened)]
+            ports = [one.port for one in watched.of(events.PortOpened)]
             assert ports == ["/dev/sim1", "/dev/sim2" if other_port else "/dev/sim1"]
-            (gone,) = watched.of(told.PortGone)
+            (gone,) = watched.of(events.PortGone)
             assert (gone.port, gone.why) == ("/dev/sim1", "unplugged")
-            assert [one.why for one in watched.of(told.SessionEnded)] == [Ending.CLOSED]
+            assert [one.why for one in watched.of(events.SessionEnded)] == [Ending.CLOSED]
 
     simulate(main())
 
@@ -149,12 +148,12 @@ def test_a_port_that_cannot_be_opened_is_said_once(tmp_path: Path) -> None:
             await asyncio.sleep(10)
             assert watched.state is S.OPENING
             assert watched.supervisor.why == "in use by another program"
-            assert [one.why for one in watched.of(told.PortDenied)] == [desk.refusal]
+            assert [one.why for one in watched.of(events.PortDenied)] == [desk.refusal]
             desk.refusal = "permission denied"
             await asyncio.sleep(10)
             desk.refusal = None
             await watched.ready()
-            assert [one.why for one in watched.of(told.PortDenied)] == [
+            assert [one.why for one in watched.of(events.PortDenied)] == [
                 "in use by another program",
                 "permission denied",
             ]
@@ -171,16 +170,16 @@ def test_other_firmware_and_starts_are_told(tmp_path: Path) -> None:
             await watched.ready()
             old = device.stand.device.identity.digest
             device.hand(Firmware(version="holecard-sim-2"))
-            await until(lambda: watched.of(told.FirmwareChanged) and watched.state is S.READY)
-            (changed,) = watched.of(told.FirmwareChanged)
+            await until(lambda: watched.of(events.FirmwareChanged) and watched.state is S.READY)
+            (changed,) = watched.of(events.FirmwareChanged)
             assert (changed.old, changed.new) == (old, device.stand.device.identity.digest)
             device.hand(Power(cause="watchdog"))
-            await until(lambda: len(watched.of(told.Restarted)) == 2)
-            first, second = watched.of(told.Restarted)
+            await until(lambda: len(watched.of(events.Restarted)) == 2)
+            first, second = watched.of(events.Restarted)
             assert (first.old, first.new) == (1, 2)
             assert (second.old, second.new, second.cause) == (2, 3, PowerCause.WATCHDOG)
             await watched.until(S.READY)
-            assert len(watched.of(told.FirmwareChanged)) == 1
+            assert len(watched.of(events.FirmwareChanged)) == 1
             assert exactly_once(watched)
 
     simulate(main())
@@ -192,8 +191,8 @@ def test_firmware_that_the_record_does_not_know_is_told_at_once(tmp_path: Path) 
             watched = Watched(desk, replace(device.wanted, firmware=bytes(32), boot=7))
             async with running(watched):
                 await watched.ready()
-                assert watched.of(told.FirmwareChanged)[0].old == bytes(32)
-                assert watched.of(told.Restarted)[0].old == 7
+                assert watched.of(events.FirmwareChanged)[0].old == bytes(32)
+                assert watched.of(events.Restarted)[0].old == 7
 
     simulate(main())
 
@@ -209,7 +208,7 @@ def test_a_frozen_device_is_found_again(tmp_path: Path, seconds: float) -> None:
             await asyncio.sleep(seconds)
             if seconds > 1:
                 assert watched.state is not S.READY
-                assert Ending.SILENT in [one.why for one in watched.of(told.SessionEnded)]
+                assert Ending.SILENT in [one.why for one in watched.of(events.SessionEnded)]
             device.hand(Freeze(on=False))
             thawed = now_us()
             await watched.until(S.READY)
@@ -227,8 +226,10 @@ def test_a_port_without_an_answer_is_opened_anew(tmp_path: Path) -> None:
             async with running(watched):
                 await asyncio.sleep(5 * PATIENCE)
                 assert 4 <= device.opened <= 5
-                assert watched.of(told.StateChanged)[1].why == ("no session came about within 10 s")
-                assert len(watched.of(told.AttemptFailed)) == 1
+                assert watched.of(events.StateChanged)[1].why == (
+                    "no session came about within 10 s"
+                )
+                assert len(watched.of(events.AttemptFailed)) == 1
                 await watched.ready(within=25)
 
     simulate(main())
@@ -249,18 +250,18 @@ def test_a_device_that_does_not_say_where_its_ring_stands_is_opened_anew(
             await asyncio.sleep(4 * PATIENCE)
             steps = {S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.LOST, S.OPENING}
             assert set(watched.states) == steps
-            whys = {one.why for one in watched.of(told.StateChanged)}
+            whys = {one.why for one in watched.of(events.StateChanged)}
             assert "RESUME was not answered within 10 s" in whys
-            sessions = len(watched.of(told.SessionBegan))
+            sessions = len(watched.of(events.SessionBegan))
             assert 3 <= sessions <= 5
-            assert len(watched.of(told.CommandOverdue)) == (0 if refused else sessions)
-            assert len(watched.of(told.CommandRefused)) == (sessions if refused else 0)
+            assert len(watched.of(events.CommandOverdue)) == (0 if refused else sessions)
+            assert len(watched.of(events.CommandRefused)) == (sessions if refused else 0)
 
     simulate(main())
 
 
 def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervising, "Link", partial(Link, session_life_us=3_000_000))
+    monkeypatch.setattr(supervisor, "Link", partial(Link, session_life_us=3_000_000))
 
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
@@ -273,7 +274,7 @@ def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                 await shoe.open_gate()
                 await asyncio.sleep(0.01)
             assert watched.states == COMES_UP
-            assert sum(one.rekeyed for one in watched.of(told.SessionBegan)) >= 5
+            assert sum(one.rekeyed for one in watched.of(events.SessionBegan)) >= 5
             assert len(watched.keeper.seqs) > 150
             assert exactly_once(watched)
 
@@ -285,11 +286,11 @@ def test_the_clock_is_told_when_it_moves(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
             await asyncio.sleep(60)
-            assert len(watched.of(told.ClockRead)) == 1
+            assert len(watched.of(events.ClockRead)) == 1
             assert watched.supervisor.clock_read is not None
             device.hand(Break(name="clock-fast"))
             await asyncio.sleep(60)
-            assert 5 <= len(watched.of(told.ClockRead)) <= 8
+            assert 5 <= len(watched.of(events.ClockRead)) <= 8
 
     simulate(main())
 
@@ -339,7 +340,7 @@ def test_a_port_that_was_left_is_heard_no_more(tmp_path: Path) -> None:
             old.lost(PortLost("late"))
             await asyncio.sleep(1)
             assert watched.state is S.READY
-            late = (told.Damage, told.PortGone, told.StateChanged)
+            late = (events.Damage, events.PortGone, events.StateChanged)
             assert not [one for one in watched.told[stood:] if isinstance(one, late)]
 
     simulate(main())
@@ -358,7 +359,7 @@ def test_a_port_that_does_not_close_is_left_all_the_same(
                 patch.setattr(SimPort, "close", stuck)
                 device.hand(Plug(connected=False))
                 await asyncio.sleep(CLOSE_WAIT + 1)
-            assert watched.of(told.PortDenied)[0].why == "did not close within 5 s"
+            assert watched.of(events.PortDenied)[0].why == "did not close within 5 s"
             device.hand(Plug(connected=True))
             await watched.until(S.READY)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from controller.procedure.model import effects as f
-from controller.procedure.model import events as e
+from controller.procedure.model import effects, events
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Event
 from controller.procedure.model.felt import expected
@@ -49,27 +48,27 @@ def facts(before: State, event: Event, answer: Decision | Refused) -> Facts:
     seats = {getattr(event, "seat", 0), event.actor.seat}
     for effect in answer.effects:
         match effect:
-            case f.Settled():
+            case effects.Settled():
                 bets.append(_bet(effect))
                 amounts.append(_moved(effect))
                 cards |= {(NAMES[card], effect.seat, "settled") for card in effect.cards}
-            case f.Tucked():
+            case effects.Tucked():
                 cards |= {(NAMES[card], effect.seat, "tucked") for card in effect.cards}
-            case f.Burned() | f.Discarded() if effect.card >= 0:
+            case effects.Burned() | effects.Discarded() if effect.card >= 0:
                 cards.add((NAMES[effect.card], 0, type(effect).__name__.lower()))
-            case f.Told(who="floor"):
+            case effects.Told(who="floor"):
                 found.append((effect.what, effect.seat))
-            case f.Corrected():
+            case effects.Corrected():
                 found.append(("wrong_payment", effect.seat))
                 amounts.append(("was_paid", effect.seat, effect.bet, effect.paid))
                 amounts.append(("was_due", effect.seat, effect.bet, effect.due))
-            case f.Ruled():
+            case effects.Ruled():
                 ruled.append((effect.what, effect.way, effect.by, effect.second))
-            case f.SeatDead():
+            case effects.SeatDead():
                 seats.add(effect.seat)
             case _:
                 amounts += _totals(effect)
-    if isinstance(event, e.Withdrawn):
+    if isinstance(event, events.Withdrawn):
         found.append(("cannot_cover", _asked_to_confirm(before)))
     seats |= {seat for _, seat, _ in cards} | {seat for _, seat, _, _ in amounts}
     seats |= {seat for _, seat in found}
@@ -91,7 +90,7 @@ def _refused(event: Event, answer: Refused) -> Facts:
     seat = getattr(event, "seat", 0)
     amount = getattr(event, "amount", None)
     bet = getattr(event, "bet", "")
-    late = isinstance(event, e.WagerPlaced) and answer.id in _LATE
+    late = isinstance(event, events.WagerPlaced) and answer.id in _LATE
     amounts = [] if amount is None else [("refused", seat, bet, amount)]
     problem = "late_wager" if late else answer.id
     found = [("late_wager", seat)] if late else []
@@ -104,12 +103,12 @@ def _seats(numbers: set[int]) -> set[int]:
     return {number for number in numbers if number > 0}
 
 
-def _bet(effect: f.Settled) -> tuple[Any, ...]:
+def _bet(effect: effects.Settled) -> tuple[Any, ...]:
     where = (effect.round, effect.seat, effect.hand, effect.bet)
     return (*where, effect.outcome, effect.stake, effect.returned, effect.why)
 
 
-def _moved(effect: f.Settled) -> tuple[str, int, str, int]:
+def _moved(effect: effects.Settled) -> tuple[str, int, str, int]:
     won = effect.returned - effect.stake
     if won > 0:
         return "paid", effect.seat, effect.bet, won
@@ -120,11 +119,11 @@ def _moved(effect: f.Settled) -> tuple[str, int, str, int]:
 
 def _totals(effect: Effect) -> Amounts:
     match effect:
-        case f.WagersLocked():
+        case effects.WagersLocked():
             return [("locked", 0, "", effect.total)]
-        case f.RoundOver():
+        case effects.RoundOver():
             return [("won", 0, "", effect.won)]
-        case f.BankCounted():
+        case effects.BankCounted():
             return [("bank", 0, "", effect.bank)]
         case _:
             return []
@@ -133,15 +132,15 @@ def _totals(effect: Effect) -> Amounts:
 def _asked(before: State, event: Event, answer: Decision) -> Amounts:
     """Wagers, and the chips that a player asks to put down."""
     match event:
-        case e.WagerPlaced():
+        case events.WagerPlaced():
             return [("wager", event.seat, event.bet, event.amount)]
-        case e.Paid(amount=int(amount)):
+        case events.Paid(amount=int(amount)):
             return [("declared", 0, "", amount)]
-        case e.Insure() if answer.state.step is Step.INSURANCE_CONFIRM:
+        case events.Insure() if answer.state.step is Step.INSURANCE_CONFIRM:
             return [("insurance", event.seat, "insurance", event.amount)]
-        case e.Double() if answer.state.step is Step.DOUBLE_CONFIRM:
+        case events.Double() if answer.state.step is Step.DOUBLE_CONFIRM:
             return [("double", event.seat, "main", answer.state.asking)]
-        case e.Split() if answer.state.step is Step.SPLIT_CONFIRM:
+        case events.Split() if answer.state.step is Step.SPLIT_CONFIRM:
             return [("split", event.seat, "main", before.hands[before.turn].wager)]
         case _:
             return []
@@ -149,17 +148,17 @@ def _asked(before: State, event: Event, answer: Decision) -> Amounts:
 
 def _face_up(before: State, event: Event) -> Cards:
     match event:
-        case e.CardDrawn():
+        case events.CardDrawn():
             return {(NAMES[event.card], _place(before), "drawn")}
-        case e.CardEntered():
+        case events.CardEntered():
             hold = before.holds[-1]
             at = State(**{**_fields(before), "step": hold.back})
             return {(NAMES[event.card], _place(at), "entered")}
-        case e.HoleRevealed():
+        case events.HoleRevealed():
             return {(NAMES[event.card], 0, "revealed")}
-        case e.FaceUpCardFound():
+        case events.FaceUpCardFound():
             return {(NAMES[event.card], 0, "found")}
-        case e.ErrorCardExposed():
+        case events.ErrorCardExposed():
             return {(NAMES[event.card], 0, "exposed")}
         case _:
             return set()

@@ -12,7 +12,7 @@ from firmware_protocol.device.interfaces import CannotDo, Mechanism
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.enums import Capabilities, LockState
 from firmware_protocol.messages.shoe import CardRead, Lock
-from hil.devices import card_names as cards
+from hil.devices import card_names
 from hil.devices.shoe import RECOGNISE_MS, Shoe
 from tests.support.hil.devices.desk import Scene
 
@@ -42,7 +42,7 @@ def draw(scene: Scene, **how: Any) -> list[Event]:
 
 
 def names(events: list[Event]) -> list[str]:
-    return [cards.name(event.card) for event in events if isinstance(event, CardRead)]
+    return [card_names.name(event.card) for event in events if isinstance(event, CardRead)]
 
 
 def cannot(scene: Scene, hand: Hand, says: str) -> None:

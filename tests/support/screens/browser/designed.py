@@ -18,7 +18,7 @@ from playwright.async_api import Browser, Page, Route
 
 from controller.api.contract.view import DealerShown, DeviceShown
 from controller.games import SHOE
-from controller.procedure.model import events as e
+from controller.procedure.model import events
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.events import Device
 from controller.procedure.model.row import Decision
@@ -151,12 +151,12 @@ def _seldom() -> dict[str, At]:
         if at.state.step is Step.REVEAL and at.state.checked is False and at.state.up == 1
     )
     return {
-        "shoe ran out": _then(draw, e.ShoeRanOut(SHOE)),
-        "hole mismatch": _then(reveal, e.HoleRevealed(SHOE, TEN, "opening")),
+        "shoe ran out": _then(draw, events.ShoeRanOut(SHOE)),
+        "hole mismatch": _then(reveal, events.HoleRevealed(SHOE, TEN, "opening")),
     }
 
 
-def _then(at: At, event: e.Event) -> At:
+def _then(at: At, event: events.Event) -> At:
     answer = at.procedure.step(at.state, event)
     assert isinstance(answer, Decision), answer
     return at._replace(state=answer.state)

@@ -20,7 +20,7 @@ from playwright.async_api import Browser as Chromium
 from playwright.async_api import FloatRect, Page, Route
 
 from controller.api.contract.errors import Problem, denied
-from controller.people.service_people_answers import Denied
+from controller.people.service import Denied
 from controller.procedure.engine.dispatch import Procedure
 from controller.procedure.model.state import State, Step
 from controller.screens.common.sessions import Looks

@@ -11,10 +11,9 @@ from typing import Any, Final
 
 import pytest
 
-from controller import terminal_cli_people as asked
+from controller import terminal
 from controller.cli import main
-from controller.people import cli_cli_pins as cli_pins
-from controller.people import pins
+from controller.people import cli, pins
 from controller.people.directory import PeopleFile
 from tests.support.table.simulated.house import CHEAP
 
@@ -34,7 +33,7 @@ def sit(patch: pytest.MonkeyPatch, *lines: str, hidden: tuple[str, ...] = ()) ->
     """Somebody sits at a terminal and types this."""
     left = list(hidden)
     patch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-    for module in (asked, cli_pins):
+    for module in (terminal, cli):
         patch.setattr(module, "at_terminal", lambda: True)
     patch.setattr(getpass, "getpass", lambda prompt: left.pop(0))
 

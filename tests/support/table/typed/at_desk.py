@@ -10,8 +10,7 @@ from controller.people.approvals import act_of
 from controller.people.directory import PeopleFile
 from controller.people.person import Person
 from controller.people.pins import Cost
-from controller.people.service import PeopleDesk, Record
-from controller.people.service_people_answers import Denied, Signed, Taken
+from controller.people.service import Denied, PeopleDesk, Record, Signed, Taken
 from controller.people.sign_in import START, Standing
 from controller.procedure.model.events import RoundVoided
 from tests.support.table.simulated.house import CHEAP, PINS, Ledger, Time

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from controller.api.contract.errors import Problem
-from controller.api.service import acts as acting
-from controller.api.service import sign_in as signing
+from controller.api.service import acts, sign_in
 from controller.api.service.screens import Screen
 from controller.procedure.model.events import TableOpened
 from controller.procedure.model.state import Step
@@ -122,7 +121,7 @@ def test_nobody_signs_for_what_has_come_while_a_pin_was_looked_at(
             tab = await opened(pages)
             assert (await tab.act("FloorCalled")).json()["done"]
             await tab.open()
-            ask, slow = signing.authorise, [True]
+            ask, slow = sign_in.authorise, [True]
 
             async def while_they_look(*given: Any) -> Any:
                 found = await ask(*given)
@@ -133,7 +132,7 @@ def test_nobody_signs_for_what_has_come_while_a_pin_was_looked_at(
                     assert (await other.act("FloorCalled")).json()["done"]
                 return found
 
-            monkeypatch.setattr(signing, "authorise", while_they_look)
+            monkeypatch.setattr(sign_in, "authorise", while_they_look)
             stale = await tab.act("FloorRuled", ONE, way="resume")
             assert stale.json()["code"] == "moved_on"
             monkeypatch.undo()
@@ -159,8 +158,8 @@ def test_what_the_floor_signs_for_never_becomes_the_dealers(tmp_path: Path) -> N
             (screen,) = (one for one in api.screens._open if "dealer" in one.badges)
             call = {"type": "FloorCalled"}
             with pytest.raises(Problem, match="not"):
-                await acting.act(api.served, api.looking, screen, call, floor=True)
-            assert (await acting.act(api.served, api.looking, screen, call)).answers[0].taken
+                await acts.act(api.served, api.looking, screen, call, floor=True)
+            assert (await acts.act(api.served, api.looking, screen, call)).answers[0].taken
 
     run(main())
 

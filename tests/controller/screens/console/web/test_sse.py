@@ -12,7 +12,7 @@ from controller.api.contract.view import View
 from controller.api.http.sse import BEAT, HEARTBEAT
 from controller.procedure.model.state import Step
 from controller.screens.console.view.viewer import Here
-from controller.screens.console.web import sse as stream
+from controller.screens.console.web import sse
 from controller.screens.console.web.render_cache import Drawn
 from controller.screens.console.web.sessions import Browser
 from controller.screens.console.web.sse import MOST, MOST_OF_ONE
@@ -50,20 +50,20 @@ def test_what_is_sent(tmp_path: Path) -> None:
     async def main() -> None:
         async with at_pages(tmp_path) as pages:
             tab = await pages.dealing()
-            async with tab.stream() as stream:
-                await came(stream)
-                assert stream.status == 200
-                assert stream.headers["content-type"] == "text/event-stream; charset=utf-8"
-                assert stream.headers["cache-control"] == "no-store"
-                first = stream.events[0]
+            async with tab.stream() as sse:
+                await came(sse)
+                assert sse.status == 200
+                assert sse.headers["content-type"] == "text/event-stream; charset=utf-8"
+                assert sse.headers["cache-control"] == "no-store"
+                first = sse.events[0]
                 assert set(first) == {"seq", "html", "say", "controls", "signed"}
                 assert (first["controls"], first["signed"]) == (True, "dealer")
                 assert first["seq"] == pages.at.table.shown.seq
                 assert first["say"]
-                count = len(stream.events)
+                count = len(sse.events)
                 assert (await tab.post("/sign-out")).json()["done"]
-                await came(stream, count + 1)
-                last = stream.events[-1]
+                await came(sse, count + 1)
+                last = sse.events[-1]
                 assert (last["controls"], last["signed"]) == (False, "")
 
     run(main())
@@ -74,14 +74,14 @@ def test_a_stream_without_a_change_says_that_it_is_there(tmp_path: Path) -> None
         async with at_pages(tmp_path) as pages:
             tab = pages.tab()
             await tab.open()
-            async with tab.stream() as stream:
-                await came(stream)
+            async with tab.stream() as sse:
+                await came(sse)
                 await asyncio.sleep(60)  # until the devices have come, there is news
-                count = len(stream.events)
-                beats = stream.data.count(BEAT)
+                count = len(sse.events)
+                beats = sse.data.count(BEAT)
                 await asyncio.sleep(3 * HEARTBEAT + 1)
-                assert stream.data.count(BEAT) - beats in (3, 4)
-                assert len(stream.events) == count
+                assert sse.data.count(BEAT) - beats in (3, 4)
+                assert len(sse.events) == count
 
     run(main())
 
@@ -194,7 +194,7 @@ def test_there_are_so_many_streams(tmp_path: Path) -> None:
 def test_each_browser_has_a_stream_whoever_has_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "MOST", 2)
+    monkeypatch.setattr(sse, "MOST", 2)
 
     async def main() -> None:
         async with at_pages(tmp_path) as pages, AsyncExitStack() as stack:

@@ -15,8 +15,7 @@ import pytest
 from controller.audit.errors import IndexBusy, IndexPlace
 from controller.audit.format.records import By, Entry
 from controller.audit.index.index import Index
-from controller.screens.review.source import live_source as running
-from controller.screens.review.source import source
+from controller.screens.review.source import live_source, source
 from controller.screens.review.source.live_source import Running
 from controller.screens.review.source.source import Short
 from controller.screens.review.view.queries import last_seq
@@ -33,11 +32,11 @@ _UPTO = re.compile(r"goes up to record ([\d,]+)")
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits, and nothing is new enough."""
-    monkeypatch.setattr(running, "PATIENCE", 0.0)
+    monkeypatch.setattr(live_source, "PATIENCE", 0.0)
     monkeypatch.setattr(source, "EVERY", -1.0)
 
 
-def made(table: RunningTable, room: int = running.ROOM) -> Path:
+def made(table: RunningTable, room: int = live_source.ROOM) -> Path:
     """The index, as far as one step of so many bytes goes."""
     with Index.ready(table.parts.record) as index:
         if room:
@@ -64,7 +63,7 @@ def short(of: Running) -> Short | None:
 def test_who_looks_first_waits_until_there_is_something_to_look_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "PATIENCE", 60.0)
+    monkeypatch.setattr(live_source, "PATIENCE", 60.0)
 
     async def main() -> None:
         async with at_api(tmp_path) as at:

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.index.search_terms import Wanted
-from controller.audit.index.search_terms_asked_for import amount_of, time_of
+from controller.audit.index.search_terms import Wanted, amount_of, time_of
 from controller.audit.text.records import Bare
 from controller.errors import UsageProblem
 from controller.procedure.prompts.terms import Currency

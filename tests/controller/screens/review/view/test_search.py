@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from controller.audit.index.index import Index
 from controller.audit.index.query import find_rounds
 from controller.audit.index.search_terms import Wanted
-from controller.screens.review.view import search as module
+from controller.screens.review.view import search
 from controller.screens.review.view.search import ends, newest
 from tests.support.audit.record.table import begun
 
@@ -56,7 +56,7 @@ def test_all_that_is_wanted_comes_once_page_by_page(
     found: list[int] = []
     before: int | None = None
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(module, "_WIDER", wider)
+        patched.setattr(search, "_WIDER", wider)
         while True:
             page = newest(db, wanted, before, limit)
             found += [one.round for one in page.rounds]

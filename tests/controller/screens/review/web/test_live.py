@@ -22,7 +22,7 @@ from controller.audit.log.opening import Opening
 from controller.audit.read.follow import Following
 from controller.audit.read.reader import records
 from controller.audit.replay.identity import identity_of
-from controller.screens.common import server as serving
+from controller.screens.common import server
 from controller.screens.common.headers import HEADERS
 from controller.screens.review.source.live_source import Running
 from controller.screens.review.web import live
@@ -32,14 +32,14 @@ from tests.support.audit.record.table import TABLE_KEY
 from tests.support.drivers.simulated import until
 from tests.support.screens.looked_at import Browser, Looking, Paced, dealt, mega, written
 
-ALONE: Final = serving.Place(serving.LOOPBACK, 0)
+ALONE: Final = server.Place(server.LOOPBACK, 0)
 
 
 class Served:
     """A review behind a real port."""
 
     def __init__(self, looking: Looking) -> None:
-        self._listening = serving.bound(ALONE)
+        self._listening = server.bound(ALONE)
         self.address = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
         config = uvicorn.Config(
             looking.review.app, log_config=None, lifespan="off", timeout_graceful_shutdown=1
