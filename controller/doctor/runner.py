@@ -76,26 +76,6 @@ def _name(content: Mapping[str, Any]) -> str:
 # --- the checks -------------------------------------------------------------------------------
 
 
-def look(case: Case, checks: tuple[Check, ...] = CHECKS) -> Iterator[Result]:
-    """Each check's result, as soon as there is one."""
-    verdicts: dict[str, Verdict] = {}
-    for check in checks:
-        before = [name for name in check.after if verdicts.get(name) in ("wrong", "skipped")]
-        made = skipped(f"first {' and '.join(before)}") if before else _made(check, case)
-        verdicts[check.name] = made.verdict
-        yield Result(check, made)
-
-
-def _made(check: Check, case: Case) -> Found:
-    """What cannot be looked at is not as it must be, and ends nothing else."""
-    try:
-        return check.look(case)
-    except Unreadable:
-        return skipped("the record does not open")
-    except (OSError, KeyProblem, RecordProblem, UsageProblem) as problem:
-        return found("", [wrong(f"cannot be looked at: {problem}")])
-
-
 SECTIONS: Final = ("devices", "record", "keys", "people", "control")
 _LINES: Final = {
     "record": 'directory = "run/{name}/record"',
@@ -206,3 +186,26 @@ CHECKS: Final = (
     ),
 )
 """In the order in which things are mended."""
+
+
+# --- running them ----------------------------------------------------------------------------
+
+
+def look(case: Case, checks: tuple[Check, ...] = CHECKS) -> Iterator[Result]:
+    """Each check's result, as soon as there is one."""
+    verdicts: dict[str, Verdict] = {}
+    for check in checks:
+        before = [name for name in check.after if verdicts.get(name) in ("wrong", "skipped")]
+        made = skipped(f"first {' and '.join(before)}") if before else _made(check, case)
+        verdicts[check.name] = made.verdict
+        yield Result(check, made)
+
+
+def _made(check: Check, case: Case) -> Found:
+    """What cannot be looked at is not as it must be, and ends nothing else."""
+    try:
+        return check.look(case)
+    except Unreadable:
+        return skipped("the record does not open")
+    except (OSError, KeyProblem, RecordProblem, UsageProblem) as problem:
+        return found("", [wrong(f"cannot be looked at: {problem}")])
