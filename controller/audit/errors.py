@@ -120,3 +120,19 @@ class IndexNoRoom(IndexPlace):
 
 class IndexBusy(IndexProblem):
     """Somebody else writes it for too long."""
+
+
+class CannotProve(RecordProblem):
+    """There is no such proof."""
+
+
+class NotVoided(RecordProblem):
+    """Nobody opens the hole card of this round."""
+
+
+class WitnessProblem(RecordProblem):
+    """Nothing is countersigned."""
+
+
+class Unsigned(WitnessProblem):
+    """There is no checkpoint yet."""

@@ -15,11 +15,11 @@ from typing import Final
 from controller.audit.errors import RecordProblem
 from controller.audit.files.disk import RealDisk
 from controller.audit.files.lock import LOCK, Locked
-from controller.audit.format.notes import SigningKey, VerifierKey
+from controller.audit.format.notes import SigningKey, VerifierKey, table_name
 from controller.audit.format.segments import DIRECTORY, SPARE, numbers
 from controller.audit.format.tail import Verdict
 from controller.audit.keys.store import load_table_private
-from controller.audit.log.checkpoints import in_doubt, table_name
+from controller.audit.log.checkpoints import in_doubt
 from controller.audit.log.opening import COSIGNED, Opening
 from controller.audit.read.reader import in_words, read_segment, record_of
 from controller.audit.replay.identity import proc_of

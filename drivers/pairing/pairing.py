@@ -6,7 +6,8 @@ import asyncio
 
 from msgspec import Struct
 
-from drivers.ports.address import Address, open_port
+from drivers.ports.address import Address
+from drivers.ports.open import open_port
 from drivers.ports.port import Port, PortLost
 from drivers.session.progress import monotonic_us
 from firmware_protocol.host.pairing import (

@@ -18,8 +18,6 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from drivers.ports.port import Ears, Port
-
 OWN_BACKEND: Final = "libusb1"
 ALLOWED: Final = (
     "serial:PATH or /dev/..., adapter:SERIAL, usb:SERIAL or usb+BACKEND=ARGUMENT:SERIAL"
@@ -152,20 +150,3 @@ _READ: Final[dict[str, Callable[[str], Address]]] = {
     "adapter": _adapter,
     "usb": _usb,
 }
-
-
-async def open_port(address: Address, ears: Ears) -> Port:
-    """The open port, or PortRefused."""
-    # Loaded when they are needed: not every table has a USB library or a serial port.
-    if address.transport is Transport.USB:
-        from drivers.ports.usb import open_usb
-
-        return await open_usb(address.where, ears, backend=address.backend, place=address.place)
-    from drivers.ports.serial import open_serial
-
-    if address.transport is Transport.ADAPTER:
-        from drivers.ports import discovery as finding
-
-        path = await finding.ask(finding.adapter_path, address.where)
-        return await open_serial(path, ears)
-    return await open_serial(address.where, ears)

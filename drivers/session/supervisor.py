@@ -34,7 +34,8 @@ from drivers.devices.state import State, Trigger
 from drivers.devices.station import Station
 from drivers.handing import Handing
 from drivers.keys.formats import KeyProblem
-from drivers.ports.address import Address, open_port
+from drivers.ports.address import Address
+from drivers.ports.open import open_port
 from drivers.ports.port import Ears, Port, PortRefused
 from drivers.session import events as told
 from drivers.session.acknowledge import Come, Keeping, NotKept, in_words

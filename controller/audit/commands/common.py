@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from controller.audit.files.disk import read_file
-from controller.audit.format.notes import KeyKind, NoteProblem, VerifierKey
+from controller.audit.format.notes import KeyKind, NoteProblem, VerifierKey, table_name
 from controller.audit.keys import files
 from controller.audit.keys.files import BadText
-from controller.audit.log.checkpoints import table_name
 from controller.audit.proofs.proof_file import MOST_BYTES
 from controller.audit.proofs.prover import untold
 from controller.errors import UsageProblem, printable

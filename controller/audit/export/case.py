@@ -24,7 +24,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import UNSET, Struct
 
-from controller.audit.errors import CannotWrite, RecordProblem
+from controller.audit.errors import CannotProve, CannotWrite, RecordProblem
 from controller.audit.export.case_folder import Folder, check_free, folder_for
 from controller.audit.export.manifest import (
     FORMAT,
@@ -44,7 +44,7 @@ from controller.audit.format.tail import Verdict
 from controller.audit.proofs.proof_file import FORMAT as PROOF
 from controller.audit.proofs.proof_file import Proof, Proved
 from controller.audit.proofs.proof_file import packed as packed_proof
-from controller.audit.proofs.prover import CannotProve, Hashes, last_signed, signed_as, untold
+from controller.audit.proofs.prover import Hashes, last_signed, signed_as, untold
 from controller.audit.read.access_log import Noted, account, look
 from controller.audit.read.heads import first_head, gone_before, segment_of
 from controller.audit.read.reader import Segment, closed, in_words, read_segment, record_of

@@ -37,10 +37,10 @@ from controller.audit.format.notes import (
     VerifierKey,
     parse_checkpoint,
     parse_note,
+    table_name,
 )
 from controller.audit.format.records import NoteData, Record, TailSet
 from controller.audit.format.segments import DIRECTORY, numbers, segment_file, segment_name
-from controller.audit.log.checkpoints import table_name
 from controller.audit.proofs.prover import untold
 from controller.audit.read.access_log import look
 from controller.audit.read.heads import first_head

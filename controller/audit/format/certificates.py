@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from controller.audit.format.notes import (
     KEY_SIZE,
+    TABLE_KEY,
     KeyKind,
     NoteProblem,
     SigningKey,
@@ -24,8 +25,6 @@ from controller.audit.format.notes import (
 )
 
 TITLE: Final = "holecard boot key 1"
-TABLE_KEY: Final = "/table"
-"""What stands behind the origin in the name of the table's key."""
 
 _BOOT: Final = re.compile(r"[0-9a-f]{16}")
 

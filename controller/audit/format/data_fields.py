@@ -20,7 +20,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from controller.audit.format.decode import HEX16, LARGEST, UNREADABLE, Natural, wrong_form
 from controller.audit.format.hole_cards import SEALED_TEXT
-from controller.audit.format.notes import NoteProblem, VerifierKey
+from controller.audit.format.notes import NoteProblem, VerifierKey, table_name
 from controller.audit.format.records import (
     ClockSet,
     Kind,
@@ -30,7 +30,6 @@ from controller.audit.format.records import (
     Snapshot,
     TailSet,
 )
-from controller.audit.log.checkpoints import table_name
 
 HEX64: Final = re.compile("[0-9a-f]{64}")
 ORIGIN: Final = re.compile(r"holecard/([^\s+]+)/[0-9a-f]{16}")

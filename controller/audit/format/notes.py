@@ -354,3 +354,12 @@ def parse_checkpoint(text: str) -> Checkpoint:
     if not origin:
         raise NoteProblem("a checkpoint without an origin")
     return Checkpoint(origin, parse_number(size), parse_base64(root, HASH_SIZE))
+
+
+def table_name(origin: str) -> str:
+    """The name of the table's key."""
+    return f"{origin}{TABLE_KEY}"
+
+
+TABLE_KEY: Final = "/table"
+"""What stands behind the origin in the name of the table's key."""

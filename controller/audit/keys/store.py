@@ -21,9 +21,8 @@ from typing import Final, Literal, TypeAlias, TypeVar, get_args
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-from controller.audit.format.certificates import TABLE_KEY
 from controller.audit.format.hole_cards import HoleKey
-from controller.audit.format.notes import SigningKey, VerifierKey
+from controller.audit.format.notes import TABLE_KEY, SigningKey, VerifierKey
 from controller.audit.keys import files
 from controller.audit.keys.files import BadText
 from drivers.keys import private_files

@@ -14,20 +14,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import Damaged, RecordProblem
 from controller.audit.files.disk import Back
-from controller.audit.format.certificates import TABLE_KEY, certificate
+from controller.audit.format.certificates import certificate
 from controller.audit.format.merkle import Frontier, leaf_hash
-from controller.audit.format.notes import Checkpoint, SigningKey, VerifierKey, signed
+from controller.audit.format.notes import Checkpoint, SigningKey, VerifierKey, signed, table_name
 from controller.audit.format.records import Record
 from controller.audit.format.segments import segment_file
 from controller.audit.log.opening import Opening
 from controller.audit.read.reader import ASK, Segment, Where
 from controller.audit.read.scan import scan
 from controller.audit.read.signatures import BadSignature, Signatures
-
-
-def table_name(origin: str) -> str:
-    """The name of the table's key."""
-    return f"{origin}{TABLE_KEY}"
 
 
 class Signer:

@@ -20,7 +20,7 @@ from controller.audit.files.disk import DIRECTORY_MODE, whole_write
 from controller.audit.files.lock import tell_begun, unlock
 from controller.audit.format.frames import chain_start
 from controller.audit.format.merkle import Frontier, leaf_hash
-from controller.audit.format.notes import SigningKey
+from controller.audit.format.notes import SigningKey, table_name
 from controller.audit.format.records import (
     CONTROLLER,
     NOTHING,
@@ -43,7 +43,7 @@ from controller.audit.format.segments import (
     segment_file,
 )
 from controller.audit.format.tail import MOST_TORN
-from controller.audit.log.checkpoints import Signer, in_doubt, table_name
+from controller.audit.log.checkpoints import Signer, in_doubt
 from controller.audit.log.clock import Clock, Day, SystemClock, clock_set, gaming_day
 from controller.audit.log.opening import Opening
 from controller.audit.log.preallocate import Spares

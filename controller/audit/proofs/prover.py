@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.audit.errors import Damaged, RecordProblem
+from controller.audit.errors import CannotProve, Damaged
 from controller.audit.format.frames import Frame
 from controller.audit.format.merkle import (
     Block,
@@ -40,10 +40,6 @@ _ALTERED: Final = "the record or the note is not what it was: ask who altered it
 
 def untold(number: int) -> None:
     """For who is not interested in the segment that is read."""
-
-
-class CannotProve(RecordProblem):
-    """There is no such proof."""
 
 
 class Older(Struct, frozen=True):

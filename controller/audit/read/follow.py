@@ -11,12 +11,19 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from controller.audit.errors import IndexAhead, RecordProblem, Unexplained, unreadable
+from controller.audit.errors import (
+    CannotProve,
+    IndexAhead,
+    NotVoided,
+    RecordProblem,
+    Unexplained,
+    Unsigned,
+    unreadable,
+)
 from controller.audit.format.frames import HEAD_SIZE, MOST_BYTES
 from controller.audit.format.records import Opened, Place
 from controller.audit.format.segments import HEADER_SIZE, numbers, open_segment, segment_file
 from controller.audit.format.tail import Tail, Verdict, classify
-from controller.audit.proofs.prover import CannotProve
 from controller.audit.read.lookup import Told
 from controller.audit.read.reader import (
     ASK,
@@ -31,8 +38,6 @@ from controller.audit.read.reader import (
     segments,
 )
 from controller.audit.read.selection import NothingThere
-from controller.audit.replay.hole_opening import NotVoided
-from controller.audit.witness.witness import Unsigned
 
 WRONG: Final = frozenset({Verdict.MISSING, Verdict.UNEXPLAINED})
 """A write that was cut off is no wrong end: whoever writes the record next sets it aside."""

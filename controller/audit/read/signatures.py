@@ -8,8 +8,9 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from controller.audit.errors import RecordProblem
-from controller.audit.format.certificates import TABLE_KEY, Certificate, read_certificate
+from controller.audit.format.certificates import Certificate, read_certificate
 from controller.audit.format.notes import (
+    TABLE_KEY,
     Checkpoint,
     KeyKind,
     Note,

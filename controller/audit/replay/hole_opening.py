@@ -10,7 +10,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from controller.audit.errors import Damaged, RecordProblem
+from controller.audit.errors import Damaged, NotVoided, RecordProblem
 from controller.audit.format.hole_cards import NotCommitted, SealProblem, opened_card
 from controller.audit.format.records import DeviceCursor
 from controller.audit.read.lookup import Told, of_rounds, of_seqs
@@ -18,10 +18,6 @@ from controller.audit.read.reader import ASK
 from controller.rules.cards import Card
 
 VOID: Final = "RoundVoid"
-
-
-class NotVoided(RecordProblem):
-    """Nobody opens the hole card of this round."""
 
 
 class KeyDoesNotOpen(RecordProblem):

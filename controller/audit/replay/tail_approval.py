@@ -15,12 +15,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
 from controller.audit.errors import OtherTable, RecordProblem
-from controller.audit.format.notes import SigningKey
+from controller.audit.format.notes import SigningKey, table_name
 from controller.audit.format.records import SHORT
 from controller.audit.format.segments import numbers
 from controller.audit.format.tail import Verdict
 from controller.audit.keys.fingerprints import as_before
-from controller.audit.log.checkpoints import table_name
 from controller.audit.log.log import Log
 from controller.audit.log.opening import Opening
 from controller.audit.read.heads import head

@@ -26,11 +26,10 @@ from msgspec.structs import replace
 from controller.audit.errors import NotNow, OtherTable, RecordProblem
 from controller.audit.files.disk import Disk
 from controller.audit.format.hole_cards import HoleKey
-from controller.audit.format.notes import SigningKey
+from controller.audit.format.notes import SigningKey, table_name
 from controller.audit.format.records import Entry, Identity, encode
 from controller.audit.format.segments import SIZE
 from controller.audit.keys.fingerprints import other_keys, with_keys
-from controller.audit.log.checkpoints import table_name
 from controller.audit.log.clock import Clock
 from controller.audit.log.log import Log
 from controller.audit.log.opening import Opening

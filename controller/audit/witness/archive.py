@@ -21,7 +21,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from controller.audit.errors import InUse, RecordProblem
+from controller.audit.errors import InUse, WitnessProblem
 from controller.audit.files.atomic import make_directory, put, written_to
 from controller.audit.files.disk import MODE, Disk
 from controller.audit.format.certificates import read_certificate
@@ -37,10 +37,6 @@ _MOST: Final = 1 << 20
 """Bytes of a file that can still be one of ours."""
 _BACKUP: Final = "put the archive back from a backup of what it was last"
 _WRITABLE: Final = "let the witness's user write there, and give it room"
-
-
-class WitnessProblem(RecordProblem):
-    """Nothing is countersigned."""
 
 
 class ArchiveProblem(WitnessProblem):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from controller.audit.errors import Damaged
+from controller.audit.errors import Damaged, Unsigned, WitnessProblem
 from controller.audit.files.disk import Disk, RealDisk
 from controller.audit.format.merkle import Frontier, leaf_hash
 from controller.audit.format.notes import NoteProblem, SigningKey, VerifierKey, parse_note, signed
@@ -23,7 +23,7 @@ from controller.audit.read.reader import ASK, Segment, record_of, segments
 from controller.audit.read.retirements import Changed, kept_in
 from controller.audit.read.retirements import before as retired_before
 from controller.audit.read.signatures import OtherKey, Signatures, Signed, check_table_key
-from controller.audit.witness.archive import ArchiveProblem, Kept, Seen, WitnessProblem, kept_of
+from controller.audit.witness.archive import ArchiveProblem, Kept, Seen, kept_of
 from controller.errors import printable
 
 __all__ = [
@@ -63,10 +63,6 @@ class OtherRecord(WitnessProblem):
 
 class OtherTableKey(WitnessProblem):
     """The table's key is not the one that it was."""
-
-
-class Unsigned(WitnessProblem):
-    """There is no checkpoint yet."""
 
 
 class ClockBack(WitnessProblem):

@@ -21,9 +21,9 @@ from controller.procedure.model.felt import returned
 from controller.procedure.model.game import Game
 from controller.procedure.model.holds import BEFORE, found, hold, told
 from controller.procedure.model.row import Row
-from controller.procedure.model.state import WAITING, Hold, State, Step
+from controller.procedure.model.state import OPEN, WAITING, Hold, State, Step
 from controller.procedure.rows.shoe import no_shoe, no_shuffler
-from controller.procedure.rows.table import OPEN, another_round, fresh_felt
+from controller.procedure.rows.table import another_round, fresh_felt
 from controller.rules.irregularities import Irregularity
 
 

@@ -26,8 +26,7 @@ from controller.procedure.model.game import BETS, Game
 from controller.procedure.model.holds import HOLDING, IN_ROUND, beside, elsewhere, found, holds_for
 from controller.procedure.model.payments import refunds
 from controller.procedure.model.row import Refusal, Row, When
-from controller.procedure.model.state import WAITING, State, Step
-from controller.procedure.rows.table import OPEN
+from controller.procedure.model.state import OPEN, WAITING, State, Step
 from controller.rules.irregularities import Irregularity
 
 

@@ -13,8 +13,7 @@ from controller.procedure.model.events import Event, PaymentCorrected, Withdrawn
 from controller.procedure.model.felt import hole_is_next, tally, times_seen, top
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Row, When
-from controller.procedure.model.state import WAITING, Hold, Spare, State, Step
-from controller.procedure.rows.table import OPEN
+from controller.procedure.model.state import OPEN, WAITING, Hold, Spare, State, Step
 from controller.rules.cards import Card
 from controller.rules.irregularities import WAYS, Irregularity, Way
 

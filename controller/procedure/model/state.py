@@ -241,3 +241,7 @@ class State(Struct, frozen=True, gc=False):
     lost: tuple[str, ...] = ()
     """Devices that are gone now."""
     closing: bool = False
+
+
+OPEN = tuple(step for step in Step if step in WAITING and step is not Step.CLOSED)
+"""Every step of an open table that waits for something."""

@@ -18,8 +18,7 @@ from controller.procedure.model.events import (
 from controller.procedure.model.felt import second_person
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refusal, Row
-from controller.procedure.model.state import WAITING, Shoe, State, Step
-from controller.procedure.rows.table import OPEN
+from controller.procedure.model.state import OPEN, WAITING, Shoe, State, Step
 
 
 def _shuffle_called(g: Game, s: State, e: ShuffleCalled) -> bool:

@@ -9,12 +9,10 @@ from controller.procedure.model.events import Go, TableClosed, TableOpened
 from controller.procedure.model.felt import second_person
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refusal, Row
-from controller.procedure.model.state import WAITING, Shoe, State, Step
+from controller.procedure.model.state import OPEN, Shoe, State, Step
 from controller.rules.option_constraints import MOST_MONEY
 
 BETWEEN = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.BURNING, Step.WAGERING)
-OPEN = tuple(step for step in Step if step in WAITING and step is not Step.CLOSED)
-"""Every step of an open table that waits for something."""
 
 
 # Opening and closing

@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from controller.audit.errors import (
+    CannotProve,
     CannotWrite,
     IndexBusy,
     IndexPlace,
@@ -23,7 +24,6 @@ from controller.audit.errors import (
     NoRecord,
     RecordProblem,
 )
-from controller.audit.proofs.prover import CannotProve
 from controller.audit.read.selection import NothingThere
 from controller.errors import UsageProblem
 from controller.screens.common.forms import TooLarge, fields_of, form_of, only

@@ -21,7 +21,8 @@ from controller.config.loader import TableConfig
 from controller.procedure.model.events import Device
 from controller.procedure.model.game import Game
 from controller.table.intake.context import House
-from drivers.ports.address import Address, open_port
+from drivers.ports.address import Address
+from drivers.ports.open import open_port
 from drivers.session.lookup import Search, Wanted
 from drivers.session.progress import monotonic_us
 from drivers.session.supervisor import Open

@@ -9,9 +9,8 @@ import structlog
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import OtherTable
-from controller.audit.format.notes import SigningKey
+from controller.audit.format.notes import SigningKey, table_name
 from controller.audit.keys.fingerprints import other_keys, with_keys
-from controller.audit.log.checkpoints import table_name
 from controller.audit.log.clock import Clock, SystemClock
 from controller.audit.log.log import Log
 from controller.audit.log.opening import Opening

@@ -17,9 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.api.contract.view import View
-from controller.audit.format.notes import VerifierKey
+from controller.audit.format.notes import VerifierKey, table_name
 from controller.audit.keys.store import load_table_public
-from controller.audit.log.checkpoints import table_name
 from controller.audit.read.follow import Following
 from controller.audit.read.heads import first_head
 from controller.audit.verify.verifier import Report, Verification

@@ -15,8 +15,9 @@ from serial.tools import list_ports, list_ports_linux
 
 from drivers.ports import address, discovery, usb_discovery
 from drivers.ports import serial as serial_port
-from drivers.ports.address import Address, Transport, open_port
+from drivers.ports.address import Address, Transport
 from drivers.ports.discovery import Found
+from drivers.ports.open import open_port
 from drivers.ports.port import PortRefused
 from drivers.ports.usb_discovery import Unit
 from drivers.session import lookup

@@ -17,7 +17,8 @@ from serial.tools import list_ports
 from drivers.devices.state import State
 from drivers.journal_entries import JournalRefused
 from drivers.ports import discovery, serial
-from drivers.ports.address import Address, Transport, open_port, parse
+from drivers.ports.address import Address, Transport, parse
+from drivers.ports.open import open_port
 from drivers.ports.port import WRITE_BOUND, PortRefused
 from drivers.ports.serial import open_serial
 from drivers.ports.usb import open_usb

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from drivers.ports import usb_discovery
-from drivers.ports.address import open_port, parse
+from drivers.ports.address import parse
 from drivers.ports.discovery import usb_devices
+from drivers.ports.open import open_port
 from drivers.ports.port import WRITE_BOUND, Port, PortRefused
 from hil.ports.usb_bus import UsbDevice
 from hil.ports.usb_messages import Status

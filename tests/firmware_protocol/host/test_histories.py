@@ -66,7 +66,7 @@ def test_a_history_is_played_again_from_its_seed() -> None:
 
 
 def test_a_failure_says_how_to_play_it_again() -> None:
-    with pytest.raises(Failed, match=r"tests\.fuzz\.link --history 1 --length 30$"):
+    with pytest.raises(Failed, match=r"tests\.long\.fuzz\.link --history 1 --length 30$"):
         play(1, 30, kind=SABOTAGED["keeps-one"])
 
 

@@ -10,19 +10,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.audit.errors import Damaged
+from controller.audit.errors import CannotProve, Damaged
 from controller.audit.export.case import export_case
 from controller.audit.export.manifest import check_export
 from controller.audit.export.retire import NothingToRetire
 from controller.audit.files.lock import LOCK
-from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note
+from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note, table_name
 from controller.audit.format.segments import numbers
 from controller.audit.index.index import Index
 from controller.audit.index.query import find
 from controller.audit.index.search_terms import Wanted
 from controller.audit.keys import files
-from controller.audit.log.checkpoints import table_name
-from controller.audit.proofs.prover import CannotProve, last_signed, prove, seqs_of_round
+from controller.audit.proofs.prover import last_signed, prove, seqs_of_round
 from controller.audit.read.access_log import looks_file
 from controller.audit.read.heads import first_head
 from controller.audit.read.reader import records

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.errors import Damaged, RecordProblem
+from controller.audit.errors import CannotProve, Damaged, RecordProblem
 from controller.audit.format.notes import Checkpoint, SigningKey, signed
 from controller.audit.format.segments import segment_file
 from controller.audit.proofs.proof_file import Proof, ProofProblem, check_proof, packed, unpacked
 from controller.audit.proofs.prover import (
-    CannotProve,
     Hashes,
     Older,
     last_signed,

@@ -9,9 +9,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec.structs import replace
 
-from controller.audit.errors import Damaged
+from controller.audit.errors import Damaged, NotVoided
 from controller.audit.format.records import By, Entry
-from controller.audit.replay.hole_opening import KeyDoesNotOpen, NotVoided, holes_of, open_hole
+from controller.audit.replay.hole_opening import KeyDoesNotOpen, holes_of, open_hole
 from controller.audit.simulate.vault import RecordingVault
 from controller.audit.verify.verifier import PARTLY, RIGHT, WRONG
 from controller.procedure.model.state import Step

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.errors import NoRecord, RecordProblem
+from controller.audit.errors import NoRecord, RecordProblem, Unsigned
 from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note, verified
 from controller.audit.format.segments import segment_file
 from controller.audit.log.log import Log
@@ -22,7 +22,6 @@ from controller.audit.witness.witness import (
     OtherRecord,
     OtherTableKey,
     Rewritten,
-    Unsigned,
     WitnessProblem,
 )
 from tests.support.audit.record import table

@@ -36,7 +36,7 @@ from tests.support.table.simulated.irregular import CASES, OTHERWISE, family
 from tests.support.table.simulated.telling import HOUSES
 
 HERE: Final = Path(__file__).parent
-MODULES: Final = tuple(sorted(HERE.glob("test_*.py")))
+MODULES: Final = tuple(sorted(set(HERE.glob("test_*.py")) - {Path(__file__)}))
 for _module in MODULES:
     importlib.import_module(f"{__package__}.{_module.stem}")
 
@@ -197,77 +197,81 @@ def test_each_house_rules_something_that_the_other_does_not() -> None:
 
 
 def test_every_module_of_stories_tells_some() -> None:
-    told = {case.test.split(".")[2] for case in CASES}
+    told = {case.test.split(".")[-2] for case in CASES}
     assert {module.stem for module in MODULES} == told
 
 
 # --- what a house says beside it ----------------------------------------------------------------
 
 BESIDE: Final = {
-    "a fault of the shoe blocks dealing": ("test_devices.test_a_shoe_that_is_jammed",),
+    "a fault of the shoe blocks dealing": ("irregular.test_devices.test_a_shoe_that_is_jammed",),
     "a fault of the shuffler blocks dealing": (
-        "test_devices.test_a_shuffler_that_loses_its_power",
-        "test_devices.test_a_shuffler_that_is_gone_when_it_is_to_shuffle",
-        "test_decks.test_a_shuffle_that_people_call_done_before_it_is",
-        "test_decks.test_a_count_that_comes_when_the_cards_are_in_play",
+        "irregular.test_devices.test_a_shuffler_that_loses_its_power",
+        "irregular.test_devices.test_a_shuffler_that_is_gone_when_it_is_to_shuffle",
+        "irregular.test_decks.test_a_shuffle_that_people_call_done_before_it_is",
+        "irregular.test_decks.test_a_count_that_comes_when_the_cards_are_in_play",
     ),
     "cut card: the next round is the last": (
-        "test_order_of_cards.test_the_cut_card_comes_in_a_round",
-        "test_order_of_cards.test_the_cut_card_comes_before_a_round",
+        "running.test_order_of_cards.test_the_cut_card_comes_in_a_round",
+        "running.test_order_of_cards.test_the_cut_card_comes_before_a_round",
     ),
-    "burn of each batch": ("test_people.test_a_table_that_is_closed_and_opened",),
+    "burn of each batch": ("irregular.test_people.test_a_table_that_is_closed_and_opened",),
     "burn for each dealer": (
-        "test_people.test_a_dealer_who_is_relieved",
-        "test_people.test_a_dealer_who_is_relieved_over_wagers",
-        "test_people.test_a_dealer_who_is_relieved_in_a_round",
+        "irregular.test_people.test_a_dealer_who_is_relieved",
+        "irregular.test_people.test_a_dealer_who_is_relieved_over_wagers",
+        "irregular.test_people.test_a_dealer_who_is_relieved_in_a_round",
     ),
     "two batches of different backs alternate": (
-        "test_order_of_cards.test_batches_of_two_backs_take_turns",
-        "test_order_of_cards.test_a_batch_that_is_not_the_other_one",
-        "test_order_of_cards.test_the_batch_before_is_known_over_a_start_of_the_controller",
-        "test_order_of_cards.test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller",
+        "running.test_order_of_cards.test_batches_of_two_backs_take_turns",
+        "running.test_order_of_cards.test_a_batch_that_is_not_the_other_one",
+        "running.test_order_of_cards.test_the_batch_before_is_known_over_a_start_of_the_controller",
+        "running.test_order_of_cards.test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller",
     ),
-    "limits of each seat and bet": ("test_money.test_limits_of_each_seat_and_bet",),
+    "limits of each seat and bet": ("irregular.test_money.test_limits_of_each_seat_and_bet",),
     "from an amount on a payment waits for the floor": (
-        "test_money.test_a_payment_that_waits_for_the_floor",
+        "irregular.test_money.test_a_payment_that_waits_for_the_floor",
     ),
     "the cap is shown before wagers lock and cuts no payment": (
-        "test_money.test_the_cap_of_a_round",
+        "irregular.test_money.test_the_cap_of_a_round",
     ),
-    "payments are declared, then compared": ("test_money.test_a_payment_that_is_declared_wrongly",),
-    "one main wager a seat, and no back bets": ("test_money.test_back_bets_are_refused",),
-    "several seats of one player, each in turn": ("test_money.test_a_player_with_several_seats",),
+    "payments are declared, then compared": (
+        "irregular.test_money.test_a_payment_that_is_declared_wrongly",
+    ),
+    "one main wager a seat, and no back bets": ("irregular.test_money.test_back_bets_are_refused",),
+    "several seats of one player, each in turn": (
+        "irregular.test_money.test_a_player_with_several_seats",
+    ),
     "the shoe's cards are counted when it closes: missing, too many, twice, foreign": (
-        "test_closing_the_shoe.test_a_shoe_is_counted_when_it_is_taken_out",
-        "test_closing_the_shoe.test_a_shoe_that_runs_out_too_early",
-        "test_closing_the_shoe.test_a_duplicate_that_the_floor_let_pass_is_counted",
-        "test_closing_the_shoe.test_a_foreign_back_that_the_floor_let_pass_is_counted",
+        "devices.test_closing_the_shoe.test_a_shoe_is_counted_when_it_is_taken_out",
+        "devices.test_closing_the_shoe.test_a_shoe_that_runs_out_too_early",
+        "devices.test_closing_the_shoe.test_a_duplicate_that_the_floor_let_pass_is_counted",
+        "devices.test_closing_the_shoe.test_a_foreign_back_that_the_floor_let_pass_is_counted",
     ),
     "an order alarm, of cards that lie face up": (
-        "test_decks.test_cards_in_factory_order",
-        "test_order_of_cards.test_a_card_that_lies_face_down_rings_no_alarm",
+        "irregular.test_decks.test_cards_in_factory_order",
+        "running.test_order_of_cards.test_a_card_that_lies_face_down_rings_no_alarm",
     ),
     "the deck check is that of the sheet's decks": (
-        "test_order_of_cards.test_the_shuffler_is_told_the_decks_of_the_sheet",
-        "test_order_of_cards.test_a_batch_that_is_not_the_decks_of_the_sheet",
+        "running.test_order_of_cards.test_the_shuffler_is_told_the_decks_of_the_sheet",
+        "running.test_order_of_cards.test_a_batch_that_is_not_the_decks_of_the_sheet",
     ),
     "the bet button places the standing wager": (
-        "test_buttons.test_the_bet_button_places_the_standing_wager",
+        "devices.test_buttons.test_the_bet_button_places_the_standing_wager",
     ),
     "buttons are armed for exactly the legal choices": (
-        "test_buttons.test_exactly_the_legal_choices_are_armed",
+        "devices.test_buttons.test_exactly_the_legal_choices_are_armed",
     ),
     "a late, repeated or chorded press changes nothing and is recorded": (
-        "test_buttons.test_a_press_that_comes_too_late",
-        "test_buttons.test_a_button_that_is_pressed_again_and_again",
-        "test_buttons.test_several_buttons_at_once",
+        "devices.test_buttons.test_a_press_that_comes_too_late",
+        "devices.test_buttons.test_a_button_that_is_pressed_again_and_again",
+        "devices.test_buttons.test_several_buttons_at_once",
     ),
     "lamps are leased and expire": (
-        "test_buttons.test_lamps_are_leased_and_the_lease_is_taken_anew",
-        "test_buttons.test_lamps_and_buttons_without_a_controller_are_safe_by_themselves",
+        "devices.test_buttons.test_lamps_are_leased_and_the_lease_is_taken_anew",
+        "devices.test_buttons.test_lamps_and_buttons_without_a_controller_are_safe_by_themselves",
     ),
     "the shoe is locked when no card may come": (
-        "test_shoe_lock.test_no_card_comes_where_none_is_due",
+        "devices.test_shoe_lock.test_no_card_comes_where_none_is_due",
     ),
 }
 """Sentences that have no irregularity of their own, and the stories that show them."""
@@ -276,5 +280,5 @@ BESIDE: Final = {
 @pytest.mark.parametrize("sentence", BESIDE)
 def test_each_sentence_has_its_story(sentence: str) -> None:
     for story in BESIDE[sentence]:
-        module, name = story.split(".")
-        assert callable(getattr(importlib.import_module(f"{__package__}.{module}"), name))
+        module, _, name = story.rpartition(".")
+        assert callable(getattr(importlib.import_module(f"tests.controller.table.{module}"), name))

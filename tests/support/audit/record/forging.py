@@ -17,9 +17,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from controller.audit.format.certificates import certificate
 from controller.audit.format.frames import chain_start, chained, pack
 from controller.audit.format.merkle import Frontier, leaf_hash
-from controller.audit.format.notes import Checkpoint, SigningKey, signed
+from controller.audit.format.notes import Checkpoint, SigningKey, signed, table_name
 from controller.audit.format.segments import pack_header, segment_file
-from controller.audit.log.checkpoints import table_name
 from controller.audit.read.reader import segments
 from controller.audit.simulate.recorder import Recorder
 from controller.audit.simulate.rounds import SCRIPTS, play_recorded

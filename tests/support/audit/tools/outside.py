@@ -9,9 +9,8 @@ from typing import Final
 import pytest
 
 from controller import cli
-from controller.audit.format.notes import SigningKey, VerifierKey
+from controller.audit.format.notes import SigningKey, VerifierKey, table_name
 from controller.audit.format.records import Record
-from controller.audit.log.checkpoints import table_name
 from controller.audit.log.log import Log
 from controller.audit.read.heads import first_head
 from controller.audit.read.reader import records, segments
