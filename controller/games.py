@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from controller.config.loader import GameSheet, TableConfig, load_game, load_jurisdiction
+from controller.config import GameSheet, TableConfig, load_game, load_jurisdiction
 from controller.procedure.model.events import Actor
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import Shoe, State, Step
-from controller.procedure.prompts.terms import Currency
+from controller.procedure.prompts import Currency
 from controller.rules.irregularities import Jurisdiction
 from controller.rules.options import Burn
 

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from drivers.devices.events import DeviceEvent
-from drivers.session.acknowledge import Come
+from drivers.devices import DeviceEvent
+from drivers.session import Come
 from firmware_protocol.messages.limits import WINDOW
 
 MOST_HANDED: Final = 4 * WINDOW

@@ -38,8 +38,8 @@ from drivers.journal_entries import (
     pack,
     read,
 )
-from drivers.session.record_store import RECENT, Adoption
-from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from drivers.session import RECENT, Adoption
+from firmware_protocol.host import NO_CURSOR, Cursor
 from firmware_protocol.tablelink.plaintext import EventRecord
 
 MOST_ENTRIES: Final = 8192

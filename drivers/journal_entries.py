@@ -16,9 +16,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from drivers.keys.names import MOST_BYTES
-from drivers.session.record_store import Adoption
-from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from drivers.keys import MOST_BYTES
+from drivers.session import Adoption
+from firmware_protocol.host import NO_CURSOR, Cursor
 from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE
 from firmware_protocol.tablelink.plaintext import CHAIN_SIZE, NO_CHAIN, EventRecord
 

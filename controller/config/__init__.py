@@ -1,1 +1,55 @@
 """Game sheets, table files and jurisdictions: load, validate, explain."""
+
+from __future__ import annotations
+
+from controller.config.cli import SET, read_settings, written
+from controller.config.equipment import (
+    ControlPlace,
+    DevicePlace,
+    Devices,
+    Equipment,
+    ScreensPlace,
+    read_equipment,
+)
+from controller.config.files import installed, read_named
+from controller.config.jurisdictions import DEFAULT
+from controller.config.loader import (
+    GameSheet,
+    Origin,
+    TableConfig,
+    load_game,
+    load_jurisdiction,
+    load_table,
+)
+from controller.config.option_layers import flat
+from controller.config.option_paths import TAKEN_AWAY
+from controller.config.sheets import NOTHING, parse_game
+from controller.config.tables import MOST_SEATS, Currency, parse_table
+
+__all__ = [
+    "DEFAULT",
+    "MOST_SEATS",
+    "NOTHING",
+    "SET",
+    "TAKEN_AWAY",
+    "ControlPlace",
+    "Currency",
+    "DevicePlace",
+    "Devices",
+    "Equipment",
+    "GameSheet",
+    "Origin",
+    "ScreensPlace",
+    "TableConfig",
+    "flat",
+    "installed",
+    "load_game",
+    "load_jurisdiction",
+    "load_table",
+    "parse_game",
+    "parse_table",
+    "read_equipment",
+    "read_named",
+    "read_settings",
+    "written",
+]

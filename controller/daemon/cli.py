@@ -16,13 +16,13 @@ import structlog
 from msgspec.structs import replace
 
 from controller import early_signals, terminal
-from controller.config.loader import TableConfig, load_table
+from controller.config import TableConfig, load_table
 from controller.daemon import exit_codes
 from controller.daemon import logging as lines
 from controller.daemon.serve import Ready, Tells, serve
 from controller.daemon.systemd import Notify
 from controller.errors import UsageProblem, printable
-from controller.table.loop.parts import REAL, World
+from controller.table.loop import REAL, World
 from controller.terminal import GivenUp
 from drivers.logging import takes
 

@@ -15,11 +15,11 @@ import structlog
 from structlog.contextvars import bound_contextvars, merge_contextvars
 
 from controller.procedure.model.row import Decision
-from controller.table.devices.links import data_of
-from controller.table.loop.requests import Done
-from controller.table.running.table import RunningTable
+from controller.table.devices import data_of
+from controller.table.loop import Done
+from controller.table.running import RunningTable
 from drivers.logging import Stderr
-from drivers.session.events import AnyHappening, Happening
+from drivers.session import AnyHappening, Happening
 
 _log: Final = structlog.get_logger("daemon")
 

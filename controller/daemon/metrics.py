@@ -25,11 +25,10 @@ from controller.procedure.model.effects import Told
 from controller.procedure.model.holds import REFUSED, TAKEN
 from controller.procedure.model.row import Decision
 from controller.rules.irregularities import Irregularity
-from controller.table.intake.apply import Answered
-from controller.table.loop.parts import Writing
-from controller.table.loop.requests import Done
-from controller.table.running.table import RunningTable
-from drivers.devices.state import State
+from controller.table.intake import Answered
+from controller.table.loop import Done, Writing
+from controller.table.running import RunningTable
+from drivers.devices import State
 
 _APPENDS: Final = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 3.0, 10.0,

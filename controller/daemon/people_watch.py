@@ -13,9 +13,8 @@ from typing import Final, TypeAlias
 import structlog
 
 from controller.audit.format.records import Moment
-from controller.people.service import Denied, PeopleDesk
-from controller.people.sign_in import AT_CLOSED
-from controller.table.loop.requests import CannotTake, Full, Stopped
+from controller.people import AT_CLOSED, Denied, PeopleDesk
+from controller.table.loop import CannotTake, Full, Stopped
 
 EVERY: Final = 2.0
 """Seconds between two looks at whether the file is another one."""

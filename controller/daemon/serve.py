@@ -21,14 +21,11 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.api.http.app import application
-from controller.api.http.routes import Api
-from controller.api.service.context import Serving
+from controller.api.http import Api, application
+from controller.api.service import Serving
 from controller.audit.errors import Failed
-from controller.audit.log.clock import SystemClock
-from controller.audit.log.log import Log
-from controller.config.equipment import ControlPlace
-from controller.config.loader import TableConfig
+from controller.audit.log import Log, SystemClock
+from controller.config import ControlPlace, TableConfig
 from controller.daemon import logging as lines
 from controller.daemon.case_store import clear, waiting_cases
 from controller.daemon.exit_codes import EXIT_OK
@@ -39,17 +36,13 @@ from controller.daemon.sockets import HOST, Taken, taken
 from controller.daemon.systemd import NOBODY, Notify, status
 from controller.daemon.watchdog import Pulse, Vitals, Watchdog, links_of
 from controller.errors import UsageProblem
-from controller.people.directory import PeopleFile
-from controller.people.service import PeopleDesk
+from controller.people import PeopleDesk, PeopleFile
 from controller.screens.app import Screens
 from controller.screens.common.server import Place
 from controller.screens.common.texts import Texts, load
-from controller.table.loop.parts import REAL, World, Writing
-from controller.table.loop.requests import Done
-from controller.table.running.build import parts_of
-from controller.table.running.table import RunningTable
-from controller.table.running.witness_monitor import Witnessing
-from drivers.keys.private_files import KeyProblem
+from controller.table.loop import REAL, Done, World, Writing
+from controller.table.running import RunningTable, Witnessing, parts_of
+from drivers.keys import KeyProblem
 
 _log: Final = structlog.get_logger("daemon")
 _T = TypeVar("_T")

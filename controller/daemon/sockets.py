@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.config.equipment import ControlPlace, ScreensPlace
+from controller.config import ControlPlace, ScreensPlace
 from controller.errors import UsageProblem
 from controller.screens.common.server import Place, place_of
 

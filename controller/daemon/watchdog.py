@@ -10,8 +10,8 @@ import structlog
 from msgspec import Struct
 
 from controller.daemon.systemd import Notify, status
-from controller.table.running.table import RunningTable
-from drivers.devices.state import State
+from controller.table.running import RunningTable
+from drivers.devices import State
 
 MOST_LAG: Final = 5.0
 """Seconds for which the loop may stand still."""

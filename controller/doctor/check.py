@@ -16,12 +16,11 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from controller.audit.log.clock import Clock, SystemClock
-from controller.config.equipment import Equipment
-from controller.config.loader import TableConfig
+from controller.audit.log import Clock, SystemClock
+from controller.config import Equipment, TableConfig
 from controller.errors import UsageProblem
+from drivers.ports import Found as Plugged
 from drivers.ports import discovery
-from drivers.ports.discovery import Found as Plugged
 
 Grade: TypeAlias = Literal["warning", "wrong"]
 Verdict: TypeAlias = Literal["ok", "warning", "wrong", "skipped"]

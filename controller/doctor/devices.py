@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from controller.config.equipment import DevicePlace, Devices
+from controller.config import DevicePlace, Devices
 from controller.doctor.check import (
     Case,
     Found,
@@ -27,12 +27,9 @@ from controller.doctor.check import (
 from controller.doctor.host import install_rules
 from controller.doctor.processes import Process, locking, opening
 from controller.doctor.record import serving
-from drivers.keys.private_files import KeyProblem
-from drivers.keys.store import KeyStore
-from drivers.ports.address import OWN_BACKEND, Address, AddressProblem, Transport, parse
-from drivers.ports.discovery import BY_ID
-from drivers.ports.discovery import Found as Plugged
-from drivers.ports.port import PortRefused
+from drivers.keys import KeyProblem, KeyStore
+from drivers.ports import BY_ID, OWN_BACKEND, Address, AddressProblem, PortRefused, Transport, parse
+from drivers.ports import Found as Plugged
 from firmware_protocol.messages.enums import DeviceClass
 
 _USE: Final = os.R_OK | os.W_OK

@@ -8,13 +8,10 @@ from typing import Final
 
 from controller.audit.errors import NoRecord, RecordProblem
 from controller.audit.format.segments import numbers
-from controller.audit.keys import store
-from controller.audit.keys.list import look, out_of_place
+from controller.audit.keys import look, out_of_place, store
 from controller.doctor.check import Case, Found, Problem, found, line, skipped, warning, wrong
-from controller.table.running.build import load_keys
-from drivers.keys import private_files
-from drivers.keys.private_files import KeyProblem
-from drivers.keys.store import HOST, KeyStore
+from controller.table.running import load_keys
+from drivers.keys import HOST, KeyProblem, KeyStore, private_files
 
 _BACKUP: Final = "put it back from its backup: a record was begun with it, and no other one will do"
 _DAMAGED: Final = "put both of its files back from their backup, as they were made"

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
-from controller.config.equipment import ScreensPlace
-from controller.daemon.sockets import HOST, LONGEST, alive, pages_place
+from controller.config import ScreensPlace
+from controller.daemon import HOST, LONGEST, alive, pages_place
 from controller.doctor.check import Case, Found, Problem, found, line, skipped, wrong
 from controller.doctor.host import made_by_service, shut_off
 from controller.doctor.permissions import (

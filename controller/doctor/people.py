@@ -9,13 +9,8 @@ from typing import Final
 
 from controller.doctor.check import Case, Found, Problem, found, line, skipped, warning, wrong
 from controller.doctor.permissions import OTHERS, WRITING, Seen, belongs_to_others, seen
-from controller.people.approvals import SECONDS
-from controller.people.directory import PeopleFile
-from controller.people.history import unlike
-from controller.people.person import HouseRole, People, Person
-from drivers.keys import private_files
-from drivers.keys.names import same_person
-from drivers.keys.private_files import KeyProblem
+from controller.people import SECONDS, HouseRole, People, PeopleFile, Person, unlike
+from drivers.keys import KeyProblem, private_files, same_person
 
 _FIRST: Final[dict[HouseRole, str]] = {"dealer": "D", "floor": "F"}
 """What badges begin with that we propose."""

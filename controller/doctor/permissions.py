@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from controller.audit.files.lock import LOCK
+from controller.audit.files import LOCK
 from controller.audit.format.segments import DIRECTORY
 from controller.doctor.check import (
     Case,

@@ -13,26 +13,23 @@ from pathlib import Path
 from typing import Final
 
 from controller.audit.errors import RecordProblem
-from controller.audit.files.disk import RealDisk
-from controller.audit.files.lock import LOCK, Locked
+from controller.audit.files import LOCK, Locked, RealDisk
 from controller.audit.format.notes import SigningKey, VerifierKey, table_name
 from controller.audit.format.segments import DIRECTORY, SPARE, numbers
 from controller.audit.format.tail import Verdict
-from controller.audit.keys.store import load_table_private
-from controller.audit.log.checkpoints import in_doubt
-from controller.audit.log.opening import COSIGNED, Opening
+from controller.audit.keys import load_table_private
+from controller.audit.log import COSIGNED, Opening, in_doubt
 from controller.audit.read.reader import in_words, read_segment, record_of
-from controller.audit.replay.identity import proc_of
-from controller.audit.replay.replay import Disagrees, OtherProcedure, fold
-from controller.audit.text.records import when
+from controller.audit.replay import Disagrees, OtherProcedure, fold, proc_of
+from controller.audit.text import when
 from controller.doctor.check import Case, Found, Problem, found, skipped, warning, wrong
 from controller.doctor.host import set_clock
 from controller.doctor.permissions import FIRST
 from controller.doctor.processes import Process, locking
 from controller.games import game_of_table
-from controller.procedure.engine.dispatch import Procedure
-from controller.table.restart.opening import MOST_BEHIND
-from drivers.keys.private_files import KeyProblem
+from controller.procedure.engine import Procedure
+from controller.table.restart import MOST_BEHIND
+from drivers.keys import KeyProblem
 
 NONE_YET: Final = "none yet: the first start begins it"
 _ARCHIVE: Final = (

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from controller.audit.errors import RecordProblem
-from controller.config import files
-from controller.config.equipment import read_equipment
-from controller.config.tables import MOST_SEATS, TableConfig, parse_table
+from controller.config import MOST_SEATS, files, parse_table, read_equipment
+from controller.config.tables import TableConfig
 from controller.doctor import devices, disk, host, network, people, permissions, record
 from controller.doctor import keys as doctor_keys
 from controller.doctor.check import (
@@ -32,8 +31,8 @@ from controller.doctor.check import (
 )
 from controller.doctor.record import Unreadable
 from controller.errors import UsageProblem, each
-from controller.table.running.build import parts_of
-from drivers.keys.private_files import KeyProblem
+from controller.table.running import parts_of
+from drivers.keys import KeyProblem
 
 # --- the case ---------------------------------------------------------------------------------
 

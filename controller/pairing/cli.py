@@ -11,11 +11,9 @@ from controller import terminal
 from controller.errors import UsageProblem
 from controller.pairing.pair import EXIT_NO, pair
 from controller.terminal import as_json, keys_place, line, mistakes, show, utc
-from drivers.keys.store import PLACE as KEYS
-from drivers.keys.store import KeyStore, Paired
-from drivers.ports import discovery
-from drivers.ports.address import OWN_BACKEND
-from drivers.ports.port import PortRefused
+from drivers.keys import PLACE as KEYS
+from drivers.keys import KeyStore, Paired
+from drivers.ports import OWN_BACKEND, PortRefused, discovery
 from firmware_protocol.tablelink.fingerprints import fingerprint_of, fingerprint_text
 
 PORTS: Final = """\

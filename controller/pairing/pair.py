@@ -10,11 +10,11 @@ from typing import Final
 from controller import terminal
 from controller.errors import UsageProblem
 from controller.terminal import as_json, keys_place, line, mistakes, show, utc
-from drivers.keys.store import KeyProblem, KeyStore, Paired
-from drivers.pairing.pairing import Outcome, hold
-from drivers.ports import discovery
-from drivers.ports.address import Address, Transport, parse_placed
-from firmware_protocol.host.pairing import (
+from drivers.keys import KeyStore, Paired
+from drivers.keys.store import KeyProblem
+from drivers.pairing import Outcome, hold
+from drivers.ports import Address, Transport, discovery, parse_placed
+from firmware_protocol.host import (
     Introduced,
     Introduction,
     Pairing,

@@ -31,9 +31,9 @@ from controller.people.pins import (
     is_badge,
 )
 from controller.terminal import GivenUp, at_terminal, keys_place, mistakes, show, utc
-from drivers.keys.names import ALLOWED as NAME_ALLOWED
-from drivers.keys.names import BadName, name_of, same_person
-from drivers.keys.store import PLACE as KEYS
+from drivers.keys import ALLOWED as NAME_ALLOWED
+from drivers.keys import PLACE as KEYS
+from drivers.keys import BadName, name_of, same_person
 
 EXIT_NO: Final = 1
 OPTION: Final = "--pin-fd"

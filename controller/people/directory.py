@@ -35,9 +35,7 @@ from controller.people.person import (
     read_people,
 )
 from controller.people.pins import PeopleKey
-from drivers.keys import private_files
-from drivers.keys.private_files import KeyProblem
-from drivers.keys.store import LOCK, LOCK_SECONDS
+from drivers.keys import LOCK, LOCK_SECONDS, KeyProblem, private_files
 
 PLACE: Final = "HOLECARD_PEOPLE"
 """The variable that names the file."""

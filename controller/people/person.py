@@ -12,10 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from controller.people.pins import BADGE_ALLOWED, KEY_SIZE, PeopleKey, Verifier, folded, is_badge
-from drivers.keys import private_files
-from drivers.keys.names import ALLOWED as NAME_ALLOWED
-from drivers.keys.names import BadName, name_of
-from drivers.keys.private_files import KeyProblem
+from drivers.keys import ALLOWED as NAME_ALLOWED
+from drivers.keys import BadName, KeyProblem, name_of, private_files
 
 HouseRole: TypeAlias = Literal["dealer", "floor", "surveillance", "technician"]
 ROLES: Final[tuple[HouseRole, ...]] = get_args(HouseRole)

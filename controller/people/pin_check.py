@@ -14,7 +14,7 @@ from controller.people.directory import PeopleFile
 from controller.people.person import People, Person
 from controller.people.pins import Cost
 from controller.people.records import Unproven
-from drivers.keys.private_files import KeyProblem
+from drivers.keys import KeyProblem
 
 NOBODY: Final = Person("", "", (), True, "")
 

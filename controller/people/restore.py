@@ -11,7 +11,7 @@ from controller.audit.errors import Damaged
 from controller.audit.format.frames import Frame, unpack
 from controller.audit.format.records import Record
 from controller.audit.format.segments import HEADER_SIZE, numbers, segment_file
-from controller.audit.log.opening import Opening
+from controller.audit.log import Opening
 from controller.audit.read.reader import ASK, load, record_of
 from controller.people.rate_limit import DAY
 from controller.people.records import SignedIn, SignedOut, read_said

@@ -45,7 +45,7 @@ from controller.people.records import (
 )
 from controller.people.sign_in import ACT_LIFE, LIVES, START, Session, Standing, one_person
 from controller.procedure.model.events import Actor
-from drivers.keys.private_files import KeyProblem
+from drivers.keys import KeyProblem
 
 Reason: TypeAlias = (
     NotAllowed

@@ -35,7 +35,7 @@ from controller.people.records import (
     read_said,
 )
 from controller.procedure.model.events import Actor
-from drivers.keys.names import same_person
+from drivers.keys import same_person
 
 __all__ = [
     "ACT_LIFE",

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from controller.config import files
-from controller.config.cli import SET, read_settings
+from controller.config import SET, files, read_settings
 from controller.errors import UsageProblem
 from controller.publish import pages, rows
 from controller.publish.diagram import diagram

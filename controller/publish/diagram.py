@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from transitions import State
 from transitions.extensions import GraphMachine
 
-from controller.procedure.engine.dispatch import rows_of
+from controller.procedure.engine import rows_of
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import PASSING, Step
 from controller.publish.rows import ANY, Family, families, reached

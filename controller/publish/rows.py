@@ -7,16 +7,21 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.config import files, option_texts
-from controller.config.cli import written
-from controller.config.jurisdictions import DEFAULT
-from controller.config.loader import GameSheet, Origin, load_jurisdiction
-from controller.config.sheets import NOTHING, parse_game
-from controller.config.tables import parse_table
+from controller.config import (
+    DEFAULT,
+    NOTHING,
+    GameSheet,
+    Origin,
+    files,
+    load_jurisdiction,
+    option_texts,
+    parse_game,
+    parse_table,
+    written,
+)
 from controller.errors import UsageProblem
 from controller.games import game_of, game_of_table
-from controller.procedure.engine.dispatch import rows_of
-from controller.procedure.engine.row_table import REFUSALS
+from controller.procedure.engine import REFUSALS, rows_of
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refusal, Row

@@ -22,8 +22,8 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 from controller.api.contract.errors import Problem, told_of_fault
-from controller.api.http.routes import Api
-from controller.procedure.prompts.terms import card_words
+from controller.api.http import Api
+from controller.procedure.prompts import card_words
 from controller.rules.cards import NAMES
 from controller.screens.common.access import Cookie, message, see_other, static_route
 from controller.screens.common.headers import Guarded
@@ -31,13 +31,9 @@ from controller.screens.common.server import Place, names_of
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages
 from controller.screens.common.texts import Texts
-from controller.screens.console.web.app import COOKIE, Console, telling
-from controller.screens.console.web.page import Draws, Face
-from controller.screens.console.web.sessions import Browsers
-from controller.screens.review.source.live_source import Running
-from controller.screens.review.source.loop_bridge import Loop
-from controller.screens.review.web.app import application, pages_of
-from controller.screens.review.web.badge_login import ByBadge
+from controller.screens.console.web import COOKIE, Browsers, Console, Draws, Face, telling
+from controller.screens.review.source import Loop, Running
+from controller.screens.review.web import ByBadge, application, pages_of
 
 REVIEW: Final = "/review"
 _PACKAGES: Final = {

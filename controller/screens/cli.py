@@ -9,8 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from controller.audit.commands.common import given_table, path_of, say, text_of
-from controller.audit.commands.index import progress
+from controller.audit.commands import given_table, path_of, progress, say, text_of
 from controller.audit.format.notes import VerifierKey
 from controller.audit.read.heads import first_head
 from controller.errors import UsageProblem
@@ -19,9 +18,8 @@ from controller.screens.common.access import Cookie
 from controller.screens.common.headers import Guarded
 from controller.screens.common.sessions import Links, Person, Sessions
 from controller.screens.common.texts import load
-from controller.screens.review.source.source import Beside, beside
-from controller.screens.review.web.app import COOKIE, application, pages_of
-from controller.screens.review.web.link_login import ByLink
+from controller.screens.review.source import Beside, beside
+from controller.screens.review.web import COOKIE, ByLink, application, pages_of
 
 EXAMPLES: Final = """\
 examples:

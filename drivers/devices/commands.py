@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from drivers.devices.state import State
-from firmware_protocol.host.commands import LinkBusy
+from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.enums import LockState, Refusal

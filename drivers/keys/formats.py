@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
 from drivers.keys.private_files import KeyProblem, failed, opened
-from drivers.ports.address import SERIAL_ALLOWED, is_serial
+from drivers.ports import SERIAL_ALLOWED, is_serial
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_of, fingerprint_text
 

@@ -6,11 +6,9 @@ import asyncio
 
 from msgspec import Struct
 
-from drivers.ports.address import Address
-from drivers.ports.open import open_port
-from drivers.ports.port import Port, PortLost
-from drivers.session.progress import monotonic_us
-from firmware_protocol.host.pairing import (
+from drivers.ports import Address, Port, PortLost, open_port
+from drivers.session import monotonic_us
+from firmware_protocol.host import (
     Hinted,
     Introduced,
     Introduction,

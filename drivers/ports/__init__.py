@@ -1,1 +1,42 @@
 """Serial and USB ports: find, open, read, write."""
+
+from __future__ import annotations
+
+from drivers.ports.address import (
+    OWN_BACKEND,
+    SERIAL_ALLOWED,
+    Address,
+    AddressProblem,
+    Place,
+    Transport,
+    is_serial,
+    parse,
+    parse_placed,
+)
+from drivers.ports.discovery import BY_ID, Found, ask, serial_ports, usb_devices
+from drivers.ports.open import open_port
+from drivers.ports.port import Ears, Port, PortLost, PortRefused
+from drivers.ports.serial import open_serial
+
+__all__ = [
+    "BY_ID",
+    "OWN_BACKEND",
+    "SERIAL_ALLOWED",
+    "Address",
+    "AddressProblem",
+    "Ears",
+    "Found",
+    "Place",
+    "Port",
+    "PortLost",
+    "PortRefused",
+    "Transport",
+    "ask",
+    "is_serial",
+    "open_port",
+    "open_serial",
+    "parse",
+    "parse_placed",
+    "serial_ports",
+    "usb_devices",
+]

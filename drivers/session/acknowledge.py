@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from drivers.session.record_store import Adoption, Keeper
-from firmware_protocol.host.cursor import Cursor, Records
+from firmware_protocol.host import Cursor, Records
 from firmware_protocol.tablelink.plaintext import EventRecord
 
 MOST: Final = 16

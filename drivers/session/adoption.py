@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from drivers.devices.state import Trigger
-from drivers.keys.names import two_people
+from drivers.devices import Trigger
+from drivers.keys import two_people
 from drivers.session import events as told
 from drivers.session.acknowledge import Keeping, NotKept
 from drivers.session.connection import Wire
 from drivers.session.record_store import Adoption
+from firmware_protocol.host import Link
 from firmware_protocol.host import events as said
-from firmware_protocol.host.link import Link
 
 
 class NothingHeld(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from drivers.devices.state import State
+from drivers.devices import State
 
 REST_FIRST: Final = 0.1
 """Seconds before the first new try; each further one waits twice as long."""

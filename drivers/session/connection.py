@@ -16,15 +16,14 @@ from typing import Any, Concatenate, Final, NoReturn, ParamSpec
 
 from msgspec import Struct
 
-from drivers.devices.commands import Calls, NotReady, takes
-from drivers.devices.state import PORT_OPEN, Standing, State, Trigger
-from drivers.ports.port import Port, PortLost
+from drivers.devices import PORT_OPEN, Calls, NotReady, Standing, State, Trigger, takes
+from drivers.ports import Port, PortLost
 from drivers.session import events as told
 from drivers.session.lookup import Wanted, identity_of
 from drivers.session.progress import Progress
 from drivers.session.reports import Reports
+from firmware_protocol.host import Link
 from firmware_protocol.host import events as said
-from firmware_protocol.host.link import Link
 from firmware_protocol.messages.codec import Command, Reply
 from firmware_protocol.messages.control import DeviceBeat
 from firmware_protocol.messages.errors import (

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from drivers.devices.state import State
-from firmware_protocol.host.events import Ending
+from drivers.devices import State
+from firmware_protocol.host import Ending
 from firmware_protocol.messages.enums import DeviceClass, DeviceState, PowerCause, Verdict
 
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from drivers.ports.address import OWN_BACKEND, Address, Transport
-from drivers.ports.discovery import Found, ask, serial_ports, usb_devices
-from drivers.ports.port import PortRefused
+from drivers.ports import (
+    OWN_BACKEND,
+    Address,
+    Found,
+    PortRefused,
+    Transport,
+    ask,
+    serial_ports,
+    usb_devices,
+)
 from drivers.session.events import Identity
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.frames import HelloRsp

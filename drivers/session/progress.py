@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from firmware_protocol.host.link import Link
+from firmware_protocol.host import Link
 
 
 class Progress:

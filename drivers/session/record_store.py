@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from firmware_protocol.host.cursor import Cursor
+from firmware_protocol.host import Cursor
 from firmware_protocol.messages.enums import Verdict
 from firmware_protocol.messages.limits import REREAD_DEPTH
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import structlog
 
-from drivers.devices.state import State
+from drivers.devices import State
 from drivers.session import events as told
 from drivers.session.lookup import Wanted, identity_of
 from drivers.session.rate_limit import Newest, Tally

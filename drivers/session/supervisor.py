@@ -25,18 +25,20 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from drivers.devices.commands import NotReady
-from drivers.devices.driver import Driver
-from drivers.devices.events import DeviceEvent, origin_of
-from drivers.devices.shoe import Shoe
-from drivers.devices.shuffler import Shuffler
-from drivers.devices.state import State, Trigger
-from drivers.devices.station import Station
+from drivers.devices import (
+    DeviceEvent,
+    Driver,
+    NotReady,
+    Shoe,
+    Shuffler,
+    State,
+    Station,
+    Trigger,
+    origin_of,
+)
 from drivers.handing import Handing
 from drivers.keys.formats import KeyProblem
-from drivers.ports.address import Address
-from drivers.ports.open import open_port
-from drivers.ports.port import Ears, Port, PortRefused
+from drivers.ports import Address, Ears, Port, PortRefused, open_port
 from drivers.session import events as told
 from drivers.session.acknowledge import Come, Keeping, NotKept, in_words
 from drivers.session.adoption import Adopting
@@ -46,8 +48,8 @@ from drivers.session.lookup import Search, Wanted
 from drivers.session.progress import Progress, monotonic_us
 from drivers.session.record_store import Keeper
 from drivers.session.reports import Reports, Tell
+from firmware_protocol.host import Link
 from firmware_protocol.host import events as said
-from firmware_protocol.host.link import Link
 from firmware_protocol.messages.codec import Command, Reply
 from firmware_protocol.messages.control import DeviceBeat
 from firmware_protocol.messages.enums import DeviceClass

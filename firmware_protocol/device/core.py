@@ -36,8 +36,7 @@ from firmware_protocol.messages.errors import SessionSpent
 from firmware_protocol.messages.limits import REREAD_DEPTH
 from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.plaintext import CommandReply, encode
-from hil.faults import service
-from hil.faults.behaviour import Mistakes
+from hil.faults import Mistakes, service
 
 _EPOCHS: Final = 0xFFFFFFFF
 

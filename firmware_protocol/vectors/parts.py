@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.generate.schema import Catalogue, Field, Message
+from firmware_protocol.generate import Catalogue, Field, Message
 from firmware_protocol.messages import enums
 from firmware_protocol.messages import frames as messages_frames
 from firmware_protocol.messages.codec import Payload

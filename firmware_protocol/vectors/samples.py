@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from enum import IntFlag
 from typing import Any, Final
 
-from firmware_protocol.generate.emit import camel
-from firmware_protocol.generate.schema import WHOLE, Catalogue, Field, array
+from firmware_protocol.generate import WHOLE, Catalogue, Field, array, camel
 from firmware_protocol.messages import enums
 from firmware_protocol.messages.codec import Payload
 

@@ -16,27 +16,18 @@ from typing import Final, cast
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from drivers import logging as log_lines
-from drivers.devices.driver import Driver
-from drivers.devices.events import DeviceEvent
-from drivers.devices.shoe import Shoe
-from drivers.devices.shuffler import Shuffler
-from drivers.devices.state import State
-from drivers.devices.station import Station
-from drivers.ports.address import Address, Transport
-from drivers.session.adoption import NothingHeld
-from drivers.session.events import AnyHappening, Held
-from drivers.session.lookup import Wanted
-from drivers.session.record_store import Adoption
-from drivers.session.supervisor import Supervisor
+from drivers.devices import DeviceEvent, Driver, Shoe, Shuffler, State, Station
+from drivers.ports import Address, Transport
+from drivers.session import Adoption, AnyHappening, Held, NothingHeld, Supervisor, Wanted
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import Chord, Draw, Load, Plug, Put
 from firmware_protocol.device.control import Pace as ShufflePace
-from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.host import NO_CURSOR, Cursor
 from firmware_protocol.messages.enums import ButtonMask, DeviceClass, Verdict
 from firmware_protocol.tablelink.fingerprints import public_bytes
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.bench.measure import Line, Pace, Section
-from hil.simulator.process import Running, running
+from hil.simulator import Running, running
 
 OWN: Final = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
 PUBLIC: Final = public_bytes(OWN)

@@ -16,18 +16,16 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Final
 
-from drivers.ports.address import Address, Transport
-from drivers.ports.port import Ears, Port, PortLost
-from drivers.ports.serial import open_serial
-from drivers.session.lookup import Wanted
+from drivers.ports import Address, Ears, Port, PortLost, Transport, open_serial
+from drivers.session import Wanted
 from firmware_protocol.device import identity
 from firmware_protocol.device.core import Device
 from firmware_protocol.messages.enums import DeviceClass, JamCode
 from firmware_protocol.messages.shoe import ShoeJam
 from hil.bench.devices import PUBLIC, Memory, hosted
 from hil.bench.measure import Line, Pace, Section
-from hil.devices.shoe import Shoe
-from hil.ports.pty import point
+from hil.devices import Shoe
+from hil.ports import point
 
 SIZE: Final = 86
 """Bytes of an event and of an acknowledgement on the wire, and of what is echoed."""

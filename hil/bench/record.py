@@ -18,9 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.format.records import By, Entry, Identity
 from controller.audit.format.segments import SIZE
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
-from controller.audit.log.writer import Book
+from controller.audit.log import Book, Log, Opening
 from hil.bench.measure import Line, Pace, Section, rate
 
 PLACE: Final = "HOLECARD_BENCH_DISK"

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, Final
 
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND
-from controller.sim.play.strategy import Strategy, basic
+from controller.sim.play import Strategy, basic
 from hil.bench.measure import Contestant, Line, Pace, Section, contest, rate, ratio
 from hil.bench.rows import rounds_of, through_rows
 

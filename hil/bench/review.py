@@ -20,18 +20,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from controller.audit.format.hole_cards import HoleKey
-from controller.audit.index.index import to_read
-from controller.audit.simulate.recorder import Keys
-from controller.audit.simulate.rounds import record_par
-from controller.config.loader import load_game
+from controller.audit.index import to_read
+from controller.audit.simulate import Keys, record_par
+from controller.config import load_game
 from controller.games import default_jurisdiction, game_of
 from controller.rules.cards import DECK
 from controller.rules.cards import NAMES as CARDS
 from controller.screens.common.sessions import Links, Person, Sessions
 from controller.screens.common.texts import load
-from controller.screens.review.source.source import Beside
-from controller.screens.review.web.app import application, pages_of
-from controller.screens.review.web.link_login import ByLink
+from controller.screens.review.source import Beside
+from controller.screens.review.web import ByLink, application, pages_of
 from hil.bench.measure import Line, Pace, Section
 from hil.bench.record import scratch
 

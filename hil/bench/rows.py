@@ -12,12 +12,9 @@ from statistics import median
 from typing import Final
 
 from controller.games import unburned_game
-from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.engine.state_machine import LiveTable
-from controller.sim.par.simulation import BLOCK, Plan, Player, handed_out, workers
-from controller.sim.play.rounds import Play, Setup, Stepper
-from controller.sim.play.strategy import basic
-from controller.sim.play.wagers import stakes_for
+from controller.procedure.engine import LiveTable, Procedure
+from controller.sim.par import BLOCK, Plan, Player, handed_out, workers
+from controller.sim.play import Play, Setup, Stepper, basic, stakes_for
 from hil.bench.measure import Contestant, Line, Pace, Section, contest, rate, ratio
 
 GAMES: Final = ("maxtime", "sf21x", "classic", "mega")

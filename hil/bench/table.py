@@ -25,16 +25,14 @@ from msgspec.structs import replace
 
 from controller.audit.format.segments import numbers
 from controller.audit.read.reader import read_segment
-from controller.audit.simulate.rounds import record_par
+from controller.audit.simulate import record_par
 from controller.games import game_of_table
-from controller.table.running.build import load_keys
+from controller.table.running import load_keys
 from hil.bench.measure import Line, Pace, Section
 from hil.bench.record import Raw, at, scratch
 from hil.bench.table_clients import GAP_MS, SEATS, Played, played, watchers
-from hil.table.robots.api_client import Api
-from hil.table.setup.house import FEW
-from hil.table.setup.stage import Stage, staged
-from hil.table.setup.table_file import example
+from hil.table.robots import Api
+from hil.table.setup import FEW, Stage, example, staged
 
 ECHO_BYTES: Final = 100
 """About the bytes of a card's record on the wire; as many come back."""

@@ -30,14 +30,10 @@ from controller.api.contract.messages import Opened
 from controller.api.contract.view import PromptShown, StateShown, View
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import Step
-from controller.table.memory.display import Shown
-from hil.simulator.device import Stand
-from hil.simulator.event_loop import Live
-from hil.table.robots.api_client import PREFIX, Api, Screen, Unreachable
-from hil.table.robots.console import Console
-from hil.table.robots.robot import Robot, Said, Ways
-from hil.table.setup.house import DEALER
-from hil.table.setup.stage import Stage
+from controller.table.memory import Shown
+from hil.simulator import Live, Stand
+from hil.table.robots import PREFIX, Api, Console, Robot, Said, Screen, Unreachable, Ways
+from hil.table.setup import DEALER, Stage
 
 SEATS: Final = 7
 GAP_MS: Final = 0

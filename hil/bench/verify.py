@@ -18,14 +18,13 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from controller.audit.format.hole_cards import HoleKey
 from controller.audit.format.segments import SIZE, numbers
-from controller.audit.index.index import Index
+from controller.audit.index import Index
 from controller.audit.read.reader import read_segment, segments
-from controller.audit.simulate.recorder import Keys, Recorder
-from controller.audit.simulate.rounds import PAR, record_par
-from controller.audit.verify.verifier import Verification
-from controller.config.loader import load_game
+from controller.audit.simulate import PAR, Keys, Recorder, record_par
+from controller.audit.verify import Verification
+from controller.config import load_game
 from controller.games import default_jurisdiction, game_of
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from hil.bench.measure import Line, Pace, Section, rate, ratio
 from hil.bench.record import scratch

@@ -3,7 +3,7 @@
 import sys
 
 from hil import commands
-from hil.conform.runs.cli import register
+from hil.conform.runs import register
 
 if __name__ == "__main__":
     sys.exit(commands.run(register, "conform", sys.argv[1:]))

@@ -17,7 +17,7 @@ from firmware_protocol.device import control
 from firmware_protocol.device.control import Hand
 from hil.control.replies import ANSWERS, LAMPS, MECHANISM, READ_BY_CONFORM, SEAT, Told
 from hil.control.verbs import Word, paragraphs, verbs_of, words
-from hil.faults.catalogue import BREAKS
+from hil.faults import BREAKS
 
 PAGE: Final = Path(__file__).parent.parent / "CONTROL.md"
 EXIT_STALE: Final = 1

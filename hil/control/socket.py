@@ -23,8 +23,7 @@ import msgspec
 from firmware_protocol.device.control import Hand
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from hil.control.verbs import BadHand, Verbs, read
-from hil.ports import unix_sockets
-from hil.ports.unix_sockets import Listener
+from hil.ports import Listener, unix_sockets
 
 LONGEST: Final = 65_536
 """No line is longer."""

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from firmware_protocol.device.storage import naming
-from hil.faults.frames import to_the_end
+from hil.faults import to_the_end
 
 _READ: Final = 4096
 _MAKER: Final = "/dev/ptmx"

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from hil.faults.frames import whole_frames
+from hil.faults import whole_frames
 from hil.ports.usb_messages import PACKET, Status
 
 IN_HARDWARE: Final = 2

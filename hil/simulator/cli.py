@@ -21,8 +21,8 @@ from firmware_protocol.device.storage import PlaceProblem
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.limits import MAX_SEAT
 from hil.control import cli
-from hil.faults.catalogue import BREAKS, BY_NAME
-from hil.ports.usb_messages import Status
+from hil.faults import BREAKS, BY_NAME
+from hil.ports import Status
 from hil.simulator.paths import look_at_folders, others
 
 if TYPE_CHECKING:
@@ -153,9 +153,7 @@ def _add_breaks(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _run(args: argparse.Namespace) -> int:
-    from hil.ports.pty import LinkTaken
-    from hil.ports.unix_sockets import PathTaken
-    from hil.ports.usb_bus import BusFull
+    from hil.ports import BusFull, LinkTaken, PathTaken
     from hil.simulator import run as sim
 
     setup = _setup(args)

@@ -23,8 +23,7 @@ from firmware_protocol.device.control import Describe, Freeze, Hand, Line, Plug,
 from firmware_protocol.device.core import Device, PowerCut
 from firmware_protocol.device.interfaces import Answer, CannotDo, Mechanism
 from firmware_protocol.messages.enums import PowerCause
-from hil.faults.frames import whole_frames
-from hil.faults.line import CLEAN, Strand
+from hil.faults import CLEAN, Strand, whole_frames
 
 UART: Final = 256
 """Bytes that the serial hardware keeps for firmware that does not look; more are lost."""

@@ -18,8 +18,7 @@ from typing import Protocol
 
 from firmware_protocol.device.control import Hand, Plug
 from firmware_protocol.device.interfaces import Answer, CannotDo
-from hil.ports.pty import LinkTaken, PtyPort
-from hil.ports.usb_bus import BusFull, UsbDevice
+from hil.ports import BusFull, LinkTaken, PtyPort, UsbDevice
 from hil.simulator.device import Stand
 
 

@@ -24,7 +24,7 @@ from firmware_protocol.conformance import Profile
 from firmware_protocol.device import identity
 from firmware_protocol.device.interfaces import Answer
 from firmware_protocol.messages.enums import DeviceClass
-from hil.control.socket import Control
+from hil.control import Control
 from hil.simulator.event_loop import Live
 from hil.simulator.run import Setup, plugged_in, sole
 

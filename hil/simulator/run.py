@@ -23,14 +23,9 @@ from firmware_protocol.device.identity import Identity
 from firmware_protocol.device.interfaces import Answer, Mechanism
 from firmware_protocol.device.storage import PlaceProblem, naming
 from firmware_protocol.messages.enums import DeviceClass
-from hil.control.socket import ControlServer
-from hil.control.verbs import BY_CLASS
-from hil.devices.shoe import Shoe
-from hil.devices.shuffler import Shuffler
-from hil.devices.station import Station
-from hil.ports.pty import PtyPort
-from hil.ports.usb_bus import UsbDevice
-from hil.ports.usb_messages import Status
+from hil.control import BY_CLASS, ControlServer
+from hil.devices import Shoe, Shuffler, Station
+from hil.ports import PtyPort, Status, UsbDevice
 from hil.simulator.device import Stand
 from hil.simulator.event_loop import Live, PtyOutlet, UsbOutlet, now
 

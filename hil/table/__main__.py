@@ -3,7 +3,7 @@
 import sys
 
 from hil import commands
-from hil.table.demo.cli import register
+from hil.table.demo import register
 
 if __name__ == "__main__":
     sys.exit(commands.run(register, "demo", sys.argv[1:]))

@@ -14,7 +14,7 @@ import pytest
 import structlog
 
 from drivers import logging as log_lines
-from drivers.devices.state import State
+from drivers.devices import State
 from drivers.session import events
 from tests.support.drivers.simulated import running, simulate, table
 

@@ -19,13 +19,12 @@ from firmware_protocol.device.control import Describe, Draw, Hand, JamHand, Load
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control import verbs
-from hil.table.page import controls
+from hil.table.page import Desk, bench_page, controls
 from hil.table.page.app import MOST_BYTES, SECRET_HEADER, Page, application
-from hil.table.page.bench import Desk
 from hil.table.page.controls import FAULTS, HANDS, NEXT_PULLS, Bench, Often
-from hil.table.page.server import bench_page, listening
-from hil.table.robots.seats import Company
-from hil.table.setup.house import FEW, VISITED, Fitted
+from hil.table.page.server import listening
+from hil.table.robots import Company
+from hil.table.setup import FEW, VISITED, Fitted
 
 PORT = 8099
 HERE = f"http://127.0.0.1:{PORT}"

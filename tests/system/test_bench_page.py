@@ -15,10 +15,10 @@ from controller.procedure.model.state import State, Step
 from controller.rules.cards import NAMES, Card
 from firmware_protocol.device.control import Power
 from hil.table.page.page import face
-from hil.table.robots.api_client import Api
+from hil.table.robots import Api
 from hil.table.robots.robot import card_of
-from hil.table.robots.surroundings import chips, until
-from hil.table.setup.house import DEALER, GUEST
+from hil.table.robots.surroundings import chips
+from hil.table.setup import DEALER, GUEST, until
 from tests.support.system.at_bench import LOW, SOON, AtBench, at_bench, dealing
 
 pytestmark = pytest.mark.timeout(200)

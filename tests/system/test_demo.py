@@ -19,20 +19,20 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from controller.audit.verify.verifier import Verification
+from controller.audit.verify import Verification
 from controller.cli import main
-from controller.config.loader import load_table
+from controller.config import load_table
 from controller.procedure.model.effects import Prompt, Tell
-from controller.procedure.prompts.terms import Currency
+from controller.procedure.prompts import Currency
 from hil import commands
-from hil.simulator.run import sole
+from hil.simulator import sole
 from hil.table.demo import cli
 from hil.table.demo.demo import MISHAPS, TABLES, Demo, Plan, everybody_bets, people_words
 from hil.table.demo.spectator import Tally
 from hil.table.demo.terminal import pause_before, screen_for
-from hil.table.robots.seats import Company
-from hil.table.setup.house import DEALER, GUEST, SHOE, VISITED, House
-from hil.table.setup.table_file import example
+from hil.table.robots import Company
+from hil.table.setup import DEALER, GUEST, VISITED, example
+from hil.table.setup.house import SHOE, House
 from tests.support.paths import ROOT
 
 ESCAPE = "\x1b"

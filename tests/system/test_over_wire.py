@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.verify.verifier import Verification
+from controller.audit.verify import Verification
 from controller.errors import UsageProblem
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.events import Event
 from controller.procedure.model.row import Decision, Refused
-from controller.sim.scripts.format import ScriptRound
+from controller.sim.scripts import ScriptRound
 from controller.sim.scripts.runner import play_script, procedure_for
 from hil.table.scripts.over_wire import over_wire, playing
 from tests.support.table.simulated.scripted import scripts

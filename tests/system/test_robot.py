@@ -13,12 +13,12 @@ from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.events import WagerPlaced
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State
-from controller.sim.play.strategy import basic
-from controller.table.intake.context import House
+from controller.sim.play import basic
+from controller.table.intake import House
 from firmware_protocol.device.control import Describe, Draw, Hand
 from firmware_protocol.device.interfaces import Answer
-from hil.table.robots.players import Guests
-from hil.table.robots.robot import Mimics, Robot, Said, Ways, button_of
+from hil.table.robots import Guests, Mimics, Robot, Said, Ways
+from hil.table.robots.robot import button_of
 from hil.table.robots.surroundings import chips
 from hil.table.robots.text import STANDING
 from tests.support.drivers.simulated import Plugged, simulate

@@ -12,18 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.config.loader import load_table
+from controller.config import load_table
 from controller.errors import UsageProblem
 from controller.games import game_of_table
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.sim.scripts.runner import procedure_for
-from controller.table.running.build import parts_of
+from controller.table.running import parts_of
 from hil.table.demo.demo import TABLES
-from hil.table.robots.api_client import Api
-from hil.table.setup.daemon import DidNotServe
-from hil.table.setup.house import FEW, SEVEN, SHOE, House
-from hil.table.setup.stage import staged
-from hil.table.setup.table_file import Deals, example, scripted, table_text, toml
+from hil.table.robots import Api
+from hil.table.setup import FEW, Deals, DidNotServe, example, scripted, staged
+from hil.table.setup.house import SEVEN, SHOE, House
+from hil.table.setup.table_file import table_text, toml
 from tests.support.table.simulated.scripted import scripts
 
 # --- table files ------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from controller.api.contract.messages import ErrorAnswer, ErrorBody
-from controller.people.service import WORDS, Denied, Reason
+from controller.people import WORDS, Denied, Reason
 
 JSON: Final = "application/json"
 HEADERS: Final = (

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from controller.api.contract.view import View
-from controller.people.person import HouseRole
+from controller.people import HouseRole
 from controller.procedure.model.events import Device, Role
 
 LONGEST_BADGE: Final = 64

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from controller.people.sign_in import Standing
-from controller.people.sign_in import dealer as who_deals
+from controller.people import Standing
+from controller.people import dealer as who_deals
 from controller.procedure.model import effects as f
 from controller.procedure.model.effects import Effect, Prompt, Tell
 from controller.procedure.model.events import Device
 from controller.procedure.model.state import Due, Hold, Place, Seat, Shoe, Spare, State, Step
-from controller.procedure.prompts.terms import Currency
-from controller.procedure.prompts.text import say
+from controller.procedure.prompts import Currency, say
 from controller.rules.cards import Card
 from controller.rules.hands import Hand
 from controller.rules.money import Amount, Odds
-from controller.table.memory.display import NOT_LOOKED, Shown, Witness
+from controller.table.memory import NOT_LOOKED, Shown, Witness
 
 EFFECTS: Final[tuple[type[Effect], ...]] = (
     f.Prompt,

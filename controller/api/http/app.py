@@ -25,8 +25,7 @@ from controller.api.http.access import Doors
 from controller.api.http.body import read_body
 from controller.api.http.routes import CALLS, PREFIX, Api, Asked, Call, Given
 from controller.api.http.sse import Stream
-from controller.api.service.context import Serving
-from controller.api.service.views import encode
+from controller.api.service import Serving, encode
 
 _BEARER: Final = "bearer "
 

@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from controller.api.contract.errors import JSON
 from controller.api.contract.messages import ErrorAnswer
 from controller.api.http.routes import CALLS, PREFIX, Call
-from controller.table.loop.acts import BY_PEOPLE, BY_VAULT
+from controller.table.loop import BY_PEOPLE, BY_VAULT
 
 TITLE: Final = "Holecard, control API of one table"
 VERSION: Final = "1"

@@ -29,12 +29,17 @@ from controller.api.contract.messages import (
 from controller.api.contract.view import View
 from controller.api.http.body import read_as
 from controller.api.http.sse import Stream, Streams
-from controller.api.service import acts, self_test, sign_in
-from controller.api.service.context import Serving
-from controller.api.service.screens import Screen, Screens
-from controller.api.service.shielded import Doing
-from controller.api.service.surveillance import Looks
-from controller.api.service.views import Looking
+from controller.api.service import (
+    Doing,
+    Looking,
+    Looks,
+    Screen,
+    Screens,
+    Serving,
+    acts,
+    self_test,
+    sign_in,
+)
 
 PREFIX: Final = "/api/v1"
 

@@ -15,9 +15,7 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from controller.api.contract.errors import Problem
-from controller.api.service.context import Serving
-from controller.api.service.screens import Screen, Screens
-from controller.api.service.views import Looking, Seen
+from controller.api.service import Looking, Screen, Screens, Seen, Serving
 
 MOST: Final = 32
 """Streams at once."""

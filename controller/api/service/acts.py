@@ -30,19 +30,15 @@ from controller.api.service.sign_in import (
 )
 from controller.api.service.views import Looking
 from controller.audit.format.hole_cards import SealProblem
-from controller.people.approvals import Act
-from controller.people.service import Denied, Taken
-from controller.people.sign_in import Session
+from controller.people import Act, Denied, Session, Taken
 from controller.procedure.model.permissions import DECISIONS, WHO
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State
-from controller.table.intake.apply import Answered
-from controller.table.loop.acts import BadAct, MovedOn, NotTheirTurn
-from controller.table.loop.requests import Done
-from controller.table.memory.vault import NotInVault
-from drivers.keys.names import TwoPeopleNeeded, same_person
-from drivers.session.acknowledge import NotKept
-from drivers.session.adoption import NothingHeld
+from controller.table.intake import Answered
+from controller.table.loop import BadAct, Done, MovedOn, NotTheirTurn
+from controller.table.memory import NotInVault
+from drivers.keys import TwoPeopleNeeded, same_person
+from drivers.session import NothingHeld, NotKept
 
 _NOT_KNOWN: Final = "the card that lies face down is not known: call the floor"
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from controller.api.contract.errors import Problem
-from controller.people.approvals import ADOPTED, Act, act_of
+from controller.people import ADOPTED, Act, act_of
 from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
@@ -20,9 +20,9 @@ from controller.procedure.model.permissions import WHO
 from controller.procedure.model.state import State
 from controller.rules.cards import NAMES
 from controller.rules.irregularities import Way
-from controller.table.loop.acts import BadAct, kind_of
-from controller.table.running.table import RunningTable
-from drivers.session.supervisor import Supervisor
+from controller.table.loop import BadAct, kind_of
+from controller.table.running import RunningTable
+from drivers.session import Supervisor
 
 ADOPT: Final = "DeviceAdopted"
 AGAIN: Final = "ShuffleAgain"

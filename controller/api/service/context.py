@@ -8,8 +8,8 @@ from collections.abc import Callable
 from msgspec import Struct, field
 
 from controller.audit.format.records import Moment
-from controller.people.service import PeopleDesk
-from controller.table.running.table import RunningTable
+from controller.people import PeopleDesk
+from controller.table.running import RunningTable
 
 
 class Serving(Struct, frozen=True):

@@ -15,7 +15,7 @@ from typing import Final
 
 from controller.api.contract.errors import Problem
 from controller.api.contract.messages import SignsIn
-from controller.people.approvals import Act
+from controller.people import Act
 
 MOST: Final = 320
 """Screens open at once: those of programs, and one for each browser."""

@@ -15,8 +15,8 @@ from controller.api.service.context import Serving
 from controller.api.service.screens import Screen
 from controller.api.service.sign_in import people_news, signed_in, told_of_the_record
 from controller.audit.format.records import Entry, by
-from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
-from firmware_protocol.host.commands import LinkBusy
+from drivers.devices import CommandRefused, CommandUnanswered, NotReady
+from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages.enums import FaultCode
 
 TEST: Final = "SelfTest"

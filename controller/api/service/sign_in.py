@@ -18,13 +18,10 @@ from controller.api.contract.messages import (
 from controller.api.service.approvals import floor_act
 from controller.api.service.context import Serving
 from controller.api.service.screens import Screen
+from controller.people import Act, Denied, Session, Standing, Taken
 from controller.people import sign_in as standing_of
-from controller.people.approvals import Act
-from controller.people.service import Denied, Taken
-from controller.people.sign_in import Session, Standing
 from controller.procedure.model.events import Actor
-from controller.table.loop.acts import MovedOn
-from controller.table.loop.requests import CannotTake, Full, Stopped
+from controller.table.loop import CannotTake, Full, MovedOn, Stopped
 
 ROLES: Final[tuple[SignsIn, ...]] = ("dealer", "surveillance", "technician")
 

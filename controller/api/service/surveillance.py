@@ -15,7 +15,7 @@ from controller.api.service.context import Serving
 from controller.api.service.screens import Screen
 from controller.api.service.sign_in import signed_in, told_of_the_record
 from controller.audit.format.records import Entry, by
-from controller.people.sign_in import Session
+from controller.people import Session
 
 EVERY: Final = 60.0
 """Seconds for which a look at a screen stands for all others there."""

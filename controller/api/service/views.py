@@ -12,11 +12,11 @@ from msgspec import Struct
 from controller.api.contract.messages import Health, LinkShown
 from controller.api.contract.view import DeviceShown, Named, Stands, View, dealer_of, view_of
 from controller.api.service.context import Serving
-from controller.config.loader import TableConfig
-from controller.procedure.prompts.terms import Currency
-from controller.table.loop.parts import Parts
-from controller.table.running.table import RunningTable
-from drivers.devices.state import State as LinkState
+from controller.config import TableConfig
+from controller.procedure.prompts import Currency
+from controller.table.loop import Parts
+from controller.table.running import RunningTable
+from drivers.devices import State as LinkState
 
 
 class Seen(Struct, frozen=True):

@@ -9,8 +9,8 @@ from typing import Final
 
 from controller.audit.commands.common import Subparsers, command, path_of, print_json, say
 from controller.audit.keys import store
-from controller.audit.log.quarantine import TAILS
-from controller.audit.replay.tail_approval import Acceptance, Bytes
+from controller.audit.log import TAILS
+from controller.audit.replay import Acceptance, Bytes
 from controller.errors import UsageProblem, printable
 from controller.terminal import GivenUp, ask, at_terminal, check, keys_place, mistakes, two
 

@@ -13,12 +13,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from controller.audit.files.disk import read_file
+from controller.audit.files import read_file
 from controller.audit.format.notes import KeyKind, NoteProblem, VerifierKey, table_name
-from controller.audit.keys import files
-from controller.audit.keys.files import BadText
-from controller.audit.proofs.proof_file import MOST_BYTES
-from controller.audit.proofs.prover import untold
+from controller.audit.keys import BadText, files
+from controller.audit.proofs import MOST_BYTES, untold
 from controller.errors import UsageProblem, printable
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

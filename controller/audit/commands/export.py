@@ -20,10 +20,8 @@ from controller.audit.commands.common import (
     text_of,
     writing,
 )
+from controller.audit.export import CheckedCase, check_export, check_free, rows
 from controller.audit.export import case as export
-from controller.audit.export import rows
-from controller.audit.export.case_folder import check_free
-from controller.audit.export.manifest import CheckedCase, check_export
 from controller.audit.read.access_log import look
 from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head, gone_before

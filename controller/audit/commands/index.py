@@ -20,9 +20,7 @@ from controller.audit.commands.common import (
     words_of,
 )
 from controller.audit.errors import IndexBusy, IndexPlace
-from controller.audit.index.file import NAME
-from controller.audit.index.index import Index, Progress
-from controller.audit.index.sql import Answer, ask
+from controller.audit.index import NAME, Answer, Index, Progress, ask
 from controller.audit.read.access_log import look
 from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head

@@ -17,9 +17,9 @@ from controller.audit.commands.common import (
 from controller.audit.keys import store
 from controller.audit.read.access_log import look
 from controller.audit.read.follow import to_its_end
-from controller.audit.replay.hole_opening import Hole, holes_of, open_hole
-from controller.audit.text.records import when
-from controller.procedure.prompts.terms import card_words
+from controller.audit.replay import Hole, holes_of, open_hole
+from controller.audit.text import when
+from controller.procedure.prompts import card_words
 from controller.rules.cards import NAMES, Card
 from controller.terminal import keys_place, mistakes
 

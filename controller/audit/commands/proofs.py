@@ -23,14 +23,11 @@ from controller.audit.commands.common import (
     text_of,
     writing,
 )
-from controller.audit.export.case_folder import check_free
-from controller.audit.export.rows import time_text
-from controller.audit.files.atomic import put
-from controller.audit.files.disk import RealDisk
+from controller.audit.export import check_free, time_text
+from controller.audit.files import RealDisk, put
 from controller.audit.format.notes import Checkpoint
 from controller.audit.format.records import Record
-from controller.audit.proofs import proof_file, prover
-from controller.audit.proofs.proof_file import Checked, Proof
+from controller.audit.proofs import Checked, Proof, proof_file, prover
 from controller.audit.read.access_log import look
 from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head, gone_before

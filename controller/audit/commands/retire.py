@@ -11,7 +11,7 @@ from typing import Final
 
 from controller.audit.commands.common import Subparsers, command, path_of, print_json, progress, say
 from controller.audit.commands.common import writing as writing_to
-from controller.audit.export.retire import retire
+from controller.audit.export import retire
 from controller.audit.keys import store
 from controller.audit.read.heads import first_head
 from controller.audit.read.retirements import in_words

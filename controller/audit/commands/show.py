@@ -15,16 +15,15 @@ from controller.audit.commands.common import Subparsers, path_of, rounds_of, say
 from controller.audit.commands.index import add_index, caught_up
 from controller.audit.errors import RecordProblem
 from controller.audit.format.records import KINDS, Opened, Record
-from controller.audit.index.query import LONGEST, Page, find
-from controller.audit.index.search_terms import Wanted, amounts_of, time_of
+from controller.audit.index import LONGEST, Page, Wanted, amounts_of, find, time_of
 from controller.audit.read.access_log import look
 from controller.audit.read.follow import Durable, Following, check_end, to_its_end
 from controller.audit.read.heads import first_head, gone_before
 from controller.audit.read.lookup import Boots, Told, at, last_of, last_round, of_rounds, of_seqs
 from controller.audit.read.retirements import gone
-from controller.audit.text.records import clock_time, lines, money_of, when
+from controller.audit.text import clock_time, lines, money_of, when
 from controller.errors import UsageProblem, printable
-from controller.procedure.prompts.terms import Speaks
+from controller.procedure.prompts import Speaks
 from controller.rules.cards import parse_card
 
 LOOKS: Final = """\

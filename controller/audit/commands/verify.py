@@ -23,11 +23,10 @@ from controller.audit.commands.common import (
 from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import NoteProblem, VerifierKey
 from controller.audit.read.heads import first_head
-from controller.audit.text.records import when
-from controller.audit.verify.cosignatures import Sighting, given
-from controller.audit.verify.verifier import PARTLY, WRONG, Progress, Report, Verification
+from controller.audit.text import when
+from controller.audit.verify import PARTLY, WRONG, Progress, Report, Sighting, Verification, given
 from controller.errors import UsageProblem, printable
-from controller.procedure.prompts.terms import counted
+from controller.procedure.prompts import counted
 
 EXAMPLES: Final = """\
 examples:

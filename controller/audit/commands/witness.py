@@ -19,8 +19,7 @@ from controller.audit.commands.common import (
     say,
     writing,
 )
-from controller.audit.files.atomic import put
-from controller.audit.files.disk import RealDisk
+from controller.audit.files import RealDisk, put
 from controller.audit.keys import store
 from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head

@@ -1,1 +1,22 @@
 """Sealed cases, row exports, retirement of old days."""
+
+from __future__ import annotations
+
+from controller.audit.export.case import Case, export_case
+from controller.audit.export.case_folder import check_free
+from controller.audit.export.manifest import MANIFEST, CheckedCase, Manifest, check_export
+from controller.audit.export.retire import retire
+from controller.audit.export.rows import RowFormat, time_text
+
+__all__ = [
+    "MANIFEST",
+    "Case",
+    "CheckedCase",
+    "Manifest",
+    "RowFormat",
+    "check_export",
+    "check_free",
+    "export_case",
+    "retire",
+    "time_text",
+]

@@ -36,23 +36,22 @@ from controller.audit.export.manifest import (
     packed,
     seal_of,
 )
-from controller.audit.files.disk import NoFile, opened_to_read
+from controller.audit.files import NoFile, opened_to_read
 from controller.audit.format.frames import Frame
 from controller.audit.format.records import Opened, Record, TailSet
 from controller.audit.format.segments import DIRECTORY, LARGEST, numbers, segment_file, segment_name
 from controller.audit.format.tail import Verdict
-from controller.audit.proofs.proof_file import FORMAT as PROOF
-from controller.audit.proofs.proof_file import Proof, Proved
-from controller.audit.proofs.proof_file import packed as packed_proof
-from controller.audit.proofs.prover import Hashes, last_signed, signed_as, untold
+from controller.audit.proofs import FORMAT as PROOF
+from controller.audit.proofs import Hashes, Proof, Proved, last_signed, signed_as, untold
+from controller.audit.proofs import packed as packed_proof
 from controller.audit.read.access_log import Noted, account, look
 from controller.audit.read.heads import first_head, gone_before, segment_of
 from controller.audit.read.reader import Segment, closed, in_words, read_segment, record_of
 from controller.audit.read.retirements import gone, kept_in, note_file
 from controller.audit.read.selection import Match, Pick, matching, nothing_of
 from controller.audit.read.signatures import Signatures, Signed
-from controller.audit.replay.identity import software_name
-from controller.audit.witness.cosignatures import COSIGNED
+from controller.audit.replay import software_name
+from controller.audit.witness import COSIGNED
 from controller.errors import UsageProblem
 
 _NOTE: Final = re.compile(r"([1-9][0-9]{0,18})\.note")

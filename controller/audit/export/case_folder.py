@@ -18,7 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.audit.files.disk import DIRECTORY_MODE, MODE
+from controller.audit.files import DIRECTORY_MODE, MODE
 from controller.errors import UsageProblem
 
 ZIP: Final = ".zip"

@@ -26,9 +26,7 @@ from controller.audit.errors import OtherTable, RecordProblem
 from controller.audit.export.case import Case, export_case
 from controller.audit.export.case_folder import check_free
 from controller.audit.export.manifest import check_export
-from controller.audit.files.atomic import make_directory, put, written_to
-from controller.audit.files.disk import Disk, RealDisk
-from controller.audit.files.lock import take_lock, undo
+from controller.audit.files import Disk, RealDisk, make_directory, put, take_lock, undo, written_to
 from controller.audit.format.frames import Frame
 from controller.audit.format.merkle import Hash, Span, leaf_hash, merged
 from controller.audit.format.notes import (
@@ -41,7 +39,7 @@ from controller.audit.format.notes import (
 )
 from controller.audit.format.records import NoteData, Record, TailSet
 from controller.audit.format.segments import DIRECTORY, numbers, segment_file, segment_name
-from controller.audit.proofs.prover import untold
+from controller.audit.proofs import untold
 from controller.audit.read.access_log import look
 from controller.audit.read.heads import first_head
 from controller.audit.read.reader import Segment, read_segment, record_of, segments
@@ -61,11 +59,8 @@ from controller.audit.read.retirements import (
 from controller.audit.read.selection import Pick
 from controller.audit.read.signatures import Signatures, Signed
 from controller.audit.replay import fallback
-from controller.audit.verify.decisions import event_of
-from controller.audit.verify.finding import Finding
-from controller.audit.verify.hole_cards import HIDDEN, Hidden, Holes
-from controller.audit.verify.verifier import RIGHT, Verification
-from controller.audit.witness.cosignatures import COSIGNED
+from controller.audit.verify import HIDDEN, RIGHT, Finding, Hidden, Holes, Verification, event_of
+from controller.audit.witness import COSIGNED
 from controller.errors import UsageProblem
 
 _NOTE: Final = re.compile(r"([1-9][0-9]{0,17})\.note")

@@ -15,11 +15,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from controller.audit.files.disk import MODE, RealDisk
+from controller.audit.files import MODE, RealDisk
 from controller.audit.format.frames import Frame
 from controller.audit.format.records import Record
 from controller.audit.format.segments import numbers, segment_file
-from controller.audit.proofs.prover import untold
+from controller.audit.proofs import untold
 from controller.audit.read.reader import closed, load, read_segment, record_of
 from controller.audit.read.selection import Pick, nothing_of
 

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from msgspec import Struct
 
 from controller.audit.format.notes import NoteProblem, base64, parse_base64
-from drivers.devices.sealed import Sealed, SealedCard
+from drivers.devices import Sealed, SealedCard
 from firmware_protocol.messages.shoe import CardRead
 
 HOLE_KEY_SIZE: Final = 32

@@ -8,7 +8,7 @@ from struct import Struct as Layout
 from typing import BinaryIO, Final, NamedTuple
 
 from controller.audit.errors import Damaged, NoRecord, unreadable
-from controller.audit.files.disk import Disk, NoFile, opened_to_read
+from controller.audit.files import Disk, NoFile, opened_to_read
 
 DIRECTORY: Final = "segments"
 SPARE: Final = "spare.seg"

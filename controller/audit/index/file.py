@@ -25,7 +25,7 @@ from controller.audit.errors import (
     IndexOutdated,
     IndexPlace,
 )
-from controller.audit.files.disk import MODE
+from controller.audit.files import MODE
 from controller.audit.index.frames import Goes, Start
 from controller.audit.index.schema import APPLICATION, SCHEMA, VERSION
 from controller.errors import printable

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from controller.audit.format.records import KINDS, Kind
 from controller.errors import UsageProblem, printable
-from controller.procedure.prompts.terms import Currency, Speaks
+from controller.procedure.prompts import Currency, Speaks
 from controller.rules.cards import DECK, Card
 from controller.rules.irregularities import Irregularity
 from controller.rules.money import Amount

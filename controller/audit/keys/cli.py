@@ -13,7 +13,7 @@ from controller.audit.keys.list import AT_THE_TABLE, Found, look, mode, out_of_p
 from controller.audit.keys.store import ROLES, Role
 from controller.errors import UsageProblem, printable
 from controller.terminal import mistakes, show
-from drivers.keys.store import PLACE, keys_directory
+from drivers.keys import PLACE, keys_directory
 
 KINDS: Final = """\
 kinds of keys:

@@ -17,9 +17,7 @@ from controller.audit.format.notes import NoteProblem, SigningKey, check_name
 from controller.audit.keys import files as key_texts
 from controller.audit.keys.list import Found, find
 from controller.audit.keys.store import Role, key_file, public_file, read_bytes
-from drivers.keys import private_files
-from drivers.keys.private_files import KeyProblem
-from drivers.keys.store import LOCK
+from drivers.keys import LOCK, KeyProblem, private_files
 
 NAMED: Final = "the witness's name, as floor.example/archive: no spaces, no +"
 _ANOTHER: Final = "another directory: a key is made once and never replaced"

@@ -13,8 +13,7 @@ from controller.audit.format.notes import base64
 from controller.audit.keys import files as key_texts
 from controller.audit.keys import store
 from controller.audit.keys.store import ROLES, Role, key_file, public_file
-from drivers.keys import private_files
-from drivers.keys.private_files import KeyProblem
+from drivers.keys import KeyProblem, private_files
 
 AT_THE_TABLE: Final = frozenset[Role]({"table", "hole"})
 """Whose secret parts the table must have."""

@@ -25,8 +25,7 @@ from controller.audit.format.hole_cards import HoleKey
 from controller.audit.format.notes import TABLE_KEY, SigningKey, VerifierKey
 from controller.audit.keys import files
 from controller.audit.keys.files import BadText
-from drivers.keys import private_files
-from drivers.keys.private_files import KeyProblem
+from drivers.keys import KeyProblem, private_files
 
 Role: TypeAlias = Literal["table", "hole", "surveillance", "witness"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import Damaged, RecordProblem
-from controller.audit.files.disk import Back
+from controller.audit.files import Back
 from controller.audit.format.certificates import certificate
 from controller.audit.format.merkle import Frontier, leaf_hash
 from controller.audit.format.notes import Checkpoint, SigningKey, VerifierKey, signed, table_name

@@ -16,8 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import UNSET, Raw
 
 from controller.audit.errors import Damaged, Failed
-from controller.audit.files.disk import DIRECTORY_MODE, whole_write
-from controller.audit.files.lock import tell_begun, unlock
+from controller.audit.files import DIRECTORY_MODE, tell_begun, unlock, whole_write
 from controller.audit.format.frames import chain_start
 from controller.audit.format.merkle import Frontier, leaf_hash
 from controller.audit.format.notes import SigningKey, table_name

@@ -16,8 +16,7 @@ from typing import Final
 import msgspec
 
 from controller.audit.errors import Missing, NoRecord, OtherTable, Unexplained, unreadable
-from controller.audit.files.disk import Disk, RealDisk
-from controller.audit.files.lock import LOCK, Locked, begun, take_lock, undo, unlock
+from controller.audit.files import LOCK, Disk, Locked, RealDisk, begun, take_lock, undo, unlock
 from controller.audit.format.records import DeviceCursor, NoteData, Opened, Record, Snapshot
 from controller.audit.format.segments import DIRECTORY, SPARE, numbers
 from controller.audit.format.tail import Tail, Verdict

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from controller.audit.errors import Failed, NoRoom
-from controller.audit.files.disk import Disk
+from controller.audit.files import Disk
 from controller.audit.format.segments import make_spare, spare_file
 
 WAIT: Final = 30.0

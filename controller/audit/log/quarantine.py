@@ -14,7 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from controller.audit.errors import Damaged
-from controller.audit.files.disk import DIRECTORY_MODE, Disk, read_file, whole_write
+from controller.audit.files import DIRECTORY_MODE, Disk, read_file, whole_write
 from controller.audit.format.records import Record, TailSet, encode
 from controller.audit.format.segments import LARGEST
 from controller.audit.format.tail import Verdict

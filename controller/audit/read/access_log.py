@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from controller.audit.files.atomic import take_turn, written_to
+from controller.audit.files import take_turn, written_to
 
 SUFFIX: Final = ".looks.jsonl"
 _MODE: Final = 0o660

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import COMMITMENT_SIZE, SEALED_TEXT
 from controller.audit.format.records import DeviceCursor, Entry, Record, by
-from controller.procedure.engine.row_table import EVENTS
+from controller.procedure.engine import EVENTS
 from controller.procedure.model.effects import (
     Corrected,
     Effect,

@@ -15,7 +15,7 @@ from controller.audit.format.records import Record
 from controller.procedure.model.effects import DecksOut, RoundOver, Tell
 from controller.procedure.model.events import DecksChanged
 from controller.procedure.model.state import Shoe, State, Step
-from controller.procedure.rows.table import BETWEEN
+from controller.procedure.rows import BETWEEN
 
 
 class Standing(Struct, frozen=True):

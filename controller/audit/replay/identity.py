@@ -21,12 +21,12 @@ from msgspec import Struct
 from controller.audit.errors import Damaged
 from controller.audit.format.records import Identity, Opened, encode
 from controller.audit.read.reader import ASK
-from controller.config.loader import TableConfig
-from controller.config.tables import Currency as TableCurrency
+from controller.config import Currency as TableCurrency
+from controller.config import TableConfig
 from controller.games import game_of_table
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
-from controller.procedure.prompts.terms import Currency
+from controller.procedure.prompts import Currency
 from controller.rules.irregularities import Jurisdiction
 from controller.rules.money import Amount
 from controller.rules.options import Options

@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct
 
 from controller.audit.errors import Damaged, RecordProblem
 from controller.audit.format.records import SHORT, Opened, Place, Record, Snapshot, encode
-from controller.audit.log.opening import Opening
+from controller.audit.log import Opening
 from controller.audit.read.reader import ASK
 from controller.audit.replay import fallback
 from controller.audit.replay.entries import (
@@ -33,12 +33,11 @@ from controller.audit.replay.entries import (
 from controller.audit.replay.fallback import Standing
 from controller.audit.replay.identity import proc_of, procedure_of, software_name, source_hash
 from controller.errors import printable
-from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.engine.row_table import RowFault
+from controller.procedure.engine import Procedure, RowFault
 from controller.procedure.model.events import HoleRevealed
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
-from controller.procedure.rows.table import BETWEEN, shut
+from controller.procedure.rows import BETWEEN, shut
 from controller.rules.cards import DECK
 
 _START: Final = State()

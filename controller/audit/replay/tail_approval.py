@@ -19,9 +19,8 @@ from controller.audit.format.notes import SigningKey, table_name
 from controller.audit.format.records import SHORT
 from controller.audit.format.segments import numbers
 from controller.audit.format.tail import Verdict
-from controller.audit.keys.fingerprints import as_before
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
+from controller.audit.keys import as_before
+from controller.audit.log import Log, Opening
 from controller.audit.read.heads import head
 from controller.audit.read.reader import in_words
 from controller.audit.replay.identity import identity_of, procedure_of

@@ -1,1 +1,15 @@
 """Records of scripted and simulated rounds."""
+
+from __future__ import annotations
+
+from controller.audit.simulate.recorder import Keys, Recorder
+from controller.audit.simulate.rounds import PAR, check_recordable, plain_round, record_par
+
+__all__ = [
+    "PAR",
+    "Keys",
+    "Recorder",
+    "check_recordable",
+    "plain_round",
+    "record_par",
+]

@@ -7,17 +7,22 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from controller.audit.keys import create, store
-from controller.audit.keys.store import Role
-from controller.audit.log.opening import Opening
+from controller.audit.keys import Role, create, store
+from controller.audit.log import Opening
 from controller.audit.simulate.recorder import Keys, Recorder
 from controller.audit.simulate.rounds import SCRIPTS, SCRIPTS_SIZE, check_recordable, play_recorded
 from controller.errors import UsageProblem, printable
-from controller.procedure.engine.dispatch import Procedure
-from controller.sim.scripts.cli import ENGINE, register_script, run_rounds, run_scripts, usable
-from controller.sim.scripts.format import ScriptRound
-from controller.sim.scripts.results import RoundResult
-from controller.sim.scripts.runner import Watch
+from controller.procedure.engine import Procedure
+from controller.sim.scripts import (
+    ENGINE,
+    RoundResult,
+    ScriptRound,
+    Watch,
+    register_script,
+    run_rounds,
+    run_scripts,
+    usable,
+)
 from controller.terminal import mistakes
 from drivers.keys import private_files
 

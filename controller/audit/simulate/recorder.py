@@ -24,21 +24,17 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from controller.audit.errors import NotNow, OtherTable, RecordProblem
-from controller.audit.files.disk import Disk
+from controller.audit.files import Disk
 from controller.audit.format.hole_cards import HoleKey
 from controller.audit.format.notes import SigningKey, table_name
 from controller.audit.format.records import Entry, Identity, encode
 from controller.audit.format.segments import SIZE
-from controller.audit.keys.fingerprints import other_keys, with_keys
-from controller.audit.log.clock import Clock
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
-from controller.audit.replay.entries import entry
-from controller.audit.replay.identity import identity_of, procedure_of
-from controller.audit.replay.replay import at_rest, fold
+from controller.audit.keys import other_keys, with_keys
+from controller.audit.log import Clock, Log, Opening
+from controller.audit.replay import at_rest, entry, fold, identity_of, procedure_of
 from controller.audit.simulate.vault import SERIAL, RecordingVault
 from controller.games import DEALER, FLOOR, SECOND
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import (
     Cleared,
@@ -62,7 +58,7 @@ from controller.procedure.model.holds import IN_ROUND
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.irregularities import Way
-from controller.sim.play.rounds import Stuck
+from controller.sim.play import Stuck
 
 MOST_TOGETHER: Final = 512 * 1024
 """Bytes of records that one sync takes, where many are made quickly."""

@@ -9,25 +9,30 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from controller.audit.files.disk import Disk
+from controller.audit.files import Disk
 from controller.audit.format.segments import SIZE
-from controller.audit.log.clock import Clock
+from controller.audit.log import Clock
 from controller.audit.simulate.recorder import MOST_TOGETHER, Keyring, Recorder
 from controller.errors import UsageProblem
 from controller.games import player, wagering
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.events import WagerPlaced
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, NAMES, Card
 from controller.rules.hands import total_of
-from controller.sim.play.rounds import Play, Setup
-from controller.sim.play.strategy import POLICIES, Strategy
-from controller.sim.play.wagers import stakes_for
-from controller.sim.scripts.format import Action, Script, ScriptRound, ScriptSeat
-from controller.sim.scripts.results import RoundResult
-from controller.sim.scripts.runner import Standing, Watch, play_at
+from controller.sim.play import POLICIES, Play, Setup, Strategy, stakes_for
+from controller.sim.scripts import (
+    Action,
+    RoundResult,
+    Script,
+    ScriptRound,
+    ScriptSeat,
+    Standing,
+    Watch,
+    play_at,
+)
 
 SCRIPTS: Final = "scripts"
 """The table of scripted rounds."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from controller.audit.format.records import Record
-from controller.procedure.prompts.terms import card_words, counted
-from controller.publish.terms import EVENTS
+from controller.procedure.prompts import card_words, counted
+from controller.publish import EVENTS
 from controller.rules.cards import DECK
 
 Fields: TypeAlias = Mapping[str, Any]

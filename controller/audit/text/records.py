@@ -22,14 +22,13 @@ from controller.audit.format.records import (
     Snapshot,
     TailSet,
 )
-from controller.audit.replay.entries import read_made, read_turned_down
+from controller.audit.replay import read_made, read_turned_down
 from controller.audit.text.device_events import sentence
 from controller.errors import printable
 from controller.procedure.model.effects import Effect, Fact, Prompt
 from controller.procedure.model.events import Actor, Event
-from controller.procedure.prompts.terms import BETS, Currency, Speaks, card_words, detail, way
-from controller.procedure.prompts.text import fact, say
-from controller.publish.terms import event_words
+from controller.procedure.prompts import BETS, Currency, Speaks, card_words, detail, fact, say, way
+from controller.publish import event_words
 from controller.rules.cards import DECK
 from controller.rules.irregularities import Way
 

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from controller.audit.format.decode import DAY, HEX, HEX16, Strict, StrictCursor
 from controller.audit.format.records import DeviceCursor
-from controller.audit.log.clock import STEP_US
+from controller.audit.log import STEP_US
 from controller.audit.verify.boots import Boots
 from controller.audit.verify.facts import Tick
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.audit.files.disk import read_file
+from controller.audit.files import read_file
 from controller.audit.format.certificates import Certificate
 from controller.audit.format.merkle import EMPTY_ROOT, Hash
 from controller.audit.format.notes import (
@@ -22,7 +22,7 @@ from controller.audit.format.notes import (
     parse_note,
     verified,
 )
-from controller.audit.witness.cosignatures import COSIGNED
+from controller.audit.witness import COSIGNED
 
 _NAME: Final = re.compile(r"(0|[1-9][0-9]{0,17})\.note")
 

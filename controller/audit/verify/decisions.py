@@ -18,8 +18,7 @@ from controller.audit.errors import RecordProblem
 from controller.audit.format.data_fields import check_data
 from controller.audit.format.decode import UNREADABLE, Strict, StrictBy
 from controller.audit.format.records import By, Opened, Record, encode
-from controller.audit.replay.identity import PROCEDURE, source_hash
-from controller.audit.replay.replay import OtherProcedure, Replay
+from controller.audit.replay import PROCEDURE, OtherProcedure, Replay, source_hash
 from controller.audit.verify.facts import Code, Found
 from controller.audit.verify.hole_cards import HIDDEN, LAID, Hidden, wrong_refusal
 from controller.procedure.model.events import Actor

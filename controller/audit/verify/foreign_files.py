@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
-from controller.audit.files.lock import LOCK
+from controller.audit.files import LOCK
 from controller.audit.format.segments import DIRECTORY, NAME, SPARE
-from controller.audit.log.quarantine import TAILS
+from controller.audit.log import TAILS
 from controller.audit.read.retirements import NAME as NOTE
 from controller.audit.read.retirements import RETIRED
-from controller.audit.witness.cosignatures import COSIGNED
+from controller.audit.witness import COSIGNED
 
 KEYS: Final = "keys"
 """Demo keys, where a record of scripts has them beside it."""

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
-from controller.audit.files.disk import read_file
+from controller.audit.files import read_file
 from controller.audit.format.notes import NoteProblem, parse_base64
 from controller.audit.format.records import TailSet
 from controller.audit.format.segments import HEADER_SIZE, LARGEST
-from controller.audit.log.quarantine import TAILS
+from controller.audit.log import TAILS
 
 _AROUND: Final = 1024 * 1024
 """Bytes that the file of what was set aside has beside them, and more."""

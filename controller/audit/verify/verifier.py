@@ -31,7 +31,7 @@ from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.records import Opened
 from controller.audit.format.segments import DIRECTORY, HEADER_SIZE, NAME
-from controller.audit.log.quarantine import aside
+from controller.audit.log import aside
 from controller.audit.verify.cosignatures import Sighting, beside, held_against
 from controller.audit.verify.facts import Code, Edge, Held, Verified, Wanted
 from controller.audit.verify.finding import Finding

@@ -22,8 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from controller.audit.errors import InUse, WitnessProblem
-from controller.audit.files.atomic import make_directory, put, written_to
-from controller.audit.files.disk import MODE, Disk
+from controller.audit.files import MODE, Disk, make_directory, put, written_to
 from controller.audit.format.certificates import read_certificate
 from controller.audit.format.merkle import Frontier
 from controller.audit.format.notes import NoteProblem, VerifierKey, parse_checkpoint, parse_note

@@ -11,8 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller.audit.errors import RecordProblem
-from controller.audit.files.atomic import make_directory, put, take_turn, written_to
-from controller.audit.files.disk import Disk, RealDisk
+from controller.audit.files import Disk, RealDisk, make_directory, put, take_turn, written_to
 from controller.audit.format.notes import (
     Note,
     NoteProblem,

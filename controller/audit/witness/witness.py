@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from controller.audit.errors import Damaged, Unsigned, WitnessProblem
-from controller.audit.files.disk import Disk, RealDisk
+from controller.audit.files import Disk, RealDisk
 from controller.audit.format.merkle import Frontier, leaf_hash
 from controller.audit.format.notes import NoteProblem, SigningKey, VerifierKey, parse_note, signed
 from controller.audit.read.heads import first_head

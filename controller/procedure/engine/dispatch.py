@@ -16,7 +16,7 @@ from controller.procedure.model.game import Game
 from controller.procedure.model.permissions import NOBODY, theirs
 from controller.procedure.model.row import Decision, Do, Makes, Refusal, Refused, Row, When
 from controller.procedure.model.state import PASSING, State, Step
-from controller.procedure.prompts.prompt import SHOWS
+from controller.procedure.prompts import SHOWS
 
 GO: Final = Go(Actor("device", "controller"))
 MOST_PASSED: Final = 64

@@ -16,7 +16,7 @@ from controller.procedure.irregularities import (
 from controller.procedure.model.events import Event, Go
 from controller.procedure.model.row import Refusal, Row
 from controller.procedure.model.state import PASSING, WAITING, Step
-from controller.procedure.prompts.prompt import SHOWS
+from controller.procedure.prompts import SHOWS
 from controller.procedure.rows import (
     actors,
     deal,

@@ -22,8 +22,7 @@ from controller.procedure.model.game import Game
 from controller.procedure.model.holds import BEFORE, found, hold, told
 from controller.procedure.model.row import Row
 from controller.procedure.model.state import OPEN, WAITING, Hold, State, Step
-from controller.procedure.rows.shoe import no_shoe, no_shuffler
-from controller.procedure.rows.table import another_round, fresh_felt
+from controller.procedure.rows import another_round, fresh_felt, no_shoe, no_shuffler
 from controller.rules.irregularities import Irregularity
 
 

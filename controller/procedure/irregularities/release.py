@@ -38,15 +38,16 @@ from controller.procedure.model.game import Game
 from controller.procedure.model.holds import elsewhere, found, hold, holds_for, named
 from controller.procedure.model.row import Refusal, Row
 from controller.procedure.model.state import WAITING, Hold, State, Step
-from controller.procedure.rows.shoe import (
+from controller.procedure.rows import (
+    BETWEEN,
     burned,
     burned_one,
     complete,
     last_to_burn,
     more_to_burn,
     no_shuffler,
+    shut,
 )
-from controller.procedure.rows.table import BETWEEN, shut
 from controller.rules.irregularities import Irregularity
 
 

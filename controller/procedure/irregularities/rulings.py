@@ -30,7 +30,7 @@ from controller.procedure.model.holds import applicable, elsewhere, named, seen_
 from controller.procedure.model.payments import given_back, refunds_of
 from controller.procedure.model.row import Refusal, Row, When
 from controller.procedure.model.state import Hold, Spare, State, Step
-from controller.procedure.rows.deal import mark_naturals
+from controller.procedure.rows import mark_naturals
 from controller.rules.hands import is_blackjack
 from controller.rules.irregularities import Irregularity, Way
 

@@ -40,8 +40,7 @@ from controller.procedure.model.holds import (
 )
 from controller.procedure.model.row import Refusal
 from controller.procedure.model.state import Hold, State, Step
-from controller.procedure.rows.dealer import agrees_with_check, hole_card, hole_is_fresh
-from controller.procedure.rows.shoe import whole_shoe
+from controller.procedure.rows import agrees_with_check, hole_card, hole_is_fresh, whole_shoe
 from controller.rules.irregularities import Irregularity
 
 # What is found, from the event

@@ -26,8 +26,12 @@ from controller.procedure.model.game import BETS, Game
 from controller.procedure.model.holds import applicable
 from controller.procedure.model.payments import tucks
 from controller.procedure.model.state import Due, State, Step
-from controller.procedure.rows.insurance import may_take_even_money, most_insurance, seat_asked
-from controller.procedure.rows.wagers import closed_to_this_round
+from controller.procedure.rows import (
+    closed_to_this_round,
+    may_take_even_money,
+    most_insurance,
+    seat_asked,
+)
 from controller.rules.hands import CHOICES, Hand, ace_and_ten, plus
 from controller.rules.irregularities import Way
 

@@ -1,1 +1,42 @@
 """The rows of an undisturbed round, in the order of play."""
+
+from __future__ import annotations
+
+from controller.procedure.rows.deal import mark_naturals
+from controller.procedure.rows.dealer import agrees_with_check, hole_card, hole_is_fresh
+from controller.procedure.rows.insurance import may_take_even_money, most_insurance, seat_asked
+from controller.procedure.rows.shoe import (
+    burned,
+    burned_one,
+    complete,
+    last_to_burn,
+    more_to_burn,
+    no_shoe,
+    no_shuffler,
+    whole_shoe,
+)
+from controller.procedure.rows.table import BETWEEN, another_round, fresh_felt, shut
+from controller.procedure.rows.wagers import closed_to_this_round
+
+__all__ = [
+    "BETWEEN",
+    "agrees_with_check",
+    "another_round",
+    "burned",
+    "burned_one",
+    "closed_to_this_round",
+    "complete",
+    "fresh_felt",
+    "hole_card",
+    "hole_is_fresh",
+    "last_to_burn",
+    "mark_naturals",
+    "may_take_even_money",
+    "more_to_burn",
+    "most_insurance",
+    "no_shoe",
+    "no_shuffler",
+    "seat_asked",
+    "shut",
+    "whole_shoe",
+]

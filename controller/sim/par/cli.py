@@ -10,17 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from controller.config.cli import read_settings
-from controller.config.files import installed
+from controller.config import installed, read_settings
 from controller.errors import UsageProblem
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from controller.sim.par import report
 from controller.sim.par.exact import enumerate_stand
 from controller.sim.par.simulation import SET, Plan, game_for, run
-from controller.sim.play.rounds import Setup
-from controller.sim.play.strategy import POLICIES, Strategy, basic, load
-from controller.sim.play.wagers import stakes_for
+from controller.sim.play import POLICIES, Setup, Strategy, basic, load, stakes_for
 
 BASIC: Final = "basic"
 _POLICIES: Final = (*POLICIES, BASIC)

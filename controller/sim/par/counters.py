@@ -14,7 +14,7 @@ from controller.procedure.model.game import Game
 from controller.procedure.model.state import State
 from controller.rules.cards import ACE, Card
 from controller.rules.payouts import in_diamonds, wins_insurance
-from controller.sim.play.rounds import ALL_PAID, Record
+from controller.sim.play import ALL_PAID, Record
 
 
 class Sum(Struct):

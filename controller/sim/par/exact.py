@@ -37,8 +37,7 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import ACE, DECK, DIAMONDS, SUIT, VALUE, Card
 from controller.rules.hands import is_blackjack
-from controller.sim.play.rounds import Stepper, Stuck, pay, voice
-from controller.sim.play.wagers import stakes_for
+from controller.sim.play import Stepper, Stuck, pay, stakes_for, voice
 
 SEAT: Final = 1
 

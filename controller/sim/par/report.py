@@ -13,7 +13,7 @@ from controller.procedure.model.game import Game
 from controller.sim.par import odds
 from controller.sim.par.counters import Share, Tally
 from controller.sim.par.exact import Exact
-from controller.sim.play.rounds import Setup
+from controller.sim.play import Setup
 
 OUTCOMES: Final = (
     "blackjack",

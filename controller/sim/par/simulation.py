@@ -24,13 +24,11 @@ from msgspec import Struct
 
 from controller.errors import UsageProblem
 from controller.games import unburned_game
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from controller.rules.options import Options
 from controller.sim.par.counters import Tally, Watch, empty
-from controller.sim.play.rounds import Play, Setup
-from controller.sim.play.strategy import Strategy
-from controller.sim.play.wagers import stakes_for
+from controller.sim.play import Play, Setup, Strategy, stakes_for
 
 BLOCK: Final = 10_000
 """Rounds in a block. Part of what a seed means: another size would give other cards."""

@@ -1,1 +1,26 @@
 """Rounds without a table: a dealer by the book, players by a strategy."""
+
+from __future__ import annotations
+
+from controller.sim.play.rounds import ALL_PAID, Play, Record, Setup, Stepper, Stuck, pay, voice
+from controller.sim.play.strategy import POLICIES, Strategy, basic, load
+from controller.sim.play.vault import ScriptVault, Vault
+from controller.sim.play.wagers import stakes_for
+
+__all__ = [
+    "ALL_PAID",
+    "POLICIES",
+    "Play",
+    "Record",
+    "ScriptVault",
+    "Setup",
+    "Stepper",
+    "Strategy",
+    "Stuck",
+    "Vault",
+    "basic",
+    "load",
+    "pay",
+    "stakes_for",
+    "voice",
+]

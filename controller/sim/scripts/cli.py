@@ -14,12 +14,13 @@ from typing import Final, TypeAlias
 import msgspec
 
 from controller.errors import UsageProblem, printable
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import Fact, Prompt
 from controller.procedure.model.events import Event, HoleDealt, HoleRevealed
 from controller.procedure.model.row import Decision, Refused
-from controller.procedure.prompts.text import Currency, fact, say
-from controller.publish.terms import event_words
+from controller.procedure.prompts import fact, say
+from controller.procedure.prompts.text import Currency
+from controller.publish import event_words
 from controller.rules.cards import NAMES
 from controller.sim.scripts.format import ScriptRound, read_scripts
 from controller.sim.scripts.results import RoundResult

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, NoReturn, Protocol
 import msgspec
 
 from controller.games import DEALER, FLOOR, player, unburned_game, wagering
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import Effect, Prompt, Settled
 from controller.procedure.model.events import (
     Actor,
@@ -34,9 +34,10 @@ from controller.procedure.model.felt import top
 from controller.procedure.model.game import BETS, Game
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
-from controller.procedure.prompts.text import Currency, say
+from controller.procedure.prompts import say
+from controller.procedure.prompts.text import Currency
 from controller.rules.cards import NAMES, Card
-from controller.sim.play.vault import ScriptVault, Vault
+from controller.sim.play import ScriptVault, Vault
 from controller.sim.scripts.format import Action, ScriptRound, check_copies
 from controller.sim.scripts.results import RejectedBet, RoundResult, differences, result_of
 

@@ -15,17 +15,10 @@ from controller.procedure.model.events import Device
 from controller.table.devices.links import Link
 from controller.table.devices.outputs import Outlets
 from controller.table.devices.shuffle_start import Starting
-from controller.table.loop.loop import Table
-from controller.table.loop.parts import Fitted, Parts, World
-from controller.table.loop.record_store import RecordKeeper
-from controller.table.restart.restore import Recovered
-from drivers.devices.driver import Driver, Line
-from drivers.devices.events import DeviceEvent
-from drivers.devices.shoe import Shoe
-from drivers.devices.shuffler import Shuffler
-from drivers.devices.state import State
-from drivers.devices.station import Station
-from drivers.session.supervisor import Supervisor
+from controller.table.loop import Fitted, Parts, RecordKeeper, Table, World
+from controller.table.restart import Recovered
+from drivers.devices import DeviceEvent, Driver, Line, Shoe, Shuffler, State, Station
+from drivers.session import Supervisor
 
 ROOM: Final = 64
 """Events that have happened already and that only drivers wait for."""

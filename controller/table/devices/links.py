@@ -16,12 +16,10 @@ from msgspec import Struct
 
 from controller.audit.format.records import By, Entry
 from controller.procedure.model.events import Device
-from controller.table.intake.shoe import takes
-from controller.table.loop.loop import Table
-from controller.table.loop.record_store import RecordKeeper
-from controller.table.loop.requests import Stopped
-from controller.table.memory.device_faults import Cause, Trouble
-from drivers.devices.state import State
+from controller.table.intake import takes
+from controller.table.loop import RecordKeeper, Stopped, Table
+from controller.table.memory import Cause, Trouble
+from drivers.devices import State
 from drivers.session import events
 from firmware_protocol.messages.enums import DeviceState
 

@@ -16,11 +16,9 @@ import structlog
 from msgspec import Struct
 
 from controller.procedure.model.effects import Lamp, ShoeLock, Stations
-from controller.table.memory.button_tokens import NO_BUTTONS
-from controller.table.memory.display import Shown
-from drivers.devices import station
-from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
-from firmware_protocol.host.commands import LinkBusy
+from controller.table.memory import NO_BUTTONS, Shown
+from drivers.devices import CommandRefused, CommandUnanswered, NotReady, station
+from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages.enums import ButtonMask, LampPattern, Refusal
 
 RETRY: Final = 0.5

@@ -10,9 +10,8 @@ from typing import Final, Protocol
 
 import structlog
 
-from controller.table.loop.loop import Table
-from drivers.session.acknowledge import NotKept
-from drivers.session.record_store import Keeper
+from controller.table.loop import Table
+from drivers.session import Keeper, NotKept
 
 RETRY: Final = 1.0
 """Seconds until the record is tried again."""

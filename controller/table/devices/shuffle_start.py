@@ -10,10 +10,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from controller.audit.format.records import CONTROLLER, Entry
-from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
-from drivers.devices.driver import ResultMissing
-from drivers.devices.shuffler import InDoubt
-from firmware_protocol.host.commands import LinkBusy
+from drivers.devices import CommandRefused, CommandUnanswered, InDoubt, NotReady, ResultMissing
+from firmware_protocol.host import LinkBusy
 
 _TODO: Final = "look at the shuffler, then ask for the shuffle again"
 NONE_RUNS: Final = f"no shuffle runs: it has ended, or was never begun; {_TODO}"

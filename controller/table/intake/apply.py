@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.format.records import DeviceCursor, Entry
-from controller.audit.replay.entries import entry
+from controller.audit.replay import entry
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import CountersAccepted, DeckSuspect, Event, ShoeRanOut
 from controller.procedure.model.felt import top
@@ -23,10 +23,16 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.table.intake.context import SHOE, Ear, Heard, Now
 from controller.table.intake.station import Takes, open_to
-from controller.table.memory.button_tokens import Arms, armed
-from controller.table.memory.device_faults import due
-from controller.table.memory.inventory import closes, entry_of, inventory, suspicions
-from controller.table.memory.memory import Suspicion
+from controller.table.memory import (
+    Arms,
+    Suspicion,
+    armed,
+    closes,
+    due,
+    entry_of,
+    inventory,
+    suspicions,
+)
 
 MOST_DUE: Final = 8
 """Things that follow from one that was heard: a device lost or back each, and a suspicion."""

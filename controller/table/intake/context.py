@@ -13,10 +13,16 @@ from controller.procedure.model import events as e
 from controller.procedure.model.events import Actor, Device, Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import State
-from controller.table.memory.button_tokens import NO_ARMS, Arms
-from controller.table.memory.device_faults import NO_TROUBLES, Trouble, Troubles
-from controller.table.memory.memory import NOTHING_KNOWN, Recall
-from controller.table.memory.vault import Vault
+from controller.table.memory import (
+    NO_ARMS,
+    NO_TROUBLES,
+    NOTHING_KNOWN,
+    Arms,
+    Recall,
+    Trouble,
+    Troubles,
+    Vault,
+)
 
 Data: TypeAlias = Mapping[str, Any]
 """The `data` of a record about a device: `what` first, then its fields."""

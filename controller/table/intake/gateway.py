@@ -17,9 +17,8 @@ from controller.table.intake import shuffler as shuffler_words
 from controller.table.intake import station as station_words
 from controller.table.intake.context import Ear, Heard, Now, Source
 from controller.table.intake.shoe import noted, trouble
-from controller.table.memory.device_faults import Trouble
-from drivers.devices import shoe, shuffler, station
-from drivers.devices.events import DeviceEvent, Faulted, Tampered
+from controller.table.memory import Trouble
+from drivers.devices import DeviceEvent, Faulted, Tampered, shoe, shuffler, station
 from firmware_protocol.messages.enums import FaultCode
 
 Hears: TypeAlias = Callable[[Ear, Now, Any, Source], Heard]

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from controller.audit.format.records import By, Entry
 from controller.table.intake.context import Source
-from drivers.devices.events import DeviceEvent
-from drivers.devices.sealed import Sealed
+from drivers.devices import DeviceEvent, Sealed
 from firmware_protocol.messages.enums import CardFlags
 from firmware_protocol.messages.shoe import CardRead
 

@@ -16,10 +16,8 @@ from controller.procedure.model.holds import BEFORE, stopped_at
 from controller.procedure.model.state import State, Step
 from controller.table.intake.context import SHOE, Ear, Heard, Now, Source
 from controller.table.intake.notes import card_seen, note, note_of
-from controller.table.memory.device_faults import Cause, Trouble
-from controller.table.memory.memory import Face, Recall, Suspicion
-from drivers.devices import shoe
-from drivers.devices.events import DeviceEvent
+from controller.table.memory import Cause, Face, Recall, Suspicion, Trouble
+from drivers.devices import DeviceEvent, shoe
 from firmware_protocol.messages.enums import CardFlags, JamCode, ReadWhy
 from firmware_protocol.messages.shoe import CardRead
 

@@ -16,7 +16,7 @@ from controller.procedure.model.felt import seat_of
 from controller.procedure.model.game import Game
 from controller.procedure.model.holds import HOLDING
 from controller.procedure.model.state import State, Step
-from controller.procedure.rows.insurance import may_take_even_money, most_insurance, seat_asked
+from controller.procedure.rows import may_take_even_money, most_insurance, seat_asked
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
 from controller.table.intake.context import Ear, Heard, House, Now, Source, seat_actor
 from controller.table.intake.notes import note_of

@@ -17,15 +17,25 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from controller.procedure.engine.row_table import EVENTS
+from controller.procedure.engine import EVENTS
 from controller.procedure.model import events as e
 from controller.procedure.model.events import Actor, Event, Role
 from controller.procedure.model.felt import hole_is_next, next_spare
 from controller.procedure.model.holds import SHOE_IN_PLAY
 from controller.procedure.model.state import Spare, State, Step
-from controller.table.intake.context import Ear, Heard, Now
-from controller.table.intake.shoe import backs, called_twin, doubtful, opened, suspicions, takes
-from controller.table.intake.shuffler import WORKING, by_hand
+from controller.table.intake import (
+    WORKING,
+    Ear,
+    Heard,
+    Now,
+    backs,
+    by_hand,
+    called_twin,
+    doubtful,
+    opened,
+    suspicions,
+    takes,
+)
 from controller.table.loop.requests import ANOTHER_CARD, CannotTake, Make
 
 MOST: Final = 2**53

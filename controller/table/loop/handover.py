@@ -8,13 +8,12 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from controller.audit.format.records import Entry
-from controller.people.records import SignedIn, SignedOut
-from controller.people.sign_in import Session
+from controller.people import Session, SignedIn, SignedOut
 from controller.procedure.model.events import Actor, DealerRelieved
 from controller.procedure.model.state import Step
-from controller.table.intake.context import Heard, Now
+from controller.table.intake import Heard, Now
 from controller.table.loop.requests import Make
-from drivers.keys.names import same_person
+from drivers.keys import same_person
 
 
 def relieves(said: SignedIn, dealt: str) -> bool:

@@ -23,12 +23,10 @@ from controller.audit.errors import Failed, NotNow
 from controller.audit.format.hole_cards import SealProblem
 from controller.audit.format.records import CONTROLLER as BY_CONTROLLER
 from controller.audit.format.records import Appended, Entry
-from controller.procedure.engine.row_table import RowFault
+from controller.procedure.engine import RowFault
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.state import State
-from controller.table.intake.apply import Taken, Taking, face_down
-from controller.table.intake.context import Heard, Source
-from controller.table.intake.gateway import hear
+from controller.table.intake import Heard, Source, Taken, Taking, face_down, hear
 from controller.table.loop.requests import (
     CannotTake,
     Closing,
@@ -39,9 +37,8 @@ from controller.table.loop.requests import (
     Start,
     Stopped,
 )
-from controller.table.memory.device_faults import Trouble
-from controller.table.memory.display import Shown, prompt_of
-from drivers.devices.events import DeviceEvent
+from controller.table.memory import Shown, Trouble, prompt_of
+from drivers.devices import DeviceEvent
 
 MOST_WAITING: Final = 64
 """Acts and words for the record that may wait. A table has a few at once; more means that it stands

@@ -13,19 +13,14 @@ from msgspec import Struct
 from controller.audit.errors import Failed
 from controller.audit.format.records import Appended, Entry
 from controller.audit.format.segments import SIZE
-from controller.audit.log.clock import Clock, Day, gaming_day
-from controller.audit.log.log import Log
-from controller.audit.log.writer import Book
-from controller.audit.simulate.recorder import Keys
-from controller.config.loader import TableConfig
+from controller.audit.log import Book, Clock, Day, Log, gaming_day
+from controller.audit.simulate import Keys
+from controller.config import TableConfig
 from controller.procedure.model.events import Device
 from controller.procedure.model.game import Game
-from controller.table.intake.context import House
-from drivers.ports.address import Address
-from drivers.ports.open import open_port
-from drivers.session.lookup import Search, Wanted
-from drivers.session.progress import monotonic_us
-from drivers.session.supervisor import Open
+from controller.table.intake import House
+from drivers.ports import Address, open_port
+from drivers.session import Open, Search, Wanted, monotonic_us
 from firmware_protocol.messages.enums import DeviceClass
 
 Find: TypeAlias = Callable[[Wanted], Awaitable[Address]]

@@ -14,13 +14,11 @@ from msgspec import Struct
 
 from controller.audit.format.records import By, DeviceCursor, Entry
 from controller.procedure.model.events import Device
-from controller.table.intake.context import Source
+from controller.table.intake import Source
 from controller.table.loop.loop import Table
-from drivers.devices.driver import Driver
-from drivers.devices.events import origin_of
-from drivers.session.progress import monotonic_us
-from drivers.session.record_store import RECENT, Adoption
-from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from drivers.devices import Driver, origin_of
+from drivers.session import RECENT, Adoption, monotonic_us
+from firmware_protocol.host import NO_CURSOR, Cursor
 from firmware_protocol.tablelink.plaintext import EventRecord
 
 ADOPTED: Final = "adopted"

@@ -11,8 +11,7 @@ from msgspec import Struct
 from controller.audit.format.records import Appended, DeviceCursor, Entry
 from controller.procedure.model.effects import Prompt
 from controller.procedure.model.state import Hold, State
-from controller.table.intake.apply import Answered
-from controller.table.intake.context import Heard, Now
+from controller.table.intake import Answered, Heard, Now
 
 Make: TypeAlias = Callable[[Now], Heard]
 """Something that happens, made of what the table knows when its turn has come. What it raises is

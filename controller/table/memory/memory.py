@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.format.records import Record
-from controller.audit.replay.entries import read_made
+from controller.audit.replay import read_made
 from controller.procedure.model import events
 from controller.procedure.model.effects import DecksOut, Discarded, Effect, RoundVoid, Ruled, Told
 from controller.procedure.model.events import Event

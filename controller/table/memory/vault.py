@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from controller.audit.format.hole_cards import Committed, HoleKey, Opening, check, commit, opening
 from controller.audit.format.records import DeviceCursor
 from controller.rules.cards import ACE, DECK, VALUE, Card
-from drivers.devices.sealed import Sealed, SealedCard
+from drivers.devices import Sealed, SealedCard
 from firmware_protocol.messages.shoe import CardRead
 
 _MAKES: Final = tuple(

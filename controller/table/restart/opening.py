@@ -10,14 +10,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import OtherTable
 from controller.audit.format.notes import SigningKey, table_name
-from controller.audit.keys.fingerprints import other_keys, with_keys
-from controller.audit.log.clock import Clock, SystemClock
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
-from controller.audit.replay.identity import identity_of
+from controller.audit.keys import other_keys, with_keys
+from controller.audit.log import Clock, Log, Opening, SystemClock
+from controller.audit.replay import identity_of
 from controller.errors import UsageProblem
-from controller.procedure.engine.dispatch import Procedure
-from controller.table.loop.parts import Parts
+from controller.procedure.engine import Procedure
+from controller.table.loop import Parts
 from controller.table.restart.restore import Recovered, recover
 
 _log: Final = structlog.get_logger("table")

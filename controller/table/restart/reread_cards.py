@@ -15,12 +15,10 @@ import structlog
 
 from controller.audit.format.hole_cards import SealProblem
 from controller.audit.format.records import CONTROLLER, Entry
-from controller.table.memory.vault import Vault
+from controller.table.memory import Vault
 from controller.table.restart.restore import Hidden
-from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
-from drivers.devices.sealed import Sealed
-from drivers.devices.shoe import RereadProblem
-from firmware_protocol.host.commands import LinkBusy
+from drivers.devices import CommandRefused, CommandUnanswered, NotReady, RereadProblem, Sealed
+from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages.enums import Refusal
 from firmware_protocol.messages.shoe import CardRead
 from firmware_protocol.tablelink.plaintext import EventRecord

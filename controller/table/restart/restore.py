@@ -17,27 +17,29 @@ from msgspec import Struct
 
 from controller.audit.format.records import DeviceCursor, Record
 from controller.audit.format.segments import numbers
-from controller.audit.log.opening import Opening
+from controller.audit.log import Opening
 from controller.audit.read.reader import read_segment, record_of
-from controller.audit.replay.entries import read_said
-from controller.audit.replay.replay import fold
-from controller.people.restore import standing_before
-from controller.people.sign_in import START, Standing
-from controller.procedure.engine.dispatch import Procedure
+from controller.audit.replay import fold, read_said
+from controller.people import START, Standing, standing_before
+from controller.procedure.engine import Procedure
 from controller.procedure.model import events
 from controller.procedure.model.effects import Prompt
 from controller.procedure.model.events import Device
 from controller.procedure.model.holds import BEFORE
 from controller.procedure.model.state import State, Step
-from controller.table.intake.apply import face_down
-from controller.table.intake.context import CONTROLLER, Now
-from controller.table.loop.record_store import Stood
-from controller.table.loop.requests import ANOTHER_CARD
-from controller.table.memory.button_tokens import Arms
-from controller.table.memory.device_faults import NO_TROUBLES, Trouble, Troubles
-from controller.table.memory.display import beneath, payment_prompt
-from controller.table.memory.memory import Recall, recalled
-from firmware_protocol.host.cursor import Cursor
+from controller.table.intake import CONTROLLER, Now, face_down
+from controller.table.loop import ANOTHER_CARD, Stood
+from controller.table.memory import (
+    NO_TROUBLES,
+    Arms,
+    Recall,
+    Trouble,
+    Troubles,
+    beneath,
+    payment_prompt,
+    recalled,
+)
+from firmware_protocol.host import Cursor
 
 MOST_SEGMENTS: Final = 16
 """So far back a card that lies face down, and the loading that it came from, are looked for."""

@@ -1,1 +1,14 @@
 """A running table put together, started and stopped in order."""
+
+from __future__ import annotations
+
+from controller.table.running.build import load_keys, parts_of
+from controller.table.running.table import RunningTable
+from controller.table.running.witness_monitor import Witnessing
+
+__all__ = [
+    "RunningTable",
+    "Witnessing",
+    "load_keys",
+    "parts_of",
+]

@@ -17,25 +17,23 @@ from typing import Final, TypeVar
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
 from controller.audit.format.hole_cards import COMMITMENT_SIZE, Opening, WrongKey, seal
-from controller.audit.keys.store import (
+from controller.audit.keys import (
     load_hole_key,
     load_surveillance_public,
     load_table_private,
     public_file,
 )
-from controller.audit.log.clock import gaming_day
-from controller.audit.simulate.recorder import Keys
-from controller.config.equipment import DevicePlace, Devices
-from controller.config.loader import TableConfig
+from controller.audit.log import gaming_day
+from controller.audit.simulate import Keys
+from controller.config import DevicePlace, Devices, TableConfig
 from controller.errors import UsageProblem
 from controller.games import game_of_table
 from controller.procedure.model.events import Bet
-from controller.table.intake.context import House
-from controller.table.loop.parts import Fitted, Parts
-from drivers.keys.private_files import KeyProblem
-from drivers.keys.store import KeyStore
-from drivers.ports.address import Address, AddressProblem, parse
-from drivers.session.lookup import Wanted
+from controller.table.intake import House
+from controller.table.loop import Fitted, Parts
+from drivers.keys import KeyProblem, KeyStore
+from drivers.ports import Address, AddressProblem, parse
+from drivers.session import Wanted
 from firmware_protocol.messages.enums import DeviceClass
 
 MIB: Final = 1 << 20

@@ -22,31 +22,32 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.format.records import Appended, Entry, by
-from controller.people.records import SignedIn
-from controller.people.sign_in import dealer
-from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.engine.state_machine import LiveTable
+from controller.people import SignedIn, dealer
+from controller.procedure.engine import LiveTable, Procedure
 from controller.procedure.model.events import Actor, ShuffleStarted
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
-from controller.table.devices.assembly import Fittings
-from controller.table.devices.links import START_WAIT
-from controller.table.devices.retry import Mending
-from controller.table.intake.apply import Taking, face_down
-from controller.table.intake.context import Ear, Heard, Now
-from controller.table.intake.shuffler import by_hand
-from controller.table.loop.acts import BadAct, read_act
-from controller.table.loop.handover import deals_after, relief, relieves
-from controller.table.loop.loop import Table
-from controller.table.loop.parts import REAL, Parts, World
-from controller.table.loop.requests import Cases, Closing, Done, Start, Stopped
-from controller.table.memory.device_faults import Trouble
-from controller.table.memory.display import NOT_LOOKED, Shown, Witness
-from controller.table.memory.vault import Vault
-from controller.table.restart.opening import open_record
-from controller.table.restart.reread_cards import Relearning
-from controller.table.restart.restore import Recovered
-from drivers.session.supervisor import Supervisor
+from controller.table.devices import START_WAIT, Fittings, Mending
+from controller.table.intake import Ear, Heard, Now, Taking, by_hand, face_down
+from controller.table.loop import (
+    REAL,
+    BadAct,
+    Cases,
+    Closing,
+    Done,
+    Parts,
+    Start,
+    Stopped,
+    Table,
+    World,
+    deals_after,
+    read_act,
+    relief,
+    relieves,
+)
+from controller.table.memory import NOT_LOOKED, Shown, Trouble, Vault, Witness
+from controller.table.restart import Recovered, Relearning, open_record
+from drivers.session import Supervisor
 
 SAFE_WAIT: Final = 2.0
 """Seconds for locks and lamps to be made safe at the end."""

@@ -18,9 +18,9 @@ from msgspec import MsgspecError, Struct
 
 from controller.audit.errors import RecordProblem
 from controller.audit.format.records import CONTROLLER, Entry, Moment, NoteData
-from controller.audit.witness.monitor import News, Said, beside, look, said_before
-from controller.table.loop.requests import CannotTake, Done, Full, Stopped
-from controller.table.memory.display import Witness
+from controller.audit.witness import News, Said, beside, look, said_before
+from controller.table.loop import CannotTake, Done, Full, Stopped
+from controller.table.memory import Witness
 
 EVERY: Final = 30.0
 """Seconds between two looks."""

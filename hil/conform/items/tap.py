@@ -16,8 +16,7 @@ from hil.conform.tester import text
 from hil.conform.tester.bench import Arrival, Bench, Trial
 from hil.conform.tester.recovery import arrived
 from hil.conform.tester.stimuli import load, make, ready, settle_ms, some, unlock
-from hil.faults import tap
-from hil.faults.tap import Tapped
+from hil.faults import Tapped, tap
 
 _LOW: Final = ("2c", "3d", "4h", "5s", "6c", "7d", "8h", "9s", "Tc", "Ad")
 _HIGH: Final = ("Kh", "Jd", "Qs", "Kc", "Qd", "Jh", "Ks", "Qc", "Jc", "Kd")

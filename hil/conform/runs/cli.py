@@ -108,7 +108,7 @@ def conform(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> Plan:
-    from drivers.ports.address import AddressProblem, parse_placed
+    from drivers.ports import AddressProblem, parse_placed
     from hil.conform.runs.keys import Keyring
     from hil.conform.runs.run import Plan
 
@@ -142,7 +142,7 @@ def chosen(profile: Profile, only: list[str]) -> tuple[Item, ...]:
 def _operator(args: argparse.Namespace) -> Iterator[Operator]:
     from hil.conform.runs.remote_operator import Controlled
     from hil.conform.tester.operators import Nobody, Person
-    from hil.control.socket import Control, ControlLost
+    from hil.control import Control, ControlLost
 
     if args.control is not None and args.ask:
         raise UsageProblem("--ask", "one does what the items need", "--control or --ask")
@@ -172,7 +172,7 @@ def _tell(outcome: Outcome) -> None:
 
 def _check_target(file: Path, args: argparse.Namespace) -> None:
     """A run takes minutes: what can be known of its report's file is known before it."""
-    from drivers.keys.store import keys_directory
+    from drivers.keys import keys_directory
 
     for option in ("port", "host_key", "control"):
         other = getattr(args, option)

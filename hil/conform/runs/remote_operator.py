@@ -9,7 +9,7 @@ from firmware_protocol.device.control import Describe, Hand
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from hil.conform.tester.findings import Lacking
 from hil.conform.tester.operators import ALL_NEEDS
-from hil.control.socket import Control, ControlLost, HandRefused
+from hil.control import Control, ControlLost, HandRefused
 
 
 def _words(hand: Hand, wrong: str) -> str:

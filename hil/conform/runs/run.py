@@ -9,8 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller.errors import UsageProblem
-from drivers.ports.address import Address
-from drivers.ports.port import PortRefused
+from drivers.ports import Address, PortRefused
 from firmware_protocol import conformance
 from firmware_protocol.conformance import Item, Profile
 from hil.conform.runs.identify import meet, why_unpaired

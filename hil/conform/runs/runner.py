@@ -12,7 +12,7 @@ from msgspec import Struct
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import Item, Need
 from firmware_protocol.messages.errors import ProtocolError
-from hil.conform.items.registry import TRIALS, WITHOUT_SESSION
+from hil.conform.items import TRIALS, WITHOUT_SESSION
 from hil.conform.tester.bench import Bench, Trial
 from hil.conform.tester.findings import BrokenOff, Finding, Lacking, Pointless, Prevented
 from hil.conform.tester.operators import Operator

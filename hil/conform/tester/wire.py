@@ -15,11 +15,8 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from drivers.ports.address import Address, Place
-from drivers.ports.discovery import ask
-from drivers.ports.open import open_port
-from drivers.ports.port import Port, PortLost, PortRefused
-from drivers.session.progress import monotonic_us
+from drivers.ports import Address, Place, Port, PortLost, PortRefused, ask, open_port
+from drivers.session import monotonic_us
 from firmware_protocol.device.interfaces import Peer
 
 _T = TypeVar("_T")

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from controller.errors import printable
-from hil.table.robots.api_client import ApiProblem, Unreachable
-from hil.table.robots.robot import Stuck
-from hil.table.setup.daemon import DidNotServe
+from hil.table.robots import ApiProblem, Stuck, Unreachable
+from hil.table.setup import DidNotServe
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from controller.audit.verify.verifier import Report
+    from controller.audit.verify import Report
     from hil.table.demo.demo import Demo
     from hil.table.demo.spectator import Tally
     from hil.table.demo.terminal import Screen
@@ -274,7 +273,7 @@ def _one_by_one(table: Table) -> Iterator[str]:
 
 
 def _words(report: Report | None) -> Iterator[str]:
-    from controller.audit.commands.verify import words
+    from controller.audit.commands import words
 
     if report is not None:
         yield "holecard audit verify:"

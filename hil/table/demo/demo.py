@@ -18,29 +18,43 @@ from msgspec.structs import replace
 
 from controller.api.contract.view import View
 from controller.audit.format.notes import VerifierKey, table_name
-from controller.audit.keys.store import load_table_public
+from controller.audit.keys import load_table_public
 from controller.audit.read.follow import Following
 from controller.audit.read.heads import first_head
-from controller.audit.verify.verifier import Report, Verification
+from controller.audit.verify import Report, Verification
 from controller.games import game_of_table
 from controller.procedure.model.effects import Prompt, Tell
-from controller.sim.play.strategy import basic
-from controller.table.memory.display import Shown
+from controller.sim.play import basic
+from controller.table.memory import Shown
 from firmware_protocol.device.control import Draw
 from hil.table.demo.spectator import Spectator, Tally
 from hil.table.demo.terminal import Screen, pause_before
-from hil.table.page.bench import Desk, Playing
-from hil.table.page.server import bench_page
-from hil.table.robots.console import Console, console
-from hil.table.robots.players import Guests
-from hil.table.robots.robot import PATIENCE, Players, Robot, Ways
-from hil.table.robots.seats import SEATS, Company
-from hil.table.robots.shared import Shared
-from hil.table.robots.surroundings import Place, until
-from hil.table.setup.daemon import DidNotServe
-from hil.table.setup.house import DEALER, EVERYBODY, GUEST, VISITED
-from hil.table.setup.stage import Stage, staged
-from hil.table.setup.table_file import Deals, example
+from hil.table.page import Desk, Playing, bench_page
+from hil.table.robots import (
+    PATIENCE,
+    SEATS,
+    Company,
+    Console,
+    Guests,
+    Place,
+    Players,
+    Robot,
+    Shared,
+    Ways,
+    console,
+)
+from hil.table.setup import (
+    DEALER,
+    EVERYBODY,
+    GUEST,
+    VISITED,
+    Deals,
+    DidNotServe,
+    Stage,
+    example,
+    staged,
+    until,
+)
 
 TABLES: Final = {
     "maxtime": "maxtime-1",

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from controller.api.contract.view import View
 from controller.audit.read.follow import Following
-from controller.audit.replay.entries import Made, read_made
+from controller.audit.replay import Made, read_made
 from controller.procedure.model import events
 from controller.procedure.model.effects import (
     Effect,
@@ -27,11 +27,10 @@ from controller.procedure.model.effects import (
 )
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import State
-from controller.procedure.prompts.terms import BETS, Currency
-from controller.procedure.prompts.text import fact
-from controller.publish.terms import event_words
+from controller.procedure.prompts import BETS, Currency, fact
+from controller.publish import event_words
 from hil.table.demo.terminal import Felt, Screen
-from hil.table.robots.console import state_of
+from hil.table.robots import state_of
 
 _DOES: Final[Mapping[type[Event], str]] = MappingProxyType(
     {

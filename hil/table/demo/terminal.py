@@ -21,8 +21,8 @@ from rich.text import Text
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.game import BETS
 from controller.procedure.model.state import Seat, State, Step
-from controller.procedure.prompts.terms import BETS as BET_WORDS
-from controller.procedure.prompts.terms import Speaks, total_words
+from controller.procedure.prompts import BETS as BET_WORDS
+from controller.procedure.prompts import Speaks, total_words
 from controller.rules.cards import NAMES, SUIT, Card
 from controller.rules.hands import Hand
 

@@ -26,7 +26,7 @@ from firmware_protocol.messages.enums import DeviceClass
 from hil.table.page import controls
 from hil.table.page.bench import Desk, No
 from hil.table.page.page import Shown
-from hil.table.setup.house import Robotic
+from hil.table.setup import Robotic
 
 HERE: Final = Path(__file__).parent
 LOOK: Final = 0.1

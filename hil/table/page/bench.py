@@ -13,18 +13,23 @@ from controller.procedure.model.effects import Tell
 from firmware_protocol.device.control import Describe, Draw, Hand
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
-from hil.control.verbs import BadHand, read
+from hil.control import BadHand, read
 from hil.table.page import controls
 from hil.table.page.controls import NEXT_PULLS, Bench
 from hil.table.page.page import Shown, shown
-from hil.table.robots.api_client import ApiProblem, Unreachable
-from hil.table.robots.console import Console
-from hil.table.robots.robot import Stuck
-from hil.table.robots.seats import SEATS, Company
-from hil.table.robots.shared import ASKING, Shared
-from hil.table.robots.surroundings import Touched
+from hil.table.robots import (
+    ASKING,
+    SEATS,
+    ApiProblem,
+    Company,
+    Console,
+    Shared,
+    Stuck,
+    Touched,
+    Unreachable,
+)
 from hil.table.robots.text import Said
-from hil.table.setup.house import Fitted
+from hil.table.setup import Fitted
 
 ABOUT_ROBOT: Final = "the robot deals already"
 

@@ -34,10 +34,10 @@ from firmware_protocol.device.control import (
     Retract,
 )
 from firmware_protocol.messages.enums import DeviceClass
+from hil.control import Verbs
 from hil.control import verbs as hand_words
-from hil.control.verbs import Verbs
 from hil.devices import card_names
-from hil.faults.catalogue import BREAKS
+from hil.faults import BREAKS
 
 OFF_MS: Final = 5_000
 NOISE: Final = 0.02

@@ -14,14 +14,13 @@ from msgspec import Struct
 from controller.api.contract.view import PromptShown, View
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.state import State
-from controller.procedure.prompts.terms import Currency, total_words
+from controller.procedure.prompts import Currency, total_words
 from controller.rules.cards import NAMES, SUIT, Card
 from firmware_protocol.device.control import ButtonName
 from firmware_protocol.device.interfaces import Answer
-from hil.table.robots.seats import Company
-from hil.table.robots.text import BUTTONS as SAID_BY
-from hil.table.robots.text import card_of
-from hil.table.setup.house import DEALER
+from hil.table.robots import BUTTONS as SAID_BY
+from hil.table.robots import Company, card_of
+from hil.table.setup import DEALER
 
 BUTTONS: Final[tuple[ButtonName, ...]] = (
     "hit",

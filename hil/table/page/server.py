@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from controller.daemon.http_server import Server
+from controller.daemon import Server
 from controller.errors import UsageProblem
 from hil.table.page.app import Page, application
 from hil.table.page.bench import Desk
-from hil.table.setup.house import VISITED
+from hil.table.setup import VISITED
 
 HOST: Final = "127.0.0.1"
 

@@ -20,11 +20,10 @@ from msgspec.structs import asdict
 from controller.api.contract.view import View
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State
-from controller.table.memory.display import Shown
+from controller.table.memory import Shown
 from hil.table.robots.api_client import Api, NoScreen, NotNow, Pin, Screen, Unreachable
 from hil.table.robots.robot import PATIENCE, Who
-from hil.table.robots.surroundings import until
-from hil.table.setup.house import DEALER, FLOOR, SECOND
+from hil.table.setup import DEALER, FLOOR, SECOND, until
 
 READY: Final = "ready"
 """The state of a device that can be played with."""

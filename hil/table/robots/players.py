@@ -12,7 +12,7 @@ from controller.procedure.model.game import Game
 from controller.procedure.model.state import State
 from controller.rules.cards import VALUE
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
-from controller.sim.play.strategy import Strategy
+from controller.sim.play import Strategy
 from hil.table.robots.text import STANDING, Said
 
 _MAINS: Final = (1000, 1500, 2000, 2500, 2500, 5000)

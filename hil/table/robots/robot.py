@@ -17,10 +17,11 @@ from msgspec import Struct
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.felt import on_felt
 from controller.procedure.model.row import Refused
-from controller.table.memory.display import Shown
+from controller.table.memory import Shown
 from firmware_protocol.device.control import Describe, Draw, Load, Press, Put
-from hil.table.robots.surroundings import LOOK_AT_DEVICE, Place, chips, lit, mechanism, until
+from hil.table.robots.surroundings import LOOK_AT_DEVICE, Place, chips, lit, mechanism
 from hil.table.robots.text import STANDING, Said, button_of, card_of, wire_name
+from hil.table.setup import until
 
 __all__ = [
     "ACTS",

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import State
-from controller.procedure.prompts.terms import Currency
-from controller.table.memory.display import Shown
+from controller.procedure.prompts import Currency
+from controller.table.memory import Shown
 from firmware_protocol.device.control import Describe, Draw, Press
 from firmware_protocol.device.interfaces import CannotDo
 from hil.table.robots.api_client import ApiProblem

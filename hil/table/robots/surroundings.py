@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from controller.procedure.model.felt import seat_of
@@ -62,13 +62,6 @@ async def lit(station: Touched, seat: int, button: ButtonName) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-async def until(true: Callable[[], bool], within: float) -> None:
-    """TimeoutError where it does not become so."""
-    async with asyncio.timeout(within):
-        while not true():
-            await asyncio.sleep(LOOK)
 
 
 def _may_press(station: Touched, seat: int, button: str) -> bool:

@@ -18,25 +18,19 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from controller.audit.read.follow import Following
-from controller.audit.simulate.rounds import check_recordable
-from controller.procedure.engine.dispatch import Procedure
+from controller.audit.simulate import check_recordable
+from controller.procedure.engine import Procedure
 from controller.procedure.model.events import Event
 from controller.procedure.model.holds import IN_ROUND
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
-from controller.sim.play.vault import ScriptVault
-from controller.sim.scripts.cli import PlaysScript
-from controller.sim.scripts.format import ScriptRound
-from controller.sim.scripts.results import RoundResult
-from controller.sim.scripts.runner import Standing, Watch, play_at
-from hil.table.robots.console import Console, console
-from hil.table.robots.robot import Mimics, Robot, Stuck, Ways
+from controller.sim.play import ScriptVault
+from controller.sim.scripts import PlaysScript, RoundResult, ScriptRound, Standing, Watch, play_at
+from hil.table.robots import Console, Mimics, Robot, Stuck, Ways, console
 from hil.table.scripts.shoe import rounds_of, shoe_of
 from hil.table.scripts.wire_table import Wired, WireTable
-from hil.table.setup.daemon import DidNotServe
-from hil.table.setup.house import FEW
-from hil.table.setup.stage import Stage, staged
-from hil.table.setup.table_file import scripted as deals_of
+from hil.table.setup import FEW, DidNotServe, Stage, staged
+from hil.table.setup import scripted as deals_of
 
 TABLE: Final = "scripts"
 _MOST_STEPS: Final = 400

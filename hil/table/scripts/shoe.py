@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from controller.audit.simulate.rounds import plain_round
-from controller.procedure.engine.dispatch import Procedure
+from controller.audit.simulate import plain_round
+from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from controller.rules.cards import DECK, Card
-from controller.sim.scripts.format import ScriptRound
-from hil.table.robots.robot import wire_name
+from controller.sim.scripts import ScriptRound
+from hil.table.robots import wire_name
 
 
 def whole_shoe(game: Game, top: tuple[Card, ...]) -> tuple[str, ...]:

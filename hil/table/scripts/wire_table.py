@@ -14,17 +14,16 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from controller.audit.read.follow import Following
-from controller.audit.replay.entries import Made, read_made
-from controller.procedure.engine.dispatch import Procedure
+from controller.audit.replay import Made, read_made
+from controller.procedure.engine import Procedure
 from controller.procedure.model import events
 from controller.procedure.model.effects import Effect, Prompt, Tell
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State
-from hil.table.robots.console import Console
-from hil.table.robots.robot import PATIENCE, Robot, Said, Stuck
-from hil.table.robots.surroundings import until
+from hil.table.robots import PATIENCE, Console, Robot, Said, Stuck
+from hil.table.setup import until
 
 _T = TypeVar("_T")
 Run: TypeAlias = Callable[[Coroutine[Any, Any, _T]], _T]

@@ -20,12 +20,11 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
-
-from hil.table.robots.surroundings import until
 
 START_PATIENCE: Final = 60.0
 """Seconds in which it says that it is ready, however busy the machine is."""
@@ -194,3 +193,10 @@ class Daemon:
         every = self._log.read_bytes()[self._begun_at :].decode(errors="replace").splitlines()
         said = [line for line in every if line.startswith(_TO_PEOPLE)] or every[-_SHOWN:]
         return "\n".join((f"holecard serve {self.file}: {what}", *said))
+
+
+async def until(true: Callable[[], bool], within: float) -> None:
+    """TimeoutError where it does not become so."""
+    async with asyncio.timeout(within):
+        while not true():
+            await asyncio.sleep(0.001)

@@ -21,15 +21,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller.audit.keys import create
-from controller.audit.keys.store import Role, key_file, public_file, read_bytes
+from controller.audit.keys import Role, create, key_file, public_file, read_bytes
 from controller.errors import UsageProblem
-from controller.people.directory import PeopleFile
-from controller.people.person import HouseRole, People
-from controller.people.person import Person as Listed
-from drivers.keys import private_files
-from drivers.keys.private_files import KeyProblem
-from drivers.keys.store import HOST, KeyStore, Paired
+from controller.people import HouseRole, People, PeopleFile
+from controller.people import Person as Listed
+from drivers.keys import HOST, KeyProblem, KeyStore, Paired, private_files
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import identity
 from firmware_protocol.device.storage import PlaceProblem

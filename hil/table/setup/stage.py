@@ -19,16 +19,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from controller.config.loader import load_table
+from controller.config import load_table
 from controller.config.tables import TableConfig
 from controller.errors import UsageProblem
 from firmware_protocol.device.control import Pace
 from firmware_protocol.device.storage import PlaceProblem
 from firmware_protocol.messages.enums import DeviceClass
-from hil.ports.pty import LinkTaken
-from hil.ports.unix_sockets import PathTaken
-from hil.simulator.event_loop import Live
-from hil.simulator.run import Setup, plugged_in, sole
+from hil.ports import LinkTaken, PathTaken
+from hil.simulator import Live, Setup, plugged_in, sole
 from hil.table.setup.daemon import Daemon
 from hil.table.setup.house import EVERYBODY, SEVEN, Fitted, House, Robotic, private
 from hil.table.setup.table_file import Deals, table_text

@@ -10,10 +10,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from controller.config.files import read_named
-from controller.config.option_layers import flat
-from controller.config.option_paths import TAKEN_AWAY
-from controller.sim.scripts.format import Script
+from controller.config import TAKEN_AWAY, flat, read_named
+from controller.sim.scripts import Script
 from hil.table.setup.house import House
 
 NO_BURN: Final[Mapping[str, object]] = {"burn.on_shuffle": 0, "burn.on_dealer": 0}

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.config import files, loader
-from controller.config.loader import load, load_game, load_jurisdiction, load_table
+from controller.config import files, load_game, load_jurisdiction, load_table, loader
+from controller.config.loader import load
 from controller.errors import UsageProblem, UsageProblems, each
 
 SHEET = """

@@ -7,20 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from controller.config.equipment import (
-    NO_EQUIPMENT,
-    Batch,
+from controller.config import (
     ControlPlace,
     DevicePlace,
     Devices,
     Equipment,
-    RecordPlace,
     ScreensPlace,
-    as_json,
-    lines,
+    installed,
+    load_table,
 )
-from controller.config.files import installed
-from controller.config.loader import load_table
+from controller.config.equipment import NO_EQUIPMENT, Batch, RecordPlace, as_json, lines
 from controller.errors import UsageProblem, each
 
 HEAD = """

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.config import files
+from controller.config import files, load_jurisdiction
 from controller.config.jurisdictions import read_jurisdiction
-from controller.config.loader import load_jurisdiction
 from controller.errors import UsageProblem
 from controller.rules.irregularities import FIXED, WAYS, Irregularity, Way
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.config.loader import load_game, load_jurisdiction, load_table
+from controller.config import load_game, load_jurisdiction, load_table
 from controller.config.option_layers import Layer, Origin, merge, read_layer
 from controller.config.option_paths import GROUPS, LEAVES
 from controller.errors import UsageProblem, each

@@ -15,8 +15,7 @@ import pytest
 
 from controller import cli
 from controller.cli import main
-from controller.config.equipment import ScreensPlace
-from controller.config.loader import load_table
+from controller.config import ScreensPlace, load_table
 from controller.daemon import exit_codes
 from controller.daemon.cli import STOP_WITHIN
 from controller.daemon.watchdog import SHARE

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.config.loader import load_table
+from controller.config import load_table
 from controller.daemon.watchdog import (
     MOST_APPEND,
     MOST_LAG,
@@ -19,13 +19,12 @@ from controller.daemon.watchdog import (
     judge,
     links_of,
 )
-from controller.table.running.build import parts_of
-from controller.table.running.table import RunningTable
-from drivers.devices.state import State
+from controller.table.running import RunningTable, parts_of
+from drivers.devices import State
+from drivers.session import Supervisor, monotonic_us
 from drivers.session.backoff import REST_MOST, REST_REFUSED
 from drivers.session.connection import PATIENCE
-from drivers.session.progress import monotonic_us
-from drivers.session.supervisor import CLOSE_WAIT, OPEN_WAIT, Supervisor
+from drivers.session.supervisor import CLOSE_WAIT, OPEN_WAIT
 from tests.support.daemon.rig import furnished, until
 
 WELL = Vitals(0.001, 0.0, 0.002, (LinkVitals("SH-1", State.READY, 0.4),))

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from controller.daemon import http_server
-from controller.daemon.http_server import MOST_CONNECTIONS, SPARE, Server
+from controller.daemon import Server, http_server
+from controller.daemon.http_server import MOST_CONNECTIONS, SPARE
 from tests.support.daemon.rig import until
 
 ASKS = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from controller.api.http import sse
-from controller.api.service.views import Seen
-from controller.config.loader import load_table
+from controller.api.service import Seen
+from controller.config import load_table
 from controller.daemon import logging as lines
-from controller.table.loop.requests import Done
-from hil.table.robots.api_client import Api, Pin
+from controller.table.loop import Done
+from hil.table.robots import Api
+from hil.table.robots.api_client import Pin
 from tests.support.daemon.rig import furnished, served
 from tests.support.table.simulated.house import PINS
 

@@ -15,9 +15,9 @@ import structlog
 from controller.daemon import logging as lines
 from controller.procedure.model.state import Step
 from controller.rules.cards import DECK
-from drivers.devices.state import State
+from drivers.devices import State
 from drivers.session.events import StateChanged
-from hil.table.robots.robot import wire_name
+from hil.table.robots import wire_name
 from tests.support.table.simulated.serving import run, serving
 
 CARD = re.compile(r"(?<![0-9A-Za-z])(?:[2-9TJQKA]|10)[CDHS](?![0-9A-Za-z])", re.IGNORECASE)

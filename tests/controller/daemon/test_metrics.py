@@ -18,7 +18,7 @@ from controller.daemon.metrics import Measured, Metrics, metrics_app
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity
-from drivers.devices.state import State
+from drivers.devices import State
 from firmware_protocol.device.control import Plug
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import run, serving

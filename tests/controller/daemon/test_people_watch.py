@@ -10,10 +10,9 @@ import pytest
 from controller.audit.format.records import Moment
 from controller.daemon import people_watch
 from controller.daemon.people_watch import PeopleNews
+from controller.people import Denied, PeopleDesk, Reason, Session, Standing
 from controller.people.records import Left
-from controller.people.service import Denied, PeopleDesk, Reason
-from controller.people.sign_in import Session, Standing
-from controller.table.loop.requests import Stopped
+from controller.table.loop import Stopped
 from tests.support.drivers.simulated import simulate
 from tests.support.table.simulated.house import Time, house
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.config.equipment import ControlPlace
+from controller.config import ControlPlace
 from controller.daemon.sockets import taken
 from controller.errors import UsageProblem
 from tests.support.daemon.rig import free_port

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.daemon.sockets import LONGEST, taken
+from controller.daemon import LONGEST
+from controller.daemon.sockets import taken
 from controller.doctor import network
 from controller.errors import UsageProblem
 from tests.support.daemon.doctor_house import House, child, house

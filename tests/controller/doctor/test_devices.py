@@ -13,11 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from controller.doctor.processes import locking, opening
-from drivers.keys.store import KeyStore
-from drivers.ports import usb_discovery
-from drivers.ports.address import Address, Transport
-from drivers.ports.discovery import Found as Plugged
-from drivers.ports.port import PortRefused
+from drivers.keys import KeyStore
+from drivers.ports import Address, PortRefused, Transport, usb_discovery
+from drivers.ports import Found as Plugged
 from firmware_protocol.device.control import Service
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint_text

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.people.person import People, people_bytes
+from controller.people import People
+from controller.people.person import people_bytes
 from tests.support.daemon.doctor_house import House, house
 from tests.support.table.simulated.house import KEY, PINS, person, put
 

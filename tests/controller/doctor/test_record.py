@@ -15,13 +15,13 @@ from controller.audit.errors import InUse
 from controller.audit.format.frames import chained, pack
 from controller.audit.format.merkle import leaf_hash
 from controller.audit.format.segments import HEADER_SIZE, segment_file
-from controller.audit.keys.store import load_hole_key, load_table_private
-from controller.audit.log.opening import Opening
+from controller.audit.keys import load_hole_key, load_table_private
+from controller.audit.log import Opening
 from controller.audit.read.reader import read_segment, record_of
-from controller.audit.simulate.recorder import Keys, Recorder
-from controller.config.loader import load_table
+from controller.audit.simulate import Keys, Recorder
+from controller.config import load_table
 from controller.games import DEALER, game_of_table
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.events import WagerPlaced
 from tests.support.daemon.doctor_house import (
     NAME,

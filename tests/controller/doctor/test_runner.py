@@ -18,7 +18,7 @@ from controller.cli import main
 from controller.doctor import cli
 from controller.doctor.check import Case, Check, Found, Machine, found, wrong
 from controller.doctor.runner import CHECKS, look
-from drivers.keys.private_files import KeyProblem
+from drivers.keys import KeyProblem
 from tests.support.daemon.doctor_house import House, house, tree
 from tests.support.paths import ROOT
 

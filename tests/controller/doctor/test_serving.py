@@ -12,8 +12,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from controller.audit.log.clock import SystemClock
-from controller.audit.verify.verifier import Verification
+from controller.audit.log import SystemClock
+from controller.audit.verify import Verification
 from tests.support.daemon.doctor_house import House, house
 from tests.support.paths import ROOT
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from controller import terminal
-from drivers.keys.store import KeyStore
+from drivers.keys import KeyStore
 from drivers.ports import usb_discovery
 from firmware_protocol.device.control import Service
 from firmware_protocol.host import pairing

@@ -15,7 +15,7 @@ from serial.tools import list_ports
 
 from controller import terminal
 from controller.cli import main
-from drivers.keys.store import KeyStore, Paired, keys_directory
+from drivers.keys import KeyStore, Paired, keys_directory
 from firmware_protocol.messages.enums import DeviceClass
 
 AT = "2026-07-29T17:30:00Z"

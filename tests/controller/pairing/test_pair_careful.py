@@ -17,9 +17,8 @@ import pytest
 
 from controller import terminal
 from controller.cli import main
-from drivers.keys.store import KeyStore
-from drivers.ports import discovery
-from drivers.ports.port import PortRefused
+from drivers.keys import KeyStore
+from drivers.ports import PortRefused, discovery
 from firmware_protocol.device.control import Defect, Describe, Plug, Service
 from firmware_protocol.tablelink.fingerprints import fingerprint_text
 from tests.support.devices.standing import PATIENCE, TWO, WRONG, Standing, Typed, pair

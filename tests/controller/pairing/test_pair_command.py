@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from drivers.keys.store import KeyStore
+from drivers.keys import KeyStore
 from firmware_protocol.device.control import Describe, Line, Plug, Service
 from firmware_protocol.host import pairing
 from firmware_protocol.tablelink.fingerprints import fingerprint_text

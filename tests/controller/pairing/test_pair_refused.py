@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from drivers.keys.store import KeyStore
+from drivers.keys import KeyStore
 from drivers.pairing import pairing
-from firmware_protocol.host.pairing import Hinted, Introduction
+from firmware_protocol.host import Hinted, Introduction
 from firmware_protocol.messages.enums import AlertCode
 from firmware_protocol.messages.frames import Alert
 from tests.support.devices.standing import TWO, WRONG, Standing, pair

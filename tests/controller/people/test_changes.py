@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from controller.people import person
 from controller.people.pin_check import renew
-from drivers.keys.private_files import KeyProblem
+from drivers.keys import KeyProblem
 from tests.support.hil.conform.failing_disk import FailingDisk
 from tests.support.table.simulated.house import (
     AT,

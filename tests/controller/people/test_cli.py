@@ -11,8 +11,7 @@ import pytest
 from argon2.exceptions import HashingError
 
 from controller.cli import main
-from controller.people import pins
-from controller.people.directory import PeopleFile
+from controller.people import PeopleFile, pins
 from tests.support.table.simulated.house import KEY, PINS, house, put
 from tests.support.table.typed.at_command import (
     IVY,

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from rich.pretty import pretty_repr
 
 from controller.cli import main
-from controller.people import person
-from controller.people.directory import PeopleFile, people_place
-from controller.people.person import MOST, People, Person, check_roles, key_bytes, read_key
+from controller.people import People, PeopleFile, Person, person
+from controller.people.directory import people_place
+from controller.people.person import MOST, check_roles, key_bytes, read_key
 from controller.people.pins import PeopleKey
-from drivers.keys.private_files import KeyProblem
+from drivers.keys import KeyProblem
 from tests.support.table.simulated.house import KEY, PINS, add, everybody, house, mode, put
 
 

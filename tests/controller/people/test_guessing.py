@@ -14,13 +14,11 @@ from argon2.exceptions import HashingError
 from msgspec.structs import replace
 
 from controller.audit.format.data_fields import check_data
-from controller.audit.log.writer import Book
-from controller.people import pins, service
-from controller.people.approvals import act_of
-from controller.people.directory import PeopleFile
+from controller.audit.log import Book
+from controller.people import WORDS, Denied, PeopleFile, act_of, dealer, pins, service
 from controller.people.rate_limit import BADGE, SCREEN
-from controller.people.service import WORDS, Denied, Signed
-from controller.people.sign_in import dealer, fold
+from controller.people.service import Signed
+from controller.people.sign_in import fold
 from controller.procedure.model.events import PaymentApproved
 from tests.support.audit.record.table import begun, everything
 from tests.support.table.simulated.house import CHEAP, DEARER, PINS, everybody, house, person

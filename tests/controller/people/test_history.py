@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.people.directory import PeopleFile
-from controller.people.history import unlike
-from controller.people.person import People, Person, people_bytes
-from drivers.keys.private_files import KeyProblem
+from controller.people import People, PeopleFile, Person, unlike
+from controller.people.person import people_bytes
+from drivers.keys import KeyProblem
 from tests.support.table.simulated.house import AT, KEY, everybody, history_of, house, person, put
 from tests.support.table.typed.at_command import TWO, alone, found, people
 from tests.support.table.typed.at_desk import change

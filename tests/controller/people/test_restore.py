@@ -15,12 +15,19 @@ from hypothesis import strategies as st
 from controller.audit.errors import Damaged
 from controller.audit.format.records import CONTROLLER, Entry
 from controller.audit.format.segments import numbers
-from controller.audit.log.opening import Opening
+from controller.audit.log import Opening
 from controller.audit.read import reader
-from controller.people import restore
-from controller.people.records import Said, SignedIn, SignedOut, Turned, entry_for
-from controller.people.restore import standing_before
-from controller.people.sign_in import Standing, dealer, fold, wait_for
+from controller.people import (
+    SignedIn,
+    SignedOut,
+    Standing,
+    dealer,
+    entry_for,
+    restore,
+    standing_before,
+)
+from controller.people.records import Said, Turned
+from controller.people.sign_in import fold, wait_for
 from tests.support.audit.record.table import TABLE, FakeClock, begun, everything, note
 
 HOUR: Final = 3600

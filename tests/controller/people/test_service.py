@@ -13,12 +13,10 @@ from structlog.testing import capture_logs
 
 from controller.audit.errors import Busy
 from controller.audit.format.records import Entry
-from controller.people.approvals import act_of
-from controller.people.directory import PeopleFile
-from controller.people.person import Person
+from controller.people import Denied, PeopleFile, Person, Taken, act_of, dealer
 from controller.people.pins import Cost
-from controller.people.service import Denied, Signed, Taken
-from controller.people.sign_in import ACT_LIFE, LIVES, dealer
+from controller.people.service import Signed
+from controller.people.sign_in import ACT_LIFE, LIVES
 from controller.procedure.model.events import Actor, PaymentApproved
 from tests.support.table.simulated.house import CHEAP, DEARER, PINS, house
 from tests.support.table.typed.at_desk import SCREEN_1, VOID, WRONG, Desk, at, change

@@ -12,29 +12,28 @@ from msgspec.structs import replace
 
 from controller.audit.format.data_fields import check_data
 from controller.audit.format.records import CONTROLLER, By, Entry, Moment
-from controller.people.approvals import ADOPTED, SECONDS, TWO, Act, act_of
-from controller.people.person import ROLES
-from controller.people.rate_limit import BADGE, SCREEN
-from controller.people.records import (
-    Authorised,
-    Said,
+from controller.people import (
+    ADOPTED,
+    SECONDS,
+    START,
+    Act,
     SignedIn,
     SignedOut,
-    Turned,
-    TurnedAway,
-    Why,
+    Standing,
+    act_of,
+    dealer,
     entry_for,
-    read_said,
 )
+from controller.people.approvals import TWO
+from controller.people.person import ROLES
+from controller.people.rate_limit import BADGE, SCREEN
+from controller.people.records import Authorised, Said, Turned, TurnedAway, Why, read_said
 from controller.people.sign_in import (
     ACT_LIFE,
     LIVES,
-    START,
-    Standing,
     after,
     at,
     authority,
-    dealer,
     fold,
     session,
     told,

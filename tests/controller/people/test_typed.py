@@ -17,7 +17,7 @@ from typing import Final
 
 import pytest
 
-from controller.people.directory import PeopleFile
+from controller.people import PeopleFile
 from tests.support.paths import ROOT
 from tests.support.table.simulated.house import KEY, house
 from tests.support.table.typed.at_command import (

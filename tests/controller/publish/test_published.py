@@ -13,16 +13,16 @@ import pytest
 from controller.cli import main
 from controller.config import files
 from controller.errors import UsageProblem
-from controller.procedure.engine.dispatch import rows_of
-from controller.procedure.engine.row_table import EVENTS, REFUSALS, ROWS
+from controller.procedure.engine import EVENTS, REFUSALS, rows_of
+from controller.procedure.engine.row_table import ROWS
 from controller.procedure.model.state import Step
+from controller.publish import EVENTS as EVENT_WORDS
 from controller.publish import cli, pages
 from controller.publish import rows as publish
 from controller.publish.diagram import LEFT_OUT, diagram
 from controller.publish.guards import CONDITIONS, condition_of
 from controller.publish.rows import Family, families
 from controller.publish.terms import AFTER_RULINGS, STEPS, Part, part_of, steps_words
-from controller.publish.terms import EVENTS as EVENT_WORDS
 from tests.support.paths import ROOT
 
 GAMES = tuple(files.installed("game"))

@@ -11,7 +11,7 @@ import pytest
 
 from controller.screens.common.texts import load
 from controller.screens.console.web.sessions import TRIES
-from controller.screens.review.source.source import Beside
+from controller.screens.review.source import Beside
 from tests.support.api.at_api import run
 from tests.support.screens.at_pages import HERE, AtPages, Tab, at_pages
 from tests.support.screens.looked_at import Browser, Looking

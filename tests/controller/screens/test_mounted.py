@@ -11,9 +11,9 @@ from starlette.routing import Mount
 from controller.screens.common.headers import Guarded
 from controller.screens.common.sessions import Links, Sessions
 from controller.screens.common.texts import load
-from controller.screens.review.source.source import Beside
-from controller.screens.review.web.app import PAGES, application, pages_of
-from controller.screens.review.web.link_login import ByLink
+from controller.screens.review.source import Beside
+from controller.screens.review.web import ByLink, application, pages_of
+from controller.screens.review.web.app import PAGES
 from tests.support.screens.looked_at import EVE, HOST, Browser
 
 BASE = "/review"

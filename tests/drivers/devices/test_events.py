@@ -11,13 +11,20 @@ from typing import Any
 import pytest
 
 import firmware_protocol
-from drivers.devices import commands, shoe, shuffler, station
-from drivers.devices.driver import Driver
-from drivers.devices.events import COMMON, DeviceEvent, Origin
-from drivers.devices.shoe import Shoe, ShoeCardRead
-from drivers.devices.shuffler import Shuffler
-from drivers.devices.state import State
-from drivers.devices.station import Station
+from drivers.devices import (
+    DeviceEvent,
+    Driver,
+    Shoe,
+    Shuffler,
+    State,
+    Station,
+    commands,
+    shoe,
+    shuffler,
+    station,
+)
+from drivers.devices.events import COMMON, Origin
+from drivers.devices.shoe import ShoeCardRead
 from drivers.session.supervisor import _UNDRIVEN
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Command, Event

@@ -20,10 +20,11 @@ import structlog
 from rich.console import Console
 from rich.pretty import pretty_repr
 
+from drivers.devices import RereadProblem, Sealed, SealedCard
 from drivers.devices.events import Origin
-from drivers.devices.sealed import SealBroken, Sealed, SealedCard
-from drivers.devices.shoe import EVENTS, RereadProblem, ShoeCardRead, _record
-from drivers.session.acknowledge import Come
+from drivers.devices.sealed import SealBroken
+from drivers.devices.shoe import EVENTS, ShoeCardRead, _record
+from drivers.session import Come
 from firmware_protocol.host.events import Arrived, Replied
 from firmware_protocol.messages.enums import CardFlags
 from firmware_protocol.messages.shoe import CardRead, Reread, RereadReply

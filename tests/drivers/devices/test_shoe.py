@@ -7,21 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from drivers.devices.commands import CommandRefused, NotReady
-from drivers.devices.events import Started, Tampered
-from drivers.devices.sealed import Sealed
+from drivers.devices import CommandRefused, NotReady, RereadProblem, Sealed, Shoe, State, Tampered
+from drivers.devices.events import Started
 from drivers.devices.shoe import (
     CardRetracted,
     CoverMoved,
     CutCardCame,
     ReadFailed,
-    RereadProblem,
-    Shoe,
     ShoeCardRead,
     ShoeJammed,
     ShoeLoaded,
 )
-from drivers.devices.state import State
 from firmware_protocol.device.control import CoverHand, Draw, JamHand, Load, Retract, Tamper
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.enums import (

@@ -7,20 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
-from drivers.devices.driver import RESULT_WAIT, ResultMissing
-from drivers.devices.events import Faulted
+from drivers.devices import (
+    CommandRefused,
+    CommandUnanswered,
+    Faulted,
+    InDoubt,
+    NotReady,
+    ResultMissing,
+    Shuffler,
+    State,
+)
+from drivers.devices.driver import RESULT_WAIT
 from drivers.devices.shuffler import (
     CountWrong,
     DoorMoved,
-    InDoubt,
     ShuffleDone,
     ShuffleProgressed,
-    Shuffler,
     ShufflerJammed,
     ShuffleStarted,
 )
-from drivers.devices.state import State
 from firmware_protocol.device.control import Break, JamHand, Pace, Put
 from firmware_protocol.host.link import LinkBusy
 from firmware_protocol.messages import registry

@@ -9,7 +9,8 @@ from typing import Final, get_args
 import pytest
 from transitions import MachineError
 
-from drivers.devices.state import PORT_OPEN, ROWS, WITHOUT_PORT, Row, Standing, State, Trigger
+from drivers.devices import PORT_OPEN, Standing, State, Trigger
+from drivers.devices.state import ROWS, WITHOUT_PORT, Row
 from drivers.session import adoption, connection, supervisor
 from firmware_protocol.host.events import (
     Alerted,

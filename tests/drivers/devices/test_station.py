@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
-from drivers.devices.state import State
-from drivers.devices.station import ButtonPressed, ButtonReleased, ButtonStuck, LampBroken, Station
+from drivers.devices import CommandRefused, CommandUnanswered, NotReady, State, Station
+from drivers.devices.station import ButtonPressed, ButtonReleased, ButtonStuck, LampBroken
 from firmware_protocol.device.control import Chord, Describe, LampHand, Plug, Press
 from firmware_protocol.host.link import LinkBusy
 from firmware_protocol.messages import errors

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from drivers.devices.commands import CommandRefused, CommandUnanswered
-from drivers.devices.state import State
-from drivers.devices.station import DARK, LEASE_MS, OFF, Station, Wish
+from drivers.devices import CommandRefused, CommandUnanswered, State, Station
+from drivers.devices.station import DARK, LEASE_MS, OFF, Wish
 from firmware_protocol.device.control import Plug, Power
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.enums import DeviceClass, LampPattern, Refusal

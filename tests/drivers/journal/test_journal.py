@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from drivers.journal_entries import Kind, pack, unpack
-from drivers.session.record_store import RECENT
-from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from drivers.session import RECENT
+from firmware_protocol.host import NO_CURSOR, Cursor
 from firmware_protocol.messages.enums import CardFlags, Verdict
 from firmware_protocol.messages.shoe import CardRead
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained

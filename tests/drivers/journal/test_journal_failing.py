@@ -14,8 +14,8 @@ import pytest
 
 from drivers.journal import JournalFailed
 from drivers.journal_entries import ENTRY_SIZE, JournalRefused
-from drivers.session.record_store import RECENT
-from firmware_protocol.host.cursor import NO_CURSOR
+from drivers.session import RECENT
+from firmware_protocol.host import NO_CURSOR
 from tests.support.drivers.journal_book import Book, adoption, cursor, ring
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from drivers.journal_entries import ENTRY_SIZE, JournalRefused, pack, read
-from drivers.session.record_store import RECENT
-from firmware_protocol.host.cursor import NO_CURSOR
+from drivers.session import RECENT
+from firmware_protocol.host import NO_CURSOR
 from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.support.drivers.journal_book import Book, cursor, ring
 

@@ -7,15 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.journal_entries import TEXT_SIZE
-from drivers.keys.names import (
-    LONGEST,
-    MOST_BYTES,
-    BadName,
-    TwoPeopleNeeded,
-    name_of,
-    same_person,
-    two_people,
-)
+from drivers.keys import MOST_BYTES, BadName, TwoPeopleNeeded, name_of, same_person, two_people
+from drivers.keys.names import LONGEST
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from drivers.keys import formats
+from drivers.keys import KeyStore, Paired, formats
 from drivers.keys import store as key_store
-from drivers.keys.store import KeyProblem, KeyStore, Paired
+from drivers.keys.store import KeyProblem
 from firmware_protocol.messages.enums import DeviceClass
 
 AT = "2026-07-29T17:30:00Z"

@@ -9,12 +9,19 @@ from types import SimpleNamespace
 import pytest
 from serial.tools import list_ports
 
-from drivers.ports import discovery
+from drivers.ports import (
+    Address,
+    AddressProblem,
+    Place,
+    PortRefused,
+    Transport,
+    discovery,
+    open_port,
+    parse,
+    parse_placed,
+)
 from drivers.ports import serial as serial_port
 from drivers.ports import usb as usb_port
-from drivers.ports.address import Address, AddressProblem, Place, Transport, parse, parse_placed
-from drivers.ports.open import open_port
-from drivers.ports.port import PortRefused
 from tests.support.drivers.listening import Listener
 
 

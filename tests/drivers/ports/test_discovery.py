@@ -13,15 +13,19 @@ from typing import Any
 import pytest
 from serial.tools import list_ports, list_ports_linux
 
-from drivers.ports import address, discovery, usb_discovery
+from drivers.ports import (
+    Address,
+    Found,
+    PortRefused,
+    Transport,
+    address,
+    discovery,
+    open_port,
+    usb_discovery,
+)
 from drivers.ports import serial as serial_port
-from drivers.ports.address import Address, Transport
-from drivers.ports.discovery import Found
-from drivers.ports.open import open_port
-from drivers.ports.port import PortRefused
 from drivers.ports.usb_discovery import Unit
-from drivers.session import lookup
-from drivers.session.lookup import Search, Wanted
+from drivers.session import Search, Wanted, lookup
 from firmware_protocol.messages.enums import DeviceClass
 from tests.support.drivers.fake_usb import FakeDevice, failure, plugged
 from tests.support.drivers.listening import Listener

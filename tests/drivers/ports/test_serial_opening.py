@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import serial
 
+from drivers.ports import PortRefused, open_serial
 from drivers.ports import serial as serial_port
-from drivers.ports.port import PortRefused
-from drivers.ports.serial import SerialPort, open_serial
+from drivers.ports.serial import SerialPort
 from tests.support.drivers.lines import Line, descriptors
 from tests.support.drivers.listening import Listener
 

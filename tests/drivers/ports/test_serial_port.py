@@ -12,8 +12,9 @@ from collections.abc import Iterator
 import pytest
 import serial
 
+from drivers.ports import open_serial
 from drivers.ports.port import WRITE_BOUND
-from drivers.ports.serial import SerialPort, open_serial
+from drivers.ports.serial import SerialPort
 from tests.support.drivers.lines import Line, descriptors
 from tests.support.drivers.listening import PATIENCE, Listener, turns
 

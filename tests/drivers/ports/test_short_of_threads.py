@@ -14,16 +14,22 @@ from typing import Any
 import pytest
 from serial.tools import list_ports
 
-from drivers.devices.state import State
+from drivers.devices import State
 from drivers.journal_entries import JournalRefused
-from drivers.ports import discovery, serial
-from drivers.ports.address import Address, Transport, parse
-from drivers.ports.open import open_port
-from drivers.ports.port import WRITE_BOUND, PortRefused
-from drivers.ports.serial import open_serial
+from drivers.ports import (
+    Address,
+    PortRefused,
+    Transport,
+    discovery,
+    open_port,
+    open_serial,
+    parse,
+    serial,
+)
+from drivers.ports.port import WRITE_BOUND
 from drivers.ports.usb import open_usb
 from drivers.session import events
-from hil.simulator.run import plugged_in
+from hil.simulator import plugged_in
 from tests.drivers.session.supervisor.test_ports import House, hosted
 from tests.support.drivers.fake_usb import FakeDevice
 from tests.support.drivers.journal_book import Book

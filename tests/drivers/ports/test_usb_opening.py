@@ -9,10 +9,7 @@ import threading
 import pytest
 import usb.backend.libusb1
 
-from drivers.ports import usb_discovery
-from drivers.ports.address import Address, Place, Transport
-from drivers.ports.discovery import usb_devices
-from drivers.ports.port import Port, PortRefused
+from drivers.ports import Address, Place, Port, PortRefused, Transport, usb_devices, usb_discovery
 from drivers.ports.usb import open_usb
 from tests.support.drivers.fake_usb import FakeDevice, failure, plugged
 from tests.support.drivers.listening import PATIENCE, Listener

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from drivers.ports import usb
-from drivers.ports.port import WRITE_BOUND, Port
+from drivers.ports import Port, usb
+from drivers.ports.port import WRITE_BOUND
 from drivers.ports.usb import HEAR_SIZE, READ_BOUND, open_usb
 from tests.support.drivers.fake_usb import FakeDevice
 from tests.support.drivers.listening import PATIENCE, Listener

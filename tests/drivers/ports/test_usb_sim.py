@@ -10,13 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from drivers.ports import usb_discovery
-from drivers.ports.address import parse
-from drivers.ports.discovery import usb_devices
-from drivers.ports.open import open_port
-from drivers.ports.port import WRITE_BOUND, Port, PortRefused
-from hil.ports.usb_bus import UsbDevice
-from hil.ports.usb_messages import Status
+from drivers.ports import Port, PortRefused, open_port, parse, usb_devices, usb_discovery
+from drivers.ports.port import WRITE_BOUND
+from hil.ports import Status, UsbDevice
 from tests.support.drivers.listening import PATIENCE, Listener
 
 

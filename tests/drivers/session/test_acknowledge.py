@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from drivers.devices.events import DeviceEvent
+from drivers.devices import DeviceEvent
 from drivers.handing import MOST_HANDED, Handing
-from drivers.session.acknowledge import KEEP_WAIT, MOST, SETTLE_WAIT, Come, Keeping, NotKept
-from drivers.session.record_store import Adoption
+from drivers.session import Adoption, Come, NotKept
+from drivers.session.acknowledge import KEEP_WAIT, MOST, SETTLE_WAIT, Keeping
 from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.support.drivers.journal_book import adoption, ring
 from tests.support.drivers.simulated import MemoryKeeper, now_us, simulate, stopped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drivers.devices.state import State
+from drivers.devices import State
 from drivers.session.progress import Progress
 from firmware_protocol.device.control import Draw, Line, Load, Plug
 from tests.long.fuzz.wired import Wired

@@ -6,9 +6,9 @@ import asyncio
 from itertools import pairwise
 from pathlib import Path
 
-from drivers.devices.state import State
+from drivers.devices import State
+from drivers.session import Search, Wanted
 from drivers.session import events as told
-from drivers.session.lookup import Search, Wanted
 from drivers.session.reports import MOST_KNOWN, Reports
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Freeze, Plug

@@ -20,7 +20,7 @@ from firmware_protocol.messages import errors
 from firmware_protocol.messages.enums import AlertCode, Capabilities, FrameKind
 from firmware_protocol.messages.frames import Hello, HelloRsp
 from firmware_protocol.tablelink.framing import Deframer, Frame
-from hil.devices.shoe import Shoe
+from hil.devices import Shoe
 from tests.support.hil.devices.meeting import Meeting
 
 Touch = Callable[[Frame], Frame | None]

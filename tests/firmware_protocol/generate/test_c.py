@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from firmware_protocol import vectors
-from firmware_protocol.generate.schema import Field
+from firmware_protocol.generate import Field
 from firmware_protocol.messages.enums import FrameKind
 from firmware_protocol.tablelink.framing import Damage, Deframer, Frame, cobs_encode, crc32c
 from tests.conftest import require

@@ -8,11 +8,10 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.host import NO_CURSOR, Cursor, Ending
 from firmware_protocol.host.events import (
     Arrived,
     Beat,
-    Ending,
     Held,
     Resumed,
     SessionBegan,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from firmware_protocol.host import Ending
 from firmware_protocol.host.events import (
     Damaged,
     Defective,
-    Ending,
     Resumed,
     SessionBegan,
     SessionEnded,

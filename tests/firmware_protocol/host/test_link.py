@@ -7,6 +7,7 @@ import itertools
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from firmware_protocol.host import Link
 from firmware_protocol.host.events import (
     ClockRead,
     Greeted,
@@ -16,7 +17,6 @@ from firmware_protocol.host.events import (
     TurnedAway,
     Unanswered,
 )
-from firmware_protocol.host.link import Link
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.common import Info, Resume
 from firmware_protocol.messages.control import HostBeat

@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.host.pairing import (
-    HELLO_TRIES,
+from firmware_protocol.host import (
     Hinted,
-    Ignored,
     Introduced,
     Introduction,
     Noise,
@@ -24,6 +22,7 @@ from firmware_protocol.host.pairing import (
     PairingFailed,
     Why,
 )
+from firmware_protocol.host.pairing import HELLO_TRIES, Ignored
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.enums import AlertCode, DeviceClass, DeviceState, FrameKind
 from firmware_protocol.messages.frames import Alert, Hello

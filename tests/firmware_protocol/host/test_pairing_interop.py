@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Service
 from firmware_protocol.device.core import Device
-from firmware_protocol.host.pairing import (
+from firmware_protocol.host import (
     Hinted,
     Introduced,
     Introduction,
@@ -25,7 +25,7 @@ from firmware_protocol.messages.enums import AlertCode, DeviceClass, DeviceState
 from firmware_protocol.messages.registry import Paired, Tamper
 from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
-from hil.devices.station import Station
+from hil.devices import Station
 
 OWN = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 OWN_KEY = OWN.public_key().public_bytes_raw()

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 from rich.pretty import pretty_repr
 
-from firmware_protocol.host.cursor import RECENT, Place, Records
+from firmware_protocol.host import Records
+from firmware_protocol.host.cursor import RECENT, Place
 from firmware_protocol.host.events import Arrived, Defective, Held, Replied, Resumed, SessionEnded
 from firmware_protocol.host.link import Cursor
 from firmware_protocol.messages.common import Resume

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 import structlog
 
-from drivers.devices.commands import NotReady
-from drivers.devices.state import State
-from drivers.session.lookup import Wanted
+from drivers.devices import NotReady, State
+from drivers.session import Wanted
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Load, Plug
 from firmware_protocol.messages.enums import DeviceClass
 from hil.bench.devices import PUBLIC, hosted
-from hil.simulator.run import Setup, plugged_in
+from hil.simulator import Setup, plugged_in
 
 
 def test_a_new_device_is_adopted_and_nothing_is_said_on_stdout(

@@ -28,9 +28,7 @@ from hil.bench.table import (
     sizes,
 )
 from hil.bench.table_clients import GAP_MS, SEATS, Standing, Stream, played
-from hil.table.setup.house import FEW
-from hil.table.setup.stage import staged
-from hil.table.setup.table_file import example
+from hil.table.setup import FEW, example, staged
 
 # --- what is measured -------------------------------------------------------------------------
 

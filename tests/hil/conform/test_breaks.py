@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.conformance import Profile
-from hil.faults.catalogue import BREAKS, Broken
+from hil.faults import BREAKS
+from hil.faults.catalogue import Broken
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig
 
 CASES = [(broken, profile) for broken in BREAKS for profile in broken.profiles or PROFILES]

@@ -14,11 +14,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from controller.errors import UsageProblem
-from drivers.keys.store import KeyStore
+from drivers.keys import KeyStore
 from drivers.ports import discovery, usb_discovery
 from hil import commands
 from hil.conform.runs import cli
-from hil.simulator.process import running
+from hil.simulator import running
 
 SOCKET = "control"
 

@@ -18,7 +18,7 @@ from firmware_protocol.device.interfaces import Answer, CannotDo
 from hil.conform.runs.remote_operator import Controlled
 from hil.conform.tester.findings import Lacking
 from hil.conform.tester.operators import ALL_NEEDS
-from hil.control.socket import Control
+from hil.control import Control
 from tests.support.hil.conform.conform_rig import Rig
 
 

@@ -25,12 +25,12 @@ from firmware_protocol.device import control
 from firmware_protocol.device.control import Hand
 from firmware_protocol.device.interfaces import Answer, Peer
 from firmware_protocol.tablelink.framing import Deframer, Frame
-from hil.conform.items.registry import WITHOUT_SESSION
+from hil.conform.items import WITHOUT_SESSION
 from hil.conform.runs import cli, report
 from hil.conform.runs.runner import Course, course
 from hil.conform.tester.operators import Direct, Nobody
 from hil.conform.tester.wire import Piece, SimulatedWire, WireLost
-from hil.simulator.process import Running, running
+from hil.simulator import Running, running
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of
 
 

@@ -13,13 +13,11 @@ from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import Describe, Hand
 from firmware_protocol.device.interfaces import Answer, Mechanism, Peer
 from firmware_protocol.messages.enums import Capabilities
-from hil.conform.items.registry import TRIALS
+from hil.conform.items import TRIALS
 from hil.conform.runs.runner import Outcome
 from hil.conform.tester import bench
 from hil.conform.tester.operators import Nobody, Person, in_words
-from hil.devices.shoe import Shoe
-from hil.devices.shuffler import Shuffler
-from hil.devices.station import Station
+from hil.devices import Shoe, Shuffler, Station
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Paced, Rig, of
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drivers.ports.address import parse
+from drivers.ports import parse
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import control
 from firmware_protocol.device.control import Hand

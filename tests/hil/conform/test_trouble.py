@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from controller.errors import UsageProblem
-from drivers.ports.address import parse
+from drivers.ports import parse
 from firmware_protocol.device.interfaces import Peer
 from firmware_protocol.messages.enums import AlertCode, FrameKind
 from firmware_protocol.messages.frames import Alert

@@ -16,10 +16,19 @@ import pytest
 from firmware_protocol.device.control import Chord, Describe, Draw, Hand, JamHand, Line, Load, Press
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
-from hil.control import page
-from hil.control.socket import CLIENTS, LONGEST, Control, ControlLost, ControlServer, HandRefused
-from hil.control.verbs import ALL, BY_CLASS, BadHand, read, words
-from hil.ports.unix_sockets import PathTaken
+from hil.control import (
+    BY_CLASS,
+    BadHand,
+    Control,
+    ControlLost,
+    ControlServer,
+    HandRefused,
+    page,
+    read,
+)
+from hil.control.socket import CLIENTS, LONGEST
+from hil.control.verbs import ALL, words
+from hil.ports import PathTaken
 
 SHOE = BY_CLASS[DeviceClass.SHOE]
 

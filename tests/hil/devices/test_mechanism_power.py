@@ -18,8 +18,7 @@ from firmware_protocol.messages.enums import DeviceState, FaultCode, LockState
 from firmware_protocol.messages.shoe import CardRead, Loaded, Lock, ReadFail
 from firmware_protocol.messages.shuffler import CountError, Done, Start, Started
 from firmware_protocol.tablelink.plaintext import EventRecord, decode
-from hil.devices.shoe import Shoe
-from hil.devices.shuffler import Shuffler
+from hil.devices import Shoe, Shuffler
 from tests.support.hil.conform.tapped import Table
 
 MOMENTS = ("before_commit", "in_commit", "after_commit")

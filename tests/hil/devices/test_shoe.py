@@ -14,8 +14,8 @@ from firmware_protocol.messages.enums import CardFlags, DeviceState, JamCode, Lo
 from firmware_protocol.messages.limits import CARD_UNREAD
 from firmware_protocol.messages.shoe import CardRead, CardRetracted, Cover, Loaded, ShoeJam
 from firmware_protocol.messages.shuffler import Eject
-from hil.devices import card_names
-from hil.devices.shoe import GAP_MS, RECOGNISE_MS, Shoe
+from hil.devices import Shoe, card_names
+from hil.devices.shoe import GAP_MS, RECOGNISE_MS
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, SHUT, cannot, draw, names, table
 

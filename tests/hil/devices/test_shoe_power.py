@@ -21,9 +21,8 @@ from firmware_protocol.messages.shoe import (
     Lock,
     ReadFail,
 )
-from hil.devices import card_names
+from hil.devices import Shoe, card_names
 from hil.devices.pending_events import MOST
-from hil.devices.shoe import Shoe
 from tests.support.hil.devices.desk import PowerGone, Scene
 from tests.support.hil.devices.shoe_table import OPEN, SHUT, cannot, draw, names, table
 

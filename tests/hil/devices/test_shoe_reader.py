@@ -10,8 +10,7 @@ from firmware_protocol.messages.enums import Capabilities, CardFlags, DeviceStat
 from firmware_protocol.messages.limits import CARD_UNREAD
 from firmware_protocol.messages.shoe import CardRead, CutCard, ReadFail, Reread, RereadReply
 from firmware_protocol.tablelink import plaintext
-from hil.devices import card_names, shoe, shoe_reader
-from hil.devices.shoe import Shoe
+from hil.devices import Shoe, card_names, shoe, shoe_reader
 from tests.support.hil.devices.desk import EPOCH, Scene
 from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, cannot, draw, names, table
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from firmware_protocol.device.control import CoverHand, Describe, Draw, JamHand, Load
 from firmware_protocol.messages.limits import DEAD_MS
 from firmware_protocol.messages.shoe import CardRead
-from hil.devices.shoe import GAP_MS, Shoe
+from hil.devices import Shoe
+from hil.devices.shoe import GAP_MS
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.meeting import Meeting
 from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, SHUT, draw, table

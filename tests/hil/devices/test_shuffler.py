@@ -30,8 +30,7 @@ from firmware_protocol.messages.shuffler import (
     Started,
     StartReply,
 )
-from hil.devices import card_names
-from hil.devices.shuffler import Shuffler
+from hil.devices import Shuffler, card_names
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.shoe_table import cannot
 from tests.support.hil.devices.shuffler_table import SECOND, STEPS, ends, machine, seeded, shuffle

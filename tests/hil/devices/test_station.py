@@ -18,9 +18,9 @@ from firmware_protocol.messages.enums import (
 from firmware_protocol.messages.limits import DEBOUNCE_MS, STUCK_AFTER_MS
 from firmware_protocol.messages.shoe import Lock
 from firmware_protocol.messages.station import Arm, ArmReply, Button, Stuck
+from hil.devices import Station
 from hil.devices.button_contact import DEBOUNCE_US
 from hil.devices.pending_events import MOST
-from hil.devices.station import Station
 from tests.support.hil.devices.desk import PowerGone
 from tests.support.hil.devices.shoe_table import cannot
 from tests.support.hil.devices.station_table import EVERY, HIT, STAND, pair, seat

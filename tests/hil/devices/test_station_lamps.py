@@ -17,7 +17,8 @@ from firmware_protocol.messages.enums import (
     Refusal,
 )
 from firmware_protocol.messages.station import Buzz, BuzzReply, LampFault, Lamps, LampsReply
-from hil.devices.station import BUZZ_MS, Station
+from hil.devices import Station
+from hil.devices.station import BUZZ_MS
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.shoe_table import cannot
 

@@ -15,7 +15,7 @@ from firmware_protocol.messages.common import Info, InfoReply
 from firmware_protocol.messages.enums import DeviceClass, Verdict
 from firmware_protocol.messages.frames import Alert
 from firmware_protocol.messages.shoe import CardRead
-from hil.faults.catalogue import BREAKS
+from hil.faults import BREAKS
 from tests.support.hil.conform.device_trials_run import TRIALS, Trial
 from tests.support.hil.devices.plain_device import MS, Bench
 from tests.support.hil.devices.raw_host import ack

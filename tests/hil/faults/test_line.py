@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_protocol.device.control import Line
-from hil.faults.line import LONGEST, MOST, Strand
+from hil.faults import Strand
+from hil.faults.line import LONGEST, MOST
 
 FRAMES = [bytes([1 + number % 250]) * (10 + number % 50) + b"\0" for number in range(400)]
 ALL = Line(flip=0.1, drop=0.1, double=0.1, splice=0.1, cut=0.1, seed=7)

@@ -14,8 +14,8 @@ from firmware_protocol.messages.shoe import CardRead
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.devices import card_names
 from hil.devices.shoe_reader import FIXED_SALT
-from hil.faults import tap
-from hil.faults.tap import Tap, Tapped
+from hil.faults import Tapped, tap
+from hil.faults.tap import Tap
 from tests.support.hil.conform.tapped import Run, play
 
 LOW = ("2c", "3d", "4h", "5s", "6c", "7d", "8h", "9s", "Tc", "Ad")

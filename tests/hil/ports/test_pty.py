@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 import serial
 
-from hil.ports.pty import LinkTaken, PtyPort, point, unpoint
+from hil.ports import LinkTaken, PtyPort, point
+from hil.ports.pty import unpoint
 
 
 class _Ear:

@@ -13,9 +13,9 @@ import pytest
 import usb.core
 import usb.util
 
-from hil.ports import usb_bus
+from hil.ports import Status, usb_bus
 from hil.ports.usb_backend import SimBackend, backend
-from hil.ports.usb_messages import END_IN, END_OUT, Status
+from hil.ports.usb_messages import END_IN, END_OUT
 from tests.support.hil.conform.usb_rig import LONG, NAMES, SHORT, Rig, a_rig, find, scene
 
 

@@ -13,9 +13,10 @@ import pytest
 import usb.core
 import usb.util
 
+from hil.ports import Status
 from hil.ports.usb_backend import backend
 from hil.ports.usb_endpoints import WAITING, InPipe, OutPipe, packets
-from hil.ports.usb_messages import END_IN, END_OUT, Status
+from hil.ports.usb_messages import END_IN, END_OUT
 from tests.support.hil.conform.usb_rig import LONG, SHORT, Rig, a_rig, find, scene
 
 

@@ -17,16 +17,16 @@ import pytest
 
 from controller.cli import main
 from controller.errors import UsageProblem
-from drivers.keys.store import KeyStore
-from drivers.ports.address import Transport, parse
+from drivers.keys import KeyStore
+from drivers.ports import Transport, parse
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Describe, Plug
 from firmware_protocol.device.storage import PlaceProblem
 from firmware_protocol.messages.enums import DeviceClass
-from hil.control.socket import Control
+from hil.control import Control
 from hil.ports import pty, unix_sockets
-from hil.simulator import cli
-from hil.simulator.process import DidNotRun, running
+from hil.simulator import cli, running
+from hil.simulator.process import DidNotRun
 from tests.hil.simulator.test_run import left_in, run
 
 PATIENCE = 30.0

@@ -18,7 +18,8 @@ from firmware_protocol.device.control import (
 )
 from firmware_protocol.device.core import Device
 from firmware_protocol.device.interfaces import CannotDo
-from firmware_protocol.host.events import Damaged, Ending, Resumed, SessionEnded
+from firmware_protocol.host import Ending
+from firmware_protocol.host.events import Damaged, Resumed, SessionEnded
 from firmware_protocol.messages.common import Info
 from firmware_protocol.messages.common import Power as PowerEvent
 from firmware_protocol.messages.common import Tamper as TamperEvent

@@ -19,9 +19,8 @@ import pytest
 from controller.errors import UsageProblem
 from firmware_protocol.device.control import Service, Tamper
 from firmware_protocol.device.storage import read_whole, write_at
-from hil.control.socket import Control, ControlLost
-from hil.simulator import cli
-from hil.simulator.process import running
+from hil.control import Control, ControlLost
+from hil.simulator import cli, running
 from tests.support.hil.conform.failing_disk import FailingDisk
 
 ENDED = 74

@@ -9,8 +9,7 @@ import pytest
 
 from firmware_protocol.device import identity
 from firmware_protocol.messages.enums import DeviceClass
-from hil.simulator import cli
-from hil.simulator.run import Setup
+from hil.simulator import Setup, cli
 
 
 @pytest.mark.parametrize(

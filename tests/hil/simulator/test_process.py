@@ -11,9 +11,8 @@ import pytest
 
 from firmware_protocol.device.control import Describe
 from firmware_protocol.device.storage import PlaceProblem
-from hil.simulator import process
-from hil.simulator.process import DidNotRun, running
-from hil.simulator.run import sole
+from hil.simulator import process, running, sole
+from hil.simulator.process import DidNotRun
 
 
 def test_one_device_runs_from_a_folder(tmp_path: Path) -> None:

@@ -29,12 +29,11 @@ from firmware_protocol.device.control import (
 )
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint
-from hil.control.socket import Control, ControlLost, HandRefused
+from hil.control import Control, ControlLost, HandRefused
 from hil.ports.usb_backend import backend
 from hil.ports.usb_messages import END_IN, END_OUT
-from hil.simulator import cli
-from hil.simulator.event_loop import Live
-from hil.simulator.process import DidNotRun, beside, running
+from hil.simulator import Live, cli, running
+from hil.simulator.process import DidNotRun, beside
 from tests.support.hil.devices.hello_talk import HELLO, asked, asked_over_usb, said_over_usb
 
 KEY = bytes(range(32))

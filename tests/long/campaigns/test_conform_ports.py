@@ -13,8 +13,9 @@ import pytest
 from drivers.ports import usb_discovery
 from firmware_protocol.conformance import Profile
 from hil.conform.runs import cli
-from hil.faults.catalogue import BREAKS, Broken
-from hil.simulator.process import running
+from hil.faults import BREAKS
+from hil.faults.catalogue import Broken
+from hil.simulator import running
 from tests.support.hil.conform.conform_rig import PROFILES, Rig, of
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.sim.scripts.runner import play_script, procedure_for
 from hil.table.scripts.over_wire import playing
 from tests.long.campaigns import SHARE

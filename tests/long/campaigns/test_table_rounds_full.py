@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.sim.scripts.format import ScriptRound
+from controller.sim.scripts import ScriptRound
 from tests.long.campaigns import SHARE
 from tests.support.procedure.random_games import GAMES
 from tests.support.table.simulated.killing import dealt

@@ -8,15 +8,13 @@ from math import sqrt
 
 import pytest
 
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
-from controller.sim.par import odds, report
+from controller.sim.par import Plan, odds, report
 from controller.sim.par.exact import Exact, enumerate_stand
 from controller.sim.par.report import Figure, Report
-from controller.sim.par.simulation import Plan, game_for, run
-from controller.sim.play.rounds import Setup
-from controller.sim.play.strategy import POLICIES, Strategy, basic
-from controller.sim.play.wagers import stakes_for
+from controller.sim.par.simulation import game_for, run
+from controller.sim.play import POLICIES, Setup, Strategy, basic, stakes_for
 from tests.long.certify import published
 
 ROUNDS = 2_000_000

@@ -7,9 +7,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from firmware_protocol.host import Link
 from firmware_protocol.host.commands import MOST_CALLS
 from firmware_protocol.host.cursor import RECENT
-from firmware_protocol.host.link import MOST_OUT, NO_CURSOR, Cursor, Link
+from firmware_protocol.host.link import MOST_OUT, NO_CURSOR, Cursor
 from firmware_protocol.messages.limits import MAX_ENCODED, WINDOW
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
 

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from firmware_protocol.device.control import CoverHand, Draw, Load, Moment, Ring, Tamper
-from firmware_protocol.host.link import Link
+from firmware_protocol.host import Link
 from firmware_protocol.messages.common import Info, Selftest
 from firmware_protocol.messages.enums import LockState
 from firmware_protocol.messages.limits import REKEY_FRAMES

@@ -15,7 +15,7 @@ from firmware_protocol.device.core import Device, PowerCut
 from firmware_protocol.device.interfaces import CannotDo
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.limits import REKEY_FRAMES, SESSION_LIFE_S
-from hil.devices.shoe import Shoe
+from hil.devices import Shoe
 from tests.long.fuzz.disk import Broken
 
 SERIAL: Final = "SH-0001"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from firmware_protocol.host.cursor import Place, Records
+from firmware_protocol.host import Link, Records
+from firmware_protocol.host.cursor import Place
 from firmware_protocol.host.events import Arrived, Held, LinkEvent, Resumed
 from firmware_protocol.host.exchange import Talk
-from firmware_protocol.host.link import NO_CURSOR, Link
+from firmware_protocol.host.link import NO_CURSOR
 from firmware_protocol.host.resume import Resuming
 from firmware_protocol.host.session import Session
 from firmware_protocol.messages.common import Resume, ResumeReply

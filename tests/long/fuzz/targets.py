@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from firmware_protocol.host.link import Cursor, Link
-from firmware_protocol.host.pairing import Introduction, Pairing
+from firmware_protocol.host import Introduction, Link, Pairing
+from firmware_protocol.host.link import Cursor
 from firmware_protocol.messages.codec import Side
 from firmware_protocol.messages.enums import DeviceClass, FrameKind
 from firmware_protocol.messages.errors import ProtocolError

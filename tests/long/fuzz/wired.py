@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.host import NO_CURSOR, Cursor, Link
 from firmware_protocol.host.events import Arrived, LinkEvent
-from firmware_protocol.host.link import Link
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.plaintext import EventRecord

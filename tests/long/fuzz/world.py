@@ -16,11 +16,11 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.device.control import Hand, Load, Moment
+from firmware_protocol.host import Ending, Link
 from firmware_protocol.host.commands import MOST_CALLS
 from firmware_protocol.host.events import (
     Arrived,
     Defective,
-    Ending,
     Held,
     LinkEvent,
     Replied,
@@ -30,7 +30,7 @@ from firmware_protocol.host.events import (
     Suspicious,
     Unanswered,
 )
-from firmware_protocol.host.link import MOST_OUT, Link
+from firmware_protocol.host.link import MOST_OUT
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.errors import NotAuthentic

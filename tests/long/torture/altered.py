@@ -15,8 +15,7 @@ from controller.audit.format.notes import NoteProblem, parse_note, signed
 from controller.audit.format.records import KINDS
 from controller.audit.format.segments import segment_file
 from controller.audit.read.reader import segments
-from controller.audit.verify.cosignatures import Sighting, given
-from controller.audit.verify.verifier import WRONG, Verification
+from controller.audit.verify import WRONG, Sighting, Verification, given
 from tests.support.audit.record.forging import Json, Original, forged, original, read
 from tests.support.audit.record.table import begun, note, told
 from tests.support.audit.tools.outside import WITNESS

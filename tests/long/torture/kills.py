@@ -15,10 +15,10 @@ from typing import Final
 
 import msgspec
 
-from controller.audit.files.lock import LOCK
+from controller.audit.files import LOCK
 from controller.audit.format.records import OWN
 from controller.audit.format.segments import DIRECTORY, segment_file, spare_file
-from controller.audit.log.opening import COSIGNED, Opening
+from controller.audit.log import COSIGNED, Opening
 from controller.audit.read.reader import records
 from tests.long.torture.writer import READY
 from tests.support.audit.record.table import TABLE

@@ -23,8 +23,7 @@ from typing import Any, Final, NamedTuple
 from controller.audit.format.records import By, DeviceCursor, Entry
 from controller.audit.format.segments import SIZE, numbers
 from controller.audit.read.reader import read_segment
-from controller.audit.verify.facts import Wanted
-from controller.audit.verify.segment import verify_segment
+from controller.audit.verify import Wanted, verify_segment
 from controller.procedure.model.state import State
 from tests.support.audit.record.table import FakeClock, begun
 

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from controller.audit.files.disk import RealDisk
-from controller.audit.log.writer import Book
+from controller.audit.files import RealDisk
+from controller.audit.log import Book
 from tests.support.audit.record.table import begun, handed_in, note
 
 WAITING: Final = 200

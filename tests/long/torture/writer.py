@@ -15,10 +15,8 @@ from typing import Final
 
 from controller.audit.errors import RecordProblem
 from controller.audit.format.records import Entry
-from controller.audit.log.clock import SystemClock
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
-from controller.audit.log.writer import Book, Together
+from controller.audit.log import Book, Log, Opening, SystemClock
+from controller.audit.log.writer import Together
 from tests.support.audit.record.table import IDENTITY, SMALL, TABLE, TABLE_KEY, note
 
 READY: Final = "ready"

@@ -15,19 +15,21 @@ from msgspec.structs import asdict
 from starlette.applications import Starlette
 
 from controller.api.contract.view import View
-from controller.api.http.app import application
-from controller.api.http.routes import Api as ApiOfTable
-from controller.api.service.context import Serving
+from controller.api.http import Api as ApiOfTable
+from controller.api.http import application
+from controller.api.service import Serving
+from controller.people import PeopleDesk
 from controller.people.pins import CannotHash
-from controller.people.service import PATIENCE, PeopleDesk, _CannotLook
+from controller.people.service import PATIENCE, _CannotLook
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
-from controller.table.memory.display import Shown
-from controller.table.running.table import RunningTable
-from drivers.keys.private_files import KeyProblem
+from controller.table.memory import Shown
+from controller.table.running import RunningTable
+from drivers.keys import KeyProblem
 from firmware_protocol.device.control import Pace
-from hil.table.robots.api_client import Api, Pin, Screen
-from hil.table.robots.robot import Players, Robot, Who
+from hil.table.robots import Api, Players, Robot, Screen
+from hil.table.robots.api_client import Pin
+from hil.table.robots.robot import Who
 from tests.support.drivers.simulated import simulate
 from tests.support.table.simulated.house import CHEAP, PINS, house
 from tests.support.table.simulated.killing import Policy

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import uvicorn
 
-from hil.table.robots.api_client import Api
+from hil.table.robots import Api
 from tests.support.api.at_api import AtApi, at_api
 
 

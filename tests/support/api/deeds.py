@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from controller.audit.replay.entries import read_made
+from controller.audit.replay import read_made
 from controller.procedure.model.events import Event
 from controller.procedure.model.permissions import DECISIONS
-from hil.table.robots.api_client import Screen
+from hil.table.robots import Screen
 from tests.support.api.at_api import AtApi
 
 VOID = {"type": "RoundVoided", "reason": "cards on the floor"}

@@ -19,16 +19,17 @@ from msgspec.structs import replace
 
 from controller.audit.format.records import ClockQuality, Moment
 from controller.audit.keys.create import make
-from controller.audit.log.log import Log
-from controller.config.loader import load_table
+from controller.audit.log import Log
+from controller.config import load_table
 from controller.doctor.check import Case, Found, Machine, Problem
 from controller.doctor.runner import CHECKS, case_of, look
 from controller.games import game_of_table
-from controller.people.person import People, key_bytes, people_bytes
-from controller.procedure.engine.dispatch import Procedure
-from controller.table.restart.opening import open_record
-from controller.table.running.build import parts_of
-from drivers.keys.store import KeyStore, Paired
+from controller.people import People
+from controller.people.person import key_bytes, people_bytes
+from controller.procedure.engine import Procedure
+from controller.table.restart import open_record
+from controller.table.running import parts_of
+from drivers.keys import KeyStore, Paired
 from firmware_protocol.messages.enums import DeviceClass
 from tests.support.paths import ROOT
 from tests.support.table.simulated.house import KEY, everybody, history_of, put

@@ -20,12 +20,13 @@ import msgspec
 
 from controller.audit.keys.create import make
 from controller.audit.read.reader import records
-from controller.audit.verify.verifier import Verification
-from controller.config.loader import TableConfig, load_table
+from controller.audit.verify import Verification
+from controller.config import TableConfig, load_table
 from controller.daemon.serve import Ready, Tells, serve
-from controller.people.person import People, key_bytes, people_bytes
-from controller.table.loop.parts import REAL, World
-from drivers.keys.store import KeyStore, Paired
+from controller.people import People
+from controller.people.person import key_bytes, people_bytes
+from controller.table.loop import REAL, World
+from drivers.keys import KeyStore, Paired
 from firmware_protocol.device import identity
 from firmware_protocol.messages.enums import DeviceClass
 from tests.support.paths import ROOT

@@ -9,18 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from controller.cli import main
-from drivers.keys.store import KeyStore
+from drivers.keys import KeyStore
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Describe, Hand
 from firmware_protocol.device.interfaces import Answer
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint_of, fingerprint_text, label_text
-from hil.devices.station import Station
-from hil.ports.pty import PtyPort
-from hil.ports.usb_bus import UsbDevice
-from hil.simulator import event_loop
-from hil.simulator.device import Stand
-from hil.simulator.event_loop import Live, PtyOutlet, UsbOutlet
+from hil.devices import Station
+from hil.ports import PtyPort, UsbDevice
+from hil.simulator import Live, Stand, event_loop
+from hil.simulator.event_loop import PtyOutlet, UsbOutlet
 
 PATIENCE = 10.0
 TWO = ["--by", "Ann Lee", "--and", "Bo Chan"]

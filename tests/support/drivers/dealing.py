@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from drivers.devices.events import DeviceEvent
-from drivers.devices.shoe import Shoe
+from drivers.devices import DeviceEvent, Shoe
 from firmware_protocol.device.control import Load
 from tests.support.drivers.simulated import Plugged, Watched
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from itertools import count
 
-from drivers.devices.driver import Driver
-from drivers.devices.events import DeviceEvent, Origin
-from drivers.devices.state import State
+from drivers.devices import DeviceEvent, Driver, State
+from drivers.devices.events import Origin
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.enums import DeviceClass
 

@@ -12,13 +12,11 @@ import sys
 from pathlib import Path
 
 from drivers import logging as log_lines
-from drivers.devices.events import DeviceEvent
+from drivers.devices import DeviceEvent
 from drivers.journal import Journal
-from drivers.keys.store import KeyStore
-from drivers.ports.address import parse
-from drivers.session.events import AnyHappening, Held
-from drivers.session.lookup import Wanted
-from drivers.session.supervisor import Supervisor
+from drivers.keys import KeyStore
+from drivers.ports import parse
+from drivers.session import AnyHappening, Held, Supervisor, Wanted
 from firmware_protocol.tablelink.fingerprints import fingerprint
 
 READY_WAIT = 20.0

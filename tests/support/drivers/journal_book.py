@@ -8,8 +8,8 @@ from typing import Any
 
 from drivers.journal import Journal
 from drivers.journal_entries import ENTRY_SIZE
-from drivers.session.record_store import Adoption
-from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from drivers.session import Adoption
+from firmware_protocol.host import NO_CURSOR, Cursor
 from firmware_protocol.messages.common import LogPressure
 from firmware_protocol.messages.enums import Verdict
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from drivers.ports.port import PortLost
+from drivers.ports import PortLost
 
 PATIENCE = 10.0
 """Seconds after which something that should come will not come."""

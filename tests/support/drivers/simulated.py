@@ -17,25 +17,21 @@ from typing import Any, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from drivers.devices.events import DeviceEvent
-from drivers.devices.state import State
+from drivers.devices import DeviceEvent, State
 from drivers.journal_entries import Entry, Kind, adopted, kept, may_follow
-from drivers.ports.address import Address, Transport
-from drivers.ports.port import Ears, PortLost, PortRefused
+from drivers.ports import Address, Ears, PortLost, PortRefused, Transport
+from drivers.session import Adoption, Supervisor, Wanted
 from drivers.session import events as told
-from drivers.session.lookup import Wanted
-from drivers.session.record_store import Adoption
-from drivers.session.supervisor import Supervisor
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Hand, Plug
 from firmware_protocol.device.interfaces import Answer, Mechanism
-from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.host import NO_CURSOR, Cursor
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.plaintext import EventRecord
-from hil.devices.shoe import Shoe as SimShoe
-from hil.devices.shuffler import Shuffler as SimShuffler
-from hil.devices.station import Station as SimStation
-from hil.simulator.device import Stand
+from hil.devices import Shoe as SimShoe
+from hil.devices import Shuffler as SimShuffler
+from hil.devices import Station as SimStation
+from hil.simulator import Stand
 
 T = TypeVar("T")
 START_US = 1_000_000_000

@@ -7,9 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from firmware_protocol.generate import WHOLE, Catalogue, Field, array, camel
 from firmware_protocol.generate import catalogue as catalogues
-from firmware_protocol.generate.emit import camel
-from firmware_protocol.generate.schema import WHOLE, Catalogue, Field, array
 from firmware_protocol.messages import enums, registry
 from firmware_protocol.messages import frames as messages_frames
 from firmware_protocol.messages.codec import Command, Control, Event, Message, Payload, Reply

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from controller.games import DEALER, FLOOR, SECOND, SHOE, wagering
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model import events as e
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Event

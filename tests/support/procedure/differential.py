@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import LiveTable, Procedure
 from controller.procedure.engine.row_table import ROWS
-from controller.procedure.engine.state_machine import LiveTable
 from controller.procedure.model.events import (
     DealerCardMissed,
     Event,

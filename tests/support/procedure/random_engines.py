@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision, Refused

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args, get_origin, get_typ
 from msgspec.structs import fields
 
 from controller.games import DEALER, FLOOR, SECOND, SHOE, player
-from controller.procedure.engine.row_table import EVENTS
+from controller.procedure.engine import EVENTS
 from controller.procedure.model.events import Actor, Device, Event, Role
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import State, Step

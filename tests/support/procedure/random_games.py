@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller.config.loader import GameSheet, load_game, load_jurisdiction
+from controller.config import GameSheet, load_game, load_jurisdiction
 from controller.errors import UsageProblem
 from controller.games import game_of
 from controller.procedure.model.game import Game

@@ -15,9 +15,9 @@ from collections import Counter
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from controller.config.loader import load_game, load_jurisdiction
+from controller.config import load_game, load_jurisdiction
 from controller.games import DEALER, FLOOR, SECOND, SHOE, game_of, player, wagering
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model import events as e
 from controller.procedure.model.effects import (
     Effect,

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Scope
 from controller.screens.app import Screens
 from controller.screens.common.server import Place
 from controller.screens.common.texts import load
-from controller.screens.console.web.page import Draws
+from controller.screens.console.web import Draws
 from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, at_api
 from tests.support.drivers.simulated import until
 

@@ -16,20 +16,19 @@ import httpx
 from starlette.types import ASGIApp
 
 from controller.audit.format.records import By, Entry
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
-from controller.audit.replay.identity import identity_of
+from controller.audit.log import Log, Opening
+from controller.audit.replay import identity_of
 from controller.config.tables import load_table
 from controller.games import game_of_table
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.events import CardDrawn
 from controller.procedure.model.game import Game
 from controller.screens.common.headers import Guarded
 from controller.screens.common.sessions import Clock, Links, Person, Sessions
 from controller.screens.common.texts import load
-from controller.screens.review.source.source import Beside
-from controller.screens.review.web.app import Review, application, pages_of
-from controller.screens.review.web.link_login import ByLink
+from controller.screens.review.source import Beside
+from controller.screens.review.web import ByLink, application, pages_of
+from controller.screens.review.web.app import Review
 from tests.support.audit.record.dealing import TABLE, Dealing
 from tests.support.audit.record.table import TABLE_KEY, FakeClock
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import anyio.to_thread
 import pytest
 
-from controller.screens.review.source.loop_bridge import Loop
+from controller.screens.review.source import Loop
 from tests.support.drivers.simulated import SimulatedLoop, _Jumping
 
 _T = TypeVar("_T")

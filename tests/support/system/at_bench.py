@@ -16,17 +16,13 @@ from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import State
 from firmware_protocol.device.interfaces import Answer
 from hil.table.demo.demo import TABLES, everybody_bets
+from hil.table.page import Desk, Playing
 from hil.table.page.app import SECRET_HEADER, Page, application
-from hil.table.page.bench import Desk, Playing
-from hil.table.robots.console import Console, console
-from hil.table.robots.robot import Mimics, Ways, card_of
-from hil.table.robots.seats import Company
-from hil.table.robots.shared import Shared
-from hil.table.robots.surroundings import mechanism, until
+from hil.table.robots import Company, Console, Mimics, Shared, Ways, console
+from hil.table.robots.robot import card_of
+from hil.table.robots.surroundings import mechanism
 from hil.table.scripts.shoe import whole_shoe
-from hil.table.setup.house import FEW, VISITED
-from hil.table.setup.stage import Stage, staged
-from hil.table.setup.table_file import example
+from hil.table.setup import FEW, VISITED, Stage, example, staged, until
 
 PORT: Final = 8099
 HERE: Final = f"http://127.0.0.1:{PORT}"

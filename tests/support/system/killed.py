@@ -21,24 +21,20 @@ from controller.audit.format.records import Record
 from controller.audit.format.segments import numbers
 from controller.audit.read.follow import Following
 from controller.audit.read.reader import records
-from controller.audit.replay.entries import Made, read_made
-from controller.audit.verify.verifier import Verification
+from controller.audit.replay import Made, read_made
+from controller.audit.verify import Verification
 from controller.games import game_of_table
 from controller.procedure.model import events
 from controller.procedure.model.effects import Prompt, Settled
 from controller.procedure.model.events import Event
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
-from controller.table.memory.display import PAYMENTS, Shown
-from hil.table.robots.api_client import ApiProblem, Unreachable
-from hil.table.robots.console import Console, console
-from hil.table.robots.robot import PATIENCE, Robot, Ways, Who, card_of
-from hil.table.robots.surroundings import until
+from controller.table.memory import Shown
+from controller.table.memory.display import PAYMENTS
+from hil.table.robots import PATIENCE, ApiProblem, Console, Robot, Unreachable, Ways, console
+from hil.table.robots.robot import Who, card_of
 from hil.table.scripts.shoe import whole_shoe
-from hil.table.setup.daemon import DidNotServe
-from hil.table.setup.house import FEW
-from hil.table.setup.stage import Stage, staged
-from hil.table.setup.table_file import example
+from hil.table.setup import FEW, DidNotServe, Stage, example, staged, until
 from tests.support.table.simulated.killing import SHOE, Policy
 
 TABLES: Final = {

@@ -1,1 +1,16 @@
 """Prompts, terms and refusals in the house's language."""
+
+from __future__ import annotations
+
+from controller.screens.console.text.prompts import PAYMENTS, parts_of, sentence
+from controller.screens.console.text.refusals import refused
+from controller.screens.console.text.terms import READY, Tongue
+
+__all__ = [
+    "PAYMENTS",
+    "READY",
+    "Tongue",
+    "parts_of",
+    "refused",
+    "sentence",
+]

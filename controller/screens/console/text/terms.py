@@ -7,7 +7,7 @@ from typing import Final
 
 from controller.api.contract.view import DeviceShown
 from controller.procedure.model.effects import Tell
-from controller.procedure.prompts.terms import DETAILS, Speaks
+from controller.procedure.prompts import DETAILS, Speaks
 from controller.rules.cards import RANK, RANKS, SUIT, SUITS, Card
 from controller.rules.hands import total_of
 from controller.rules.money import Amount, Odds

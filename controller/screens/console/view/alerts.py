@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from controller.api.contract.view import DeviceShown, View
 from controller.procedure.model.state import Hold
-from controller.screens.console.text.terms import READY, Tongue
+from controller.screens.console.text import READY, Tongue
 from controller.screens.console.view.buttons import capital
 
 

@@ -14,14 +14,14 @@ import msgspec
 from msgspec import Struct
 
 from controller.api.contract.view import StateShown, View
-from controller.api.service.approvals import takes_two
-from controller.people.approvals import act_of
-from controller.procedure.engine.dispatch import Procedure
+from controller.api.service import takes_two
+from controller.people import act_of
+from controller.procedure.engine import Procedure
 from controller.procedure.model.events import Actor, Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State
-from controller.table.loop.acts import BY_PEOPLE
+from controller.table.loop import BY_PEOPLE
 
 Who: TypeAlias = Literal["dealer", "floor"]
 Look: TypeAlias = Literal["main", "choice", "quiet", "care"]

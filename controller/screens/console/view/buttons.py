@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from controller.api.contract.view import PromptShown
-from controller.api.service.approvals import AGAIN
+from controller.api.service import AGAIN
 from controller.procedure.model.effects import Tell
 from controller.rules.cards import DECK
-from controller.screens.console.text.terms import Tongue
+from controller.screens.console.text import Tongue
 from controller.screens.console.view.allowed_acts import Action, Ask, Look, Offers
 
 Makes: TypeAlias = Callable[[Offers, PromptShown, Tongue], tuple[Action, ...]]

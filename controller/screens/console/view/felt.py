@@ -16,7 +16,7 @@ from controller.procedure.model.state import Place, Seat, State, Step
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import Hand, is_blackjack
 from controller.screens.common.felt_svg import DOWN
-from controller.screens.console.text.terms import Tongue
+from controller.screens.console.text import Tongue
 
 _BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster", "insurance")
 _TURNS: Final = (Step.TURN, Step.DOUBLE_CONFIRM, Step.SPLIT_CONFIRM, Step.HAND_CARD, Step.NATURALS)

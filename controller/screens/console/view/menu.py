@@ -9,12 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from controller.api.service.approvals import ADOPT
-from controller.api.service.self_test import TEST
+from controller.api.service import ADOPT, TEST
 from controller.procedure.model.game import BETS
 from controller.procedure.model.state import Step
 from controller.rules.cards import DECK
-from controller.screens.console.text.terms import Tongue
+from controller.screens.console.text import Tongue
 from controller.screens.console.view.allowed_acts import Action, Ask, Offers, Option
 from controller.screens.console.view.buttons import bank_asks, card_ask, money
 

@@ -14,11 +14,10 @@ from msgspec.structs import replace
 from controller.api.contract.view import View
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.game import Game
-from controller.procedure.prompts.terms import Currency
+from controller.procedure.prompts import Currency
 from controller.rules.cards import RANKS, SUITS
 from controller.screens.common.texts import Texts
-from controller.screens.console.text.prompts import PAYMENTS, parts_of, sentence
-from controller.screens.console.text.terms import Tongue
+from controller.screens.console.text import PAYMENTS, Tongue, parts_of, sentence
 from controller.screens.console.view.alerts import Trouble, troubles_of
 from controller.screens.console.view.allowed_acts import Action, Offers
 from controller.screens.console.view.buttons import answers

@@ -11,8 +11,8 @@ from controller.api.contract.view import PromptShown
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.payments import tucks
 from controller.procedure.model.state import Due, State, Step
-from controller.procedure.prompts.prompt import payment_prompt
-from controller.screens.console.text.terms import Tongue
+from controller.procedure.prompts import payment_prompt
+from controller.screens.console.text import Tongue
 from controller.screens.console.view.allowed_acts import Offers
 
 _SIGN: Final = {Tell.PAY: "pay", Tell.COLLECT: "take", Tell.GIVE_BACK: "back"}

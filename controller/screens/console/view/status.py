@@ -11,8 +11,8 @@ from msgspec import Struct
 from controller.api.contract.view import DeviceShown, View
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import Step
-from controller.procedure.prompts.prompt import is_last_round
-from controller.screens.console.text.terms import READY, Tongue
+from controller.procedure.prompts import is_last_round
+from controller.screens.console.text import READY, Tongue
 from controller.screens.console.view.allowed_acts import state_of
 from controller.screens.console.view.viewer import Here
 

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from controller.procedure.model.game import BETS
 from controller.procedure.model.state import Seat, Step
-from controller.procedure.prompts.prompt import bets_open
+from controller.procedure.prompts import bets_open
 from controller.rules.options import Limit
-from controller.screens.console.text.terms import Tongue
+from controller.screens.console.text import Tongue
 from controller.screens.console.view.allowed_acts import Action, Ask, Offers, Option
 from controller.screens.console.view.buttons import money
 

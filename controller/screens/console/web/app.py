@@ -19,15 +19,14 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from controller.api.contract.errors import JSON, Problem
-from controller.api.http.body import PATIENCE
-from controller.api.http.routes import Api
-from controller.api.service.sign_in import signed_in
+from controller.api.http import PATIENCE, Api
+from controller.api.service import signed_in
 from controller.errors import UsageProblem
 from controller.screens.common.access import SECRET, Cookie, FromElsewhere, check_origin
 from controller.screens.common.forms import TooLarge, form_of, only
 from controller.screens.common.sessions import LIFE
 from controller.screens.common.texts import Texts
-from controller.screens.console.view.viewer import ROLES
+from controller.screens.console.view import ROLES
 from controller.screens.console.web.page import Draws
 from controller.screens.console.web.post import Answered, Posting, Sent
 from controller.screens.console.web.render_cache import Lately, Pictures

@@ -7,8 +7,7 @@ from typing import Protocol
 from controller.api.contract.view import View
 from controller.procedure.model.game import Game
 from controller.screens.common.templates import Pages
-from controller.screens.console.view.page import console_of
-from controller.screens.console.view.viewer import Here
+from controller.screens.console.view import Here, console_of
 from controller.screens.console.web.render_cache import Drawn
 from controller.screens.console.web.sessions import Browser
 

@@ -13,16 +13,24 @@ from msgspec.structs import replace
 
 from controller.api.contract.errors import Problem
 from controller.api.contract.messages import Acted, AdoptDevice, Authorise, SignIn, Tested
-from controller.api.http.body import read_as, read_object
-from controller.api.http.routes import Api
-from controller.api.service import acts, self_test
+from controller.api.http import Api, read_as, read_object
+from controller.api.service import (
+    ADOPT,
+    AGAIN,
+    BESIDE,
+    NOTHING_FOUND,
+    TEST,
+    acts,
+    floor_act,
+    kind_of_sent,
+    only,
+    self_test,
+)
 from controller.api.service import sign_in as signing
-from controller.api.service.approvals import ADOPT, AGAIN, BESIDE, floor_act, kind_of_sent, only
-from controller.api.service.self_test import NOTHING_FOUND, TEST
-from controller.people.approvals import Act
+from controller.people import Act
 from controller.screens.common.sessions import Looks
 from controller.screens.common.texts import Texts
-from controller.screens.console.text.refusals import refused
+from controller.screens.console.text import refused
 from controller.screens.console.web.render_cache import (
     Lately,
     Was,
@@ -31,7 +39,7 @@ from controller.screens.console.web.render_cache import (
     still_asked,
 )
 from controller.screens.console.web.sessions import TRY_EVERY, Browser, Browsers
-from controller.table.loop.acts import MovedOn
+from controller.table.loop import MovedOn
 
 _LONGEST_SEQ: Final = 18
 _SIGNED_IN: Final = {

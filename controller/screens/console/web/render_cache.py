@@ -11,18 +11,15 @@ import msgspec
 from msgspec import Struct
 
 from controller.api.contract.view import View
-from controller.api.http.routes import Api
-from controller.api.service.approvals import act_for
-from controller.api.service.screens import Screen
-from controller.api.service.sign_in import dealer_here, signed_in
-from controller.api.service.views import Seen
+from controller.api.http import Api
+from controller.api.service import Screen, Seen, act_for, dealer_here, signed_in
 from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import Step
-from controller.screens.console.view.viewer import Here
-from controller.table.memory.display import Shown
-from controller.table.running.table import RunningTable
+from controller.screens.console.view import Here
+from controller.table.memory import Shown
+from controller.table.running import RunningTable
 
 KEPT: Final = 256
 """Changes that are remembered."""

@@ -20,9 +20,8 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from controller.api.contract.errors import Problem
-from controller.api.http.routes import Api
-from controller.api.service import screens, sign_in
-from controller.api.service.screens import Screen
+from controller.api.http import Api
+from controller.api.service import Screen, screens, sign_in
 from controller.screens.common.sessions import Looks, Tries
 
 NAME: Final = "console"

@@ -14,9 +14,8 @@ from typing import Final
 from starlette.types import Receive, Scope, Send
 
 from controller.api.contract.errors import Problem
-from controller.api.http.routes import Api
-from controller.api.http.sse import HEARTBEAT, LOOK, Line, heard
-from controller.api.service.views import Seen
+from controller.api.http import HEARTBEAT, LOOK, Api, Line, heard
+from controller.api.service import Seen
 from controller.screens.console.web.render_cache import Pictures
 from controller.screens.console.web.sessions import Browser, Browsers
 

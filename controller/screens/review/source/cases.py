@@ -12,8 +12,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from controller.audit.errors import CannotWrite
-from controller.audit.export.case import Case
-from controller.audit.export.manifest import Manifest
+from controller.audit.export import Case, Manifest
 
 MOST: Final = 4
 _BYTES: Final = 12

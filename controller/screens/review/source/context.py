@@ -15,9 +15,9 @@ from starlette.responses import Response
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.records import Opened, Place
 from controller.audit.read.retirements import gone
-from controller.audit.replay.identity import procedure_of
-from controller.audit.text.records import money_of
-from controller.procedure.prompts.terms import Speaks
+from controller.audit.replay import procedure_of
+from controller.audit.text import money_of
+from controller.procedure.prompts import Speaks
 from controller.screens.common.access import NotHere, Visit, see_other
 from controller.screens.common.sessions import Known
 from controller.screens.common.templates import Pages

@@ -18,16 +18,15 @@ import apsw
 import structlog
 
 from controller.audit.errors import IndexBusy, IndexPlace, IndexProblem, RecordProblem
-from controller.audit.export.case import Case, export_case
-from controller.audit.index.file import NAME
-from controller.audit.index.index import Index, to_read
-from controller.audit.proofs.prover import untold
+from controller.audit.export import Case, export_case
+from controller.audit.index import NAME, Index, to_read
+from controller.audit.proofs import untold
 from controller.audit.read.selection import Pick
-from controller.people.records import Looked, entry_for
+from controller.people import Looked, entry_for
 from controller.screens.review.source.loop_bridge import Loop
 from controller.screens.review.source.source import Asked, Beside, Short
 from controller.screens.review.view.queries import last_seq
-from controller.table.running.table import RunningTable
+from controller.table.running import RunningTable
 
 ROOM: Final = 64 * 1024
 """Bytes of records that are taken at once."""

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from controller.api.contract.errors import Problem
 from controller.audit.errors import CannotWrite
-from controller.table.loop.requests import CannotTake, Full, Stopped
+from controller.table.loop import CannotTake, Full, Stopped
 
 PATIENCE: Final = 10.0
 """Seconds for something to be recorded."""

@@ -19,12 +19,10 @@ import apsw
 from msgspec import Struct
 
 from controller.audit.errors import IndexBusy, IndexPlace, NoRecord, RecordProblem
-from controller.audit.export.case import Case, export_case
-from controller.audit.export.manifest import MANIFEST, check_export
+from controller.audit.export import MANIFEST, Case, check_export, export_case
 from controller.audit.format.segments import DIRECTORY
-from controller.audit.index.file import NAME
-from controller.audit.index.index import Index, Progress, goes_on, to_read
-from controller.audit.proofs.prover import untold
+from controller.audit.index import NAME, Index, Progress, goes_on, to_read
+from controller.audit.proofs import untold
 from controller.audit.read.access_log import look
 from controller.audit.read.selection import Pick
 from controller.errors import UsageProblem, printable

@@ -14,7 +14,7 @@ from msgspec import Struct
 from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.segments import DIRECTORY
-from controller.audit.verify.verifier import Progress, Report, Verification
+from controller.audit.verify import Progress, Report, Verification
 
 _FEW: Final = 4
 """Segments that are sooner read by one process than others are started."""

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller.procedure.model.state import Seat, State, Step
-from controller.procedure.prompts.terms import BETS, Speaks, card_words, irregularity
+from controller.procedure.prompts import BETS, Speaks, card_words, irregularity
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import Hand, is_blackjack
 from controller.screens.common.felt_svg import (

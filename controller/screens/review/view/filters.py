@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from controller.audit.format.records import KINDS
-from controller.audit.index.search_terms import Wanted, amount_of, check, time_of
+from controller.audit.index import Wanted, amount_of, check, time_of
 from controller.errors import UsageProblem
-from controller.procedure.engine.row_table import EVENTS
-from controller.procedure.prompts.terms import Speaks
+from controller.procedure.engine import EVENTS
+from controller.procedure.prompts import Speaks
 from controller.rules.cards import parse_card
 from controller.rules.irregularities import Irregularity
 from controller.screens.common.forms import shown

@@ -10,8 +10,7 @@ import apsw
 from msgspec import Struct
 
 from controller.audit.format.records import Place
-from controller.audit.index.file import told
-from controller.audit.index.query import Round
+from controller.audit.index import Round, told
 from controller.rules.cards import DECK, Card
 from controller.rules.money import Amount
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from controller.procedure.model.state import State
-from controller.procedure.prompts.terms import Speaks
+from controller.procedure.prompts import Speaks
 from controller.screens.review.view.felt import felt_of, picture
 from controller.screens.review.view.timeline import Line, problem_words
 

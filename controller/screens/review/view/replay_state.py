@@ -20,13 +20,11 @@ from controller.audit.format.frames import unpack
 from controller.audit.format.records import Opened, Record
 from controller.audit.format.segments import HEADER_SIZE, segment_file
 from controller.audit.read.reader import ASK, load, record_of, snapshot_of
-from controller.audit.replay.entries import read_said
-from controller.audit.replay.identity import procedure_of
-from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.engine.row_table import RowFault
+from controller.audit.replay import procedure_of, read_said
+from controller.procedure.engine import Procedure, RowFault
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State
-from controller.procedure.rows.table import shut
+from controller.procedure.rows import shut
 
 KEPT: Final = 16
 _CANNOT: Final = (RowFault, ArithmeticError, LookupError, ValueError)

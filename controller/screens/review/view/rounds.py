@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from controller.audit.index.query import Round
-from controller.audit.text.records import clock_time
+from controller.audit.index import Round
+from controller.audit.text import clock_time
 from controller.errors import printable
-from controller.procedure.prompts.terms import BETS, WHY, Speaks
+from controller.procedure.prompts import BETS, WHY, Speaks
 from controller.screens.review.view.queries import Bet
 from controller.screens.review.view.timeline import day_of, stamp
 

@@ -14,8 +14,7 @@ import apsw
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.audit.index.query import Round, find_rounds
-from controller.audit.index.search_terms import Wanted
+from controller.audit.index import Round, Wanted, find_rounds
 from controller.screens.review.view.queries import ask
 
 SECONDS: Final = 0.2

@@ -15,10 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.format.records import DeviceCursor, Record
-from controller.audit.index.entries import NOT_UNDERSTOOD
-from controller.audit.replay.entries import Made, read_made, read_turned_down
-from controller.audit.text.device_events import is_look, is_quiet
-from controller.audit.text.records import clock_time, lines, when
+from controller.audit.index import NOT_UNDERSTOOD
+from controller.audit.replay import Made, read_made, read_turned_down
+from controller.audit.text import clock_time, is_look, is_quiet, lines, when
 from controller.errors import printable
 from controller.procedure.model.effects import Stations
 from controller.procedure.model.events import (
@@ -32,7 +31,7 @@ from controller.procedure.model.events import (
     HoleDealt,
     HoleRevealed,
 )
-from controller.procedure.prompts.terms import CHOICES, WHAT, Speaks
+from controller.procedure.prompts import CHOICES, WHAT, Speaks
 from controller.rules.cards import DECK, Card
 from controller.screens.review.view.queries import Face
 

@@ -11,16 +11,12 @@ from msgspec.structs import replace
 from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.segments import numbers
-from controller.audit.index.query import Round
-from controller.audit.proofs.proof_file import Checked, check_proof, packed
-from controller.audit.proofs.prover import prove
+from controller.audit.index import Round
+from controller.audit.proofs import Checked, check_proof, packed, prove
 from controller.audit.read.heads import first_head, segment_of
 from controller.audit.read.reader import read_segment, record_of
 from controller.audit.read.signatures import Signatures, Signed
-from controller.audit.verify.facts import Verified, Wanted
-from controller.audit.verify.finding import Finding
-from controller.audit.verify.hole_cards import Holes
-from controller.audit.verify.segment import verify_segment
+from controller.audit.verify import Finding, Holes, Verified, Wanted, verify_segment
 
 _AHEAD: Final = 2
 """Segments behind the round that are looked through for a checkpoint over it."""

@@ -18,16 +18,15 @@ from starlette.routing import BaseRoute
 
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.records import KINDS
-from controller.procedure.prompts.terms import card_words
-from controller.publish.terms import EVENTS
+from controller.procedure.prompts import card_words
+from controller.publish import EVENTS
 from controller.rules.cards import NAMES
 from controller.screens.common.access import Cookie, Doors, Flow, Page, Visit, message, static_route
 from controller.screens.common.sessions import Known, Looks, Role
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages
 from controller.screens.common.texts import Texts
-from controller.screens.review.source.context import House
-from controller.screens.review.source.source import Source
+from controller.screens.review.source import House, Source
 from controller.screens.review.view.filters import BEFORE, FIELDS, one_of
 from controller.screens.review.view.timeline import problem_words
 from controller.screens.review.web import export, live, record, rounds

@@ -14,17 +14,13 @@ from starlette.routing import BaseRoute, Route
 
 from controller.api.contract.errors import Problem
 from controller.api.contract.messages import SignIn
-from controller.api.http.body import read_as
-from controller.api.http.routes import Api
+from controller.api.http import Api, read_as
 from controller.api.service import sign_in
 from controller.screens.common.access import TOLD, Page, Visit, message, told
 from controller.screens.common.sessions import Person, Session
 from controller.screens.common.templates import Pages
-from controller.screens.console.web.app import Console
-from controller.screens.console.web.post import Answered, Sent
-from controller.screens.console.web.sessions import TRY_EVERY, Browser, Browsers
-from controller.screens.review.source.context import House
-from controller.screens.review.source.loop_bridge import Loop
+from controller.screens.console.web import TRY_EVERY, Answered, Browser, Browsers, Console, Sent
+from controller.screens.review.source import House, Loop
 from controller.screens.review.web.app import READERS, Review
 
 ROLE: Final = "surveillance"

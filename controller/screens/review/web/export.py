@@ -11,13 +11,12 @@ from typing import Final, cast
 
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from controller.audit.export import rows
-from controller.audit.export.rows import RowFormat
+from controller.audit.export import RowFormat, rows
 from controller.audit.read.selection import Pick
 from controller.errors import UsageProblem
 from controller.screens.common.access import NotHere, Visit
 from controller.screens.common.forms import shown
-from controller.screens.review.source.context import House
+from controller.screens.review.source import House
 from controller.screens.review.view.filters import one_of, rounds_of
 from controller.screens.review.web.rounds import attached
 

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 from controller.screens.common.access import TOLD, Page, TooOften, Turned, Visit, message, told
 from controller.screens.common.forms import fields_of, only
 from controller.screens.common.sessions import LIFE, Links, Sessions, Tries
-from controller.screens.review.source.context import House
+from controller.screens.review.source import House
 from controller.screens.review.web.app import READERS, Review
 
 TRIES: Final = 5

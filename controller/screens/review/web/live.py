@@ -17,11 +17,10 @@ from controller.audit.errors import RecordProblem
 from controller.audit.read.follow import Following
 from controller.audit.read.heads import first_head
 from controller.audit.read.lookup import Told, of_seqs
-from controller.audit.text.records import money_of
+from controller.audit.text import money_of
 from controller.errors import UsageProblem
 from controller.screens.common.access import Visit
-from controller.screens.review.source.context import House
-from controller.screens.review.source.source import Source
+from controller.screens.review.source import House, Source
 from controller.screens.review.view.filters import number_of
 from controller.screens.review.view.timeline import line_of, timeline
 

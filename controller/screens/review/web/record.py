@@ -7,15 +7,15 @@ from typing import Final
 
 from starlette.responses import Response
 
-from controller.audit.commands.verify import words
+from controller.audit.commands import words
 from controller.audit.format.segments import numbers
-from controller.audit.index.search_terms import time_of
+from controller.audit.index import time_of
 from controller.audit.read.heads import first_head
-from controller.audit.text.records import when
-from controller.audit.witness.cosignatures import COSIGNED
+from controller.audit.text import when
+from controller.audit.witness import COSIGNED
 from controller.errors import UsageProblem, printable
 from controller.screens.common.access import NotHere, Visit
-from controller.screens.review.source.context import House, asked, looking
+from controller.screens.review.source import House, asked, looking
 from controller.screens.review.view import charts, queries
 from controller.screens.review.view.filters import number_of
 from controller.screens.review.view.record_reader import read_back

@@ -11,12 +11,12 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from controller.audit.format.records import Record
-from controller.audit.index.query import Round
+from controller.audit.index import Round
 from controller.errors import UsageProblem
-from controller.procedure.prompts.terms import WHAT
-from controller.publish.terms import EVENTS as HAPPENING_WORDS
+from controller.procedure.prompts import WHAT
+from controller.publish import EVENTS as HAPPENING_WORDS
 from controller.screens.common.access import NotHere, Visit
-from controller.screens.review.source.context import House, Table, asked, looking, no_round
+from controller.screens.review.source import House, Table, asked, looking, no_round
 from controller.screens.review.view import queries, replay_state
 from controller.screens.review.view.filters import (
     BEFORE,

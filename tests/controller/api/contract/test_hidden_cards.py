@@ -18,7 +18,8 @@ from controller.procedure.model.effects import Prompt
 from controller.procedure.model.state import Step
 from controller.rules.cards import DECK, VALUE, Card
 from controller.rules.hands import is_blackjack
-from hil.table.robots.robot import ACTS, Robot, Said, wire_name
+from hil.table.robots import Robot, Said, wire_name
+from hil.table.robots.robot import ACTS
 from tests.support.api.at_api import ApiScreen, AtApi, at_api, run
 from tests.support.procedure.random_games import game_with
 

@@ -10,13 +10,12 @@ from msgspec.structs import asdict, replace
 from controller.api.contract.view import Named, PromptShown, Stands, View, dealer_of, view_of
 from controller.api.service.views import named
 from controller.audit.errors import NotNow
-from controller.people.sign_in import START, Session
+from controller.people import START, Session
 from controller.procedure.model.effects import Effect, Prompt, Tell
 from controller.procedure.model.state import State, Step
-from controller.procedure.prompts.terms import Currency
-from controller.procedure.prompts.text import say
+from controller.procedure.prompts import Currency, say
 from controller.rules.hands import Hand
-from controller.table.memory.display import Shown
+from controller.table.memory import Shown
 from firmware_protocol.device.control import Plug
 from tests.support.api.at_api import asked, at_api, run
 from tests.support.drivers.simulated import until

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from controller.api.contract.errors import Problem
 from controller.api.contract.messages import OpenScreen
-from controller.api.http.body import DEEPEST, MOST, PATIENCE, read_as, read_object
+from controller.api.http import PATIENCE, read_as, read_object
+from controller.api.http.body import DEEPEST, MOST
 from tests.support.api.at_api import AtApi, asked, at_api, run
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from controller.api.contract.errors import Problem, told
 from controller.api.http import body as bodies
-from controller.daemon.http_server import Server
+from controller.daemon import Server
 
 MIB = 1024 * 1024
 HEAD = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"

@@ -18,8 +18,9 @@ from controller.api.http.openapi import ABOUT, WORDS, document, document_bytes, 
 from controller.api.http.routes import CALLS, PREFIX
 from controller.procedure.model import effects
 from controller.procedure.model.state import State, Step
-from controller.table.loop.acts import NAMES, BadAct, kind_of
-from hil.table.robots.api_client import PREFIX as PREFIX_OF_CLIENT
+from controller.table.loop import BadAct, kind_of
+from controller.table.loop.acts import NAMES
+from hil.table.robots import PREFIX as PREFIX_OF_CLIENT
 from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, asked, at_api, run
 from tests.support.api.deeds import FIELDS
 from tests.support.api.fits import Schemas

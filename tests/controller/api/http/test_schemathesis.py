@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from controller.api.http.routes import CALLS, PREFIX
-from controller.config.loader import load_table
+from controller.config import load_table
 from tests.support.daemon.rig import free_port, furnished, served
 
 EXAMPLES: Final = 12

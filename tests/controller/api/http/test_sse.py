@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from controller.api.contract.view import View
-from controller.api.http import sse
-from controller.api.http.sse import HEARTBEAT, MOST_OF_ONE, STUCK
+from controller.api.http import HEARTBEAT, sse
+from controller.api.http.sse import MOST_OF_ONE, STUCK
 from controller.audit.format.records import CONTROLLER, Entry
-from hil.table.robots.api_client import NoScreen, Screen, TooMuch, Unreachable
+from hil.table.robots import Screen, Unreachable
+from hil.table.robots.api_client import NoScreen, TooMuch
 from tests.support.api.at_api import FIRST, SECOND, run
 from tests.support.api.at_port import Port, at_port
 from tests.support.drivers.simulated import until

@@ -11,7 +11,8 @@ from controller.procedure.model.permissions import DECISIONS, WHO
 from controller.procedure.model.state import Step
 from controller.table.loop import acts
 from controller.table.loop.acts import NAMES
-from hil.table.robots.api_client import BadRequest, NotAllowed, Screen
+from hil.table.robots import Screen
+from hil.table.robots.api_client import BadRequest, NotAllowed
 from tests.support.api.at_api import FIRST, SECOND, AtApi, at_api, run
 from tests.support.api.deeds import FIELDS, VOID, events, nothing_recorded, send
 from tests.support.table.simulated.house import PINS

@@ -14,15 +14,16 @@ from msgspec.structs import replace
 
 from controller.audit.errors import NotNow as RecordFull
 from controller.audit.format.records import CONTROLLER, Entry
-from controller.people.approvals import Act
+from controller.people import START, Act
 from controller.people.records import Authorised
-from controller.people.sign_in import START, after, authority, given_back, used
+from controller.people.sign_in import after, authority, given_back, used
 from controller.procedure.model import events as e
 from controller.procedure.model.state import Hold, Step
 from controller.rules.irregularities import Irregularity
+from controller.table.loop import Cases
 from controller.table.loop.loop import MOST_WAITING
-from controller.table.loop.requests import Cases
-from hil.table.robots.api_client import NotAllowed, NotNow, Pin, Screen, Stopped, TooMuch
+from hil.table.robots import Screen
+from hil.table.robots.api_client import NotAllowed, NotNow, Pin, Stopped, TooMuch
 from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, at_api, run
 from tests.support.api.deeds import VOID, events, last_event, nothing_recorded, send
 from tests.support.drivers.simulated import until

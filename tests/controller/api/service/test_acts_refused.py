@@ -9,14 +9,15 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from controller.api.service.shielded import Doing
+from controller.api.service import Doing
 from controller.audit.errors import NotNow as RecordFull
 from controller.procedure.model import events
 from controller.procedure.model.state import Step
-from controller.table.intake.context import Heard
+from controller.table.intake import Heard
 from controller.table.loop.record_store import ADOPTED
 from controller.table.loop.requests import Item
-from hil.table.robots.api_client import BadRequest, NotAllowed, NotNow, Screen, Stopped, TooMuch
+from hil.table.robots import Screen
+from hil.table.robots.api_client import BadRequest, NotAllowed, NotNow, Stopped, TooMuch
 from tests.support.api.at_api import ANN, FIRST, SECOND, asked, at_api, run
 from tests.support.api.deeds import VOID, nothing_recorded, send
 from tests.support.drivers.simulated import until

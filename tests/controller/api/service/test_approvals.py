@@ -9,15 +9,15 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from controller.api.service.approvals import about, act_for
+from controller.api.service import act_for
+from controller.api.service.approvals import about
 from controller.audit.format.records import Moment, Record
-from controller.people.approvals import Act
-from controller.people.service import Denied, Taken
+from controller.people import Act, Denied, Taken
 from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import Due, Hold, State, Step
 from controller.rules.irregularities import Irregularity, Way
-from controller.table.intake.context import Heard
+from controller.table.intake import Heard
 from controller.table.loop.requests import Item
 from hil.table.robots.api_client import BadRequest, NotAllowed, NotNow, Pin
 from tests.support.api.at_api import FIRST, SECOND, AtApi, at_api, run

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from controller.api.contract.errors import Problem
-from controller.api.service.screens import IDLE, MOST, SPARE, Screens
-from controller.people.approvals import act_of
+from controller.api.service import Screens
+from controller.api.service.screens import IDLE, MOST, SPARE
+from controller.people import act_of
 from controller.procedure.model.events import RoundVoided
 from hil.table.robots.api_client import BadRequest
 from tests.support.api.at_api import AtApi, asked, at_api, run

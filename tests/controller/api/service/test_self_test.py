@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from controller.procedure.model.state import Step
-from drivers.devices.state import State
+from drivers.devices import State
 from firmware_protocol.device.control import Defect, Plug
-from hil.table.robots.api_client import NotAllowed, NotNow, Screen, Unknown
+from hil.table.robots import Screen
+from hil.table.robots.api_client import NotAllowed, NotNow, Unknown
 from tests.support.api.at_api import FIRST, SECOND, AtApi, at_api, run
 from tests.support.api.deeds import nothing_recorded
 from tests.support.drivers.simulated import until

@@ -10,15 +10,8 @@ import pytest
 
 from controller.api.contract.messages import Authorise, SignIn
 from controller.procedure.model.state import Step
-from hil.table.robots.api_client import (
-    ApiProblem,
-    BadRequest,
-    NoScreen,
-    NotAllowed,
-    NotNow,
-    Stopped,
-    TooMuch,
-)
+from hil.table.robots import ApiProblem
+from hil.table.robots.api_client import BadRequest, NoScreen, NotAllowed, NotNow, Stopped, TooMuch
 from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, asked, at_api, run
 from tests.support.table.simulated.house import PINS
 

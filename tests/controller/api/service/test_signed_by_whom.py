@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from controller.people.directory import PeopleFile
+from controller.people import PeopleFile
 from controller.procedure.model.state import Step
 from hil.table.robots.api_client import NotAllowed, Stopped
 from tests.support.api.at_api import FIRST, SECOND, at_api, run

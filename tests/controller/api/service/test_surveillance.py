@@ -13,7 +13,8 @@ import pytest
 from controller.api.service.surveillance import EVERY, LOOKS, PATIENCE
 from controller.audit.errors import NotNow as RecordFull
 from controller.audit.format.records import Entry
-from hil.table.robots.api_client import Api, Screen, Stopped, Unreachable
+from hil.table.robots import Api, Screen, Unreachable
+from hil.table.robots.api_client import Stopped
 from tests.support.api.at_api import AtApi, at_api, run
 from tests.support.api.at_port import at_port
 from tests.support.drivers.simulated import until

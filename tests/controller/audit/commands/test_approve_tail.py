@@ -12,9 +12,9 @@ import pytest
 
 from controller.audit.errors import Unexplained
 from controller.audit.format.segments import segment_file
-from controller.audit.log.opening import Opening
+from controller.audit.log import Opening
 from controller.audit.read.reader import records, segments
-from controller.audit.verify.verifier import PARTLY, RIGHT
+from controller.audit.verify import PARTLY, RIGHT
 from tests.support.audit.tools.asked import verify
 from tests.support.audit.tools.audit_command import LEFT_OPEN, Runs, rounds
 from tests.support.audit.tools.outside import files_in

@@ -10,7 +10,7 @@ from threading import current_thread, main_thread
 import pytest
 
 from controller.audit.errors import Damaged, Missing, Unexplained
-from controller.audit.files.disk import RealDisk
+from controller.audit.files import RealDisk
 from controller.audit.format.frames import HEAD_SIZE
 from controller.audit.format.segments import numbers, segment_file
 from controller.audit.keys import create

@@ -12,15 +12,13 @@ from msgspec.structs import replace
 
 from controller.audit.format.records import Record
 from controller.audit.format.segments import segment_file
-from controller.audit.index.index import Index
-from controller.audit.index.query import find
-from controller.audit.index.search_terms import Wanted
+from controller.audit.index import Index, Wanted, find
 from controller.audit.read.access_log import looks_file
 from controller.audit.read.reader import records
 from controller.audit.replay.identity import game_from, terms_of
-from controller.audit.simulate.rounds import record_par
+from controller.audit.simulate import record_par
 from controller.games import unburned_game
-from controller.procedure.prompts.terms import Currency
+from controller.procedure.prompts import Currency
 from tests.support.audit.record.dealing import keyring
 from tests.support.audit.tools.audit_command import Runs, rounds
 

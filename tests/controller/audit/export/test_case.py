@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from controller.audit.export import case as export
-from controller.audit.export.case import export_case
-from controller.audit.export.manifest import check_export, seal_of
+from controller.audit.export import check_export, export_case
+from controller.audit.export.manifest import seal_of
 from controller.audit.format.segments import segment_file
-from controller.audit.proofs.proof_file import check_proof, unpacked
+from controller.audit.proofs import check_proof
+from controller.audit.proofs.proof_file import unpacked
 from controller.audit.read.reader import records, segments
 from controller.audit.read.selection import NothingThere, Pick
 from controller.audit.replay.entries import read_decision

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from controller.audit.errors import CannotWrite, Damaged, NoRecord
-from controller.audit.export.case import export_case
+from controller.audit.export import export_case
 from controller.audit.format.segments import segment_file
 from controller.audit.read.access_log import look, looks_file
 from controller.audit.read.reader import read_segment, segments

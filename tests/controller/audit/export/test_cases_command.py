@@ -17,7 +17,7 @@ import pytest
 from controller.audit.commands.export import export_record
 from controller.audit.format.notes import parse_checkpoint, parse_note
 from controller.audit.keys.create import make
-from controller.audit.proofs.prover import last_signed
+from controller.audit.proofs import last_signed
 from controller.audit.read.access_log import looks_file
 from controller.errors import UsageProblem
 from tests.support.audit.tools.cases import record

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from controller.audit.errors import NoRecord, RecordProblem
-from controller.audit.export.case import export_case
-from controller.audit.export.manifest import CaseProblem, check_export
+from controller.audit.export import check_export, export_case
+from controller.audit.export.manifest import CaseProblem
 from controller.audit.read.selection import Pick
 from tests.support.audit.tools.outside import files_in, whole
 

@@ -11,25 +11,22 @@ import pytest
 from msgspec.structs import replace
 
 from controller.audit.errors import CannotProve, Damaged
-from controller.audit.export.case import export_case
-from controller.audit.export.manifest import check_export
+from controller.audit.export import check_export, export_case
 from controller.audit.export.retire import NothingToRetire
-from controller.audit.files.lock import LOCK
+from controller.audit.files import LOCK
 from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note, table_name
 from controller.audit.format.segments import numbers
-from controller.audit.index.index import Index
-from controller.audit.index.query import find
-from controller.audit.index.search_terms import Wanted
+from controller.audit.index import Index, Wanted, find
 from controller.audit.keys import files
-from controller.audit.proofs.prover import last_signed, prove, seqs_of_round
+from controller.audit.proofs import last_signed, prove
+from controller.audit.proofs.prover import seqs_of_round
 from controller.audit.read.access_log import looks_file
 from controller.audit.read.heads import first_head
 from controller.audit.read.reader import records
 from controller.audit.read.retirements import Retirement, kept_in, written
 from controller.audit.read.selection import NothingThere, Pick
-from controller.audit.simulate.rounds import record_par
-from controller.audit.verify.cosignatures import given
-from controller.audit.verify.verifier import Verification
+from controller.audit.simulate import record_par
+from controller.audit.verify import Verification, given
 from controller.audit.witness.witness import WitnessProblem
 from controller.games import unburned_game
 from tests.support.audit.record.dealing import keyring

@@ -16,7 +16,7 @@ from controller.audit.format.segments import numbers
 from controller.audit.keys import create, files
 from controller.audit.read.heads import first_head
 from controller.audit.read.reader import records
-from controller.audit.replay.replay import Replay, at_rest
+from controller.audit.replay import Replay, at_rest
 from tests.controller.audit.export.test_case import end_after
 from tests.support.audit.record.retiring import DAYS, aged, ends_of, retired, right
 from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun, note

@@ -11,9 +11,9 @@ from random import Random
 import pytest
 
 from controller.audit.errors import CannotWrite
-from controller.audit.export.manifest import CheckedCase, check_export
+from controller.audit.export import CheckedCase, check_export
 from controller.audit.export.retire import BadCase, NotEnded
-from controller.audit.files.disk import RealDisk
+from controller.audit.files import RealDisk
 from controller.audit.format.segments import numbers
 from controller.audit.read.heads import gone_before
 from controller.audit.read.retirements import kept_in

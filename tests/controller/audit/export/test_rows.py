@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.export.rows import COLUMNS, _cell, rows, time_text, write
+from controller.audit.export import time_text
+from controller.audit.export.rows import COLUMNS, _cell, rows, write
 from controller.audit.format.records import By, DeviceCursor, Entry
 from controller.audit.read.reader import records
 from controller.audit.read.selection import NothingThere, Pick

@@ -14,7 +14,8 @@ from controller import cli
 from controller.audit.errors import InUse
 from controller.audit.files import atomic
 from controller.audit.read.access_log import look, looks_file
-from controller.audit.witness.cosignatures import COSIGNED, bring
+from controller.audit.witness import COSIGNED
+from controller.audit.witness.cosignatures import bring
 from tests.support.audit.tools.outside import WITNESS, files_in, played
 from tests.support.audit.witnessing import seen_by
 

@@ -34,7 +34,7 @@ from controller.audit.format.hole_cards import (
     opening,
     seal,
 )
-from drivers.devices.sealed import Sealed
+from drivers.devices import Sealed
 from firmware_protocol.messages.enums import CardFlags
 from firmware_protocol.messages.shoe import CardRead
 from tests.support.audit.record.sealed_card import (

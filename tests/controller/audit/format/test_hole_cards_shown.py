@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.pretty import pretty_repr
 
 from controller.audit.format.hole_cards import Committed, Opening, SealProblem, check, commit
-from drivers.devices.sealed import Sealed, SealedCard
+from drivers.devices import Sealed, SealedCard
 from tests.support.audit.record.sealed_card import (
     BODY,
     CARD,

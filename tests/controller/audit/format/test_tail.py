@@ -16,7 +16,7 @@ from controller.audit.format.frames import HEAD_SIZE, Frame, chained, pack, unpa
 from controller.audit.format.merkle import leaf_hash
 from controller.audit.format.segments import segment_file
 from controller.audit.format.tail import Tail, Verdict, classify
-from controller.audit.log.opening import Opening
+from controller.audit.log import Opening
 from controller.audit.read.reader import read_segment
 from tests.support.audit.record.table import TABLE, begun, everything, note
 

@@ -22,7 +22,7 @@ from controller.audit.errors import (
     RecordProblem,
 )
 from controller.audit.format.segments import segment_file
-from controller.audit.index.index import Index
+from controller.audit.index import Index
 from controller.audit.read.reader import read_segment, segments
 from tests.support.audit.record.dealing import boot
 from tests.support.audit.record.table import begun, note

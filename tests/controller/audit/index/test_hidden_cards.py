@@ -11,10 +11,10 @@ import pytest
 from msgspec import json
 
 from controller.audit.format.records import Entry
-from controller.audit.index.index import Index
+from controller.audit.index import Index
 from controller.audit.read.reader import records
 from controller.games import SHOE
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.felt import hole_is_next
 from controller.procedure.model.state import Step
 from controller.rules.cards import Card

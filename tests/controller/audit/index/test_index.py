@@ -20,11 +20,10 @@ from hypothesis import strategies as st
 
 from controller.audit.errors import IndexBusy, IndexPlace, NoRecord
 from controller.audit.format.frames import HEAD_SIZE, Frame
+from controller.audit.index import Index, Progress, frames
 from controller.audit.index import file as index_file
-from controller.audit.index import frames
 from controller.audit.index.frames import Goes
-from controller.audit.index.index import Index, Progress
-from controller.audit.log.log import Log
+from controller.audit.log import Log
 from controller.audit.read.reader import Where, good_frames, segments
 from tests.support.audit.record.dealing import boot
 from tests.support.audit.record.table import begun, note

@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from controller.audit.errors import IndexOfOther, IndexPlace
-from controller.audit.index.index import Index, to_read
+from controller.audit.index import Index, to_read
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.indexing import caught_up
 

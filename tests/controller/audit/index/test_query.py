@@ -16,10 +16,8 @@ from msgspec.structs import replace
 from controller.audit.errors import IndexDamaged
 from controller.audit.format.frames import unpack
 from controller.audit.format.segments import segment_file
-from controller.audit.index import query, search_terms
-from controller.audit.index.index import Index
-from controller.audit.index.query import LONGEST, Row, find, find_rounds
-from controller.audit.index.search_terms import Wanted
+from controller.audit.index import LONGEST, Index, Wanted, find, find_rounds, query, search_terms
+from controller.audit.index.query import Row
 from controller.errors import UsageProblem
 from controller.rules.cards import NAMES
 from tests.support.audit.record.table import begun, note

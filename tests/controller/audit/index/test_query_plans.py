@@ -11,10 +11,7 @@ from typing import Any, Final
 import apsw
 import pytest
 
-from controller.audit.index import query, search_terms
-from controller.audit.index.index import Index
-from controller.audit.index.query import find, find_rounds
-from controller.audit.index.search_terms import Wanted
+from controller.audit.index import Index, Wanted, find, find_rounds, query, search_terms
 from tests.support.audit.tools.indexing import with_its_clock_set
 
 

@@ -11,11 +11,10 @@ import pytest
 from msgspec import json
 
 from controller.audit.format.records import By, Entry, Record
-from controller.audit.index.entries import NOT_UNDERSTOOD
-from controller.audit.index.index import Index
+from controller.audit.index import NOT_UNDERSTOOD, Index
 from controller.audit.read.reader import records
 from controller.games import DEALER, FLOOR, SECOND, SHOE, player
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model import effects as f
 from controller.procedure.model import events
 from controller.procedure.model.effects import Effect

@@ -8,8 +8,8 @@ import apsw
 import pytest
 
 from controller.audit.errors import IndexDamaged, IndexOfOther, IndexOutdated, IndexPlace
-from controller.audit.index.index import Index
-from controller.audit.index.sql import LONGEST, ask
+from controller.audit.index import Index, ask
+from controller.audit.index.sql import LONGEST
 from controller.errors import UsageProblem
 from tests.support.audit.tools.indexing import dealt, dump_of, written
 

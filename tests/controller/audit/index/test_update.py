@@ -12,7 +12,7 @@ from controller.audit.errors import CannotWrite, Damaged
 from controller.audit.format.frames import chained, pack
 from controller.audit.format.merkle import leaf_hash
 from controller.audit.format.segments import segment_file
-from controller.audit.index.index import Index
+from controller.audit.index import Index
 from controller.audit.read.reader import read_segment, segments
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.indexing import dump, same_as_rebuilt, some_rounds, written

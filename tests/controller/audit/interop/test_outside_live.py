@@ -9,11 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
-from controller.audit.export.case import export_case
-from controller.audit.export.manifest import check_export
-from controller.audit.log.log import Log
-from controller.audit.proofs.proof_file import check_proof
-from controller.audit.proofs.prover import last_signed, prove
+from controller.audit.export import check_export, export_case
+from controller.audit.log import Log
+from controller.audit.proofs import check_proof, last_signed, prove
 from controller.audit.read.selection import Pick
 from controller.audit.witness.witness import Cosigned
 from tests.support.audit.record.table import begun, note

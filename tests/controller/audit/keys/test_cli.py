@@ -13,12 +13,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
 from controller.audit.format.hole_cards import commit, opened_card
-from controller.audit.keys.store import (
-    load_hole_key,
-    load_surveillance_private,
-    load_surveillance_public,
-    load_witness_public,
-)
+from controller.audit.keys import load_hole_key, load_surveillance_public
+from controller.audit.keys.store import load_surveillance_private, load_witness_public
 from controller.cli import main
 from tests.support.audit.record.sealed_card import CARD, CURSOR, READ, TABLE
 from tests.support.audit.tools.key_places import (

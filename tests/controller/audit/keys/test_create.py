@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from controller.audit.keys import Role, look, out_of_place
 from controller.audit.keys.create import make
-from controller.audit.keys.list import find, look, out_of_place
-from controller.audit.keys.store import ROLES, Role
-from drivers.keys.store import KeyProblem, KeyStore
+from controller.audit.keys.list import find
+from controller.audit.keys.store import ROLES
+from drivers.keys import KeyStore
+from drivers.keys.store import KeyProblem
 from tests.support.audit.tools.key_places import NAMES, WITNESS, contents, filled, mode, secrets_of
 
 FILES: dict[Role, list[str]] = {

@@ -13,18 +13,16 @@ import pytest
 
 from controller import cli
 from controller.audit.format.records import Opened
-from controller.audit.keys import create
+from controller.audit.keys import Role, as_before, create, other_keys
 from controller.audit.keys import list as key_showing
-from controller.audit.keys.fingerprints import as_before, other_keys
-from controller.audit.keys.store import Role
-from controller.audit.log.opening import Opening
+from controller.audit.log import Opening
 from controller.audit.read.reader import records
-from controller.audit.simulate.recorder import Keys
-from controller.audit.verify.verifier import Verification
-from controller.config.loader import load_table
-from controller.procedure.engine.dispatch import Procedure
-from controller.table.restart.opening import open_record
-from controller.table.running.build import load_keys, parts_of
+from controller.audit.simulate import Keys
+from controller.audit.verify import Verification
+from controller.config import load_table
+from controller.procedure.engine import Procedure
+from controller.table.restart import open_record
+from controller.table.running import load_keys, parts_of
 from tests.support.audit.record.table import IDENTITY, begun
 from tests.support.audit.tools.audit_command import Runs, rounds
 from tests.support.daemon.rig import furnished

@@ -23,14 +23,17 @@ from controller.audit.format.notes import (
     signed,
     verified,
 )
-from controller.audit.keys import files, store
-from controller.audit.keys.store import (
+from controller.audit.keys import (
+    files,
     load_hole_key,
-    load_surveillance_private,
     load_surveillance_public,
-    load_table_key,
     load_table_private,
     load_table_public,
+    store,
+)
+from controller.audit.keys.store import (
+    load_surveillance_private,
+    load_table_key,
     load_witness_key,
     load_witness_public,
 )

@@ -10,10 +10,9 @@ from threading import Event, Thread
 import pytest
 
 from controller.audit.errors import CannotWrite, Damaged, InUse
-from controller.audit.files.disk import RealDisk
-from controller.audit.files.lock import LOCK
+from controller.audit.files import LOCK, RealDisk
 from controller.audit.format.segments import NAME, segment_file
-from controller.audit.log.opening import Opening
+from controller.audit.log import Opening
 from controller.audit.read.reader import segments
 from tests.support.audit.record.table import TABLE, begun, everything, handed_in, kinds, note
 

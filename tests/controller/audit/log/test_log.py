@@ -10,14 +10,13 @@ import pytest
 from msgspec import json
 
 from controller.audit.errors import Failed, NoRoom
-from controller.audit.files.disk import RealDisk
+from controller.audit.files import RealDisk
 from controller.audit.format.certificates import read_certificate
 from controller.audit.format.merkle import Frontier, leaf_hash
 from controller.audit.format.notes import VerifierKey, parse_checkpoint, parse_note, verified
 from controller.audit.format.records import ClockSet, Entry, NoteData, Opened, Snapshot
 from controller.audit.format.segments import segment_file
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
+from controller.audit.log import Log, Opening
 from controller.audit.log.staging import TooLarge
 from controller.audit.read.reader import Where, records, segments
 from controller.procedure.model.state import State, Step

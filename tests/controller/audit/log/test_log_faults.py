@@ -9,12 +9,11 @@ import pytest
 from msgspec import json
 
 from controller.audit.errors import Failed, NoRoom, RecordProblem
-from controller.audit.files.disk import RealDisk
+from controller.audit.files import RealDisk
 from controller.audit.format.frames import pack
 from controller.audit.format.records import ClockSet
 from controller.audit.format.segments import segment_file
-from controller.audit.log.opening import Opening
-from controller.audit.log.writer import Book
+from controller.audit.log import Book, Opening
 from controller.audit.read.reader import segments
 from tests.support.audit.record.table import (
     TABLE,

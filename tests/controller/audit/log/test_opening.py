@@ -21,9 +21,8 @@ from controller.audit.errors import (
 from controller.audit.format.frames import chained, pack
 from controller.audit.format.merkle import leaf_hash
 from controller.audit.format.segments import HEADER_SIZE, SPARE, segment_file
+from controller.audit.log import Log, Opening
 from controller.audit.log.checkpoints import Unsigned
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
 from controller.audit.read.reader import read_segment, record_of, segments
 from controller.audit.read.signatures import BadSignature
 from tests.support.audit.record.table import (

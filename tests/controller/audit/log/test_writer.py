@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from controller.audit.errors import Busy, Failed, Late, NoRoom
-from controller.audit.files.disk import RealDisk
+from controller.audit.files import RealDisk
 from controller.audit.format.records import By, Entry
-from controller.audit.log import writer
-from controller.audit.log.log import Log
+from controller.audit.log import Book, Log, writer
 from controller.audit.log.staging import Ready, TooLarge
-from controller.audit.log.writer import Book
-from drivers.devices.sealed import SealedCard
+from drivers.devices import SealedCard
 from tests.support.audit.record.table import (
     ANN,
     FakeClock,

@@ -12,9 +12,9 @@ import pytest
 
 from controller.audit.format.data_fields import BadData
 from controller.audit.format.records import Entry, Kind
-from controller.audit.log.writer import Book
+from controller.audit.log import Book
 from controller.audit.read.reader import read_segment
-from drivers.devices.sealed import SealedCard
+from drivers.devices import SealedCard
 from tests.support.audit.record.table import ANN, begun, handed_in, note
 
 

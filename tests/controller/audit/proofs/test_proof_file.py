@@ -16,15 +16,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from controller.audit.format.certificates import certificate
 from controller.audit.format.merkle import Leaves, leaf_hash
 from controller.audit.format.notes import Checkpoint, signed
-from controller.audit.proofs.proof_file import (
-    Proof,
-    ProofProblem,
-    Proved,
-    check_proof,
-    packed,
-    unpacked,
-)
-from controller.audit.proofs.prover import Older, last_signed, prove
+from controller.audit.proofs import Proof, Proved, check_proof, last_signed, packed, prove
+from controller.audit.proofs.proof_file import ProofProblem, unpacked
+from controller.audit.proofs.prover import Older
 from controller.audit.read.reader import records
 from tests.support.audit.tools.outside import bytes_of, origin_of, table_key, whole
 from tests.support.audit.tools.signers import BOOT, ORIGIN, TABLE_KEY, signing_key

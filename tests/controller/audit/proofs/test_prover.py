@@ -15,15 +15,17 @@ from hypothesis import strategies as st
 from controller.audit.errors import CannotProve, Damaged, RecordProblem
 from controller.audit.format.notes import Checkpoint, SigningKey, signed
 from controller.audit.format.segments import segment_file
-from controller.audit.proofs.proof_file import Proof, ProofProblem, check_proof, packed, unpacked
-from controller.audit.proofs.prover import (
+from controller.audit.proofs import (
     Hashes,
-    Older,
+    Proof,
+    check_proof,
     last_signed,
+    packed,
     prove,
-    seqs_of_round,
     signed_as,
 )
+from controller.audit.proofs.proof_file import ProofProblem, unpacked
+from controller.audit.proofs.prover import Older, seqs_of_round
 from controller.audit.read.reader import segments
 from controller.audit.read.signatures import BadSignature
 from tests.support.audit.record import growing

@@ -11,20 +11,18 @@ import pytest
 from msgspec.structs import replace
 
 from controller.audit.format.records import By, DeviceCursor, Entry, encode
+from controller.audit.replay import Made, entry
 from controller.audit.replay.entries import (
     EFFECTS,
-    Made,
     TurnedDown,
     decision,
-    entry,
     read_decision,
     read_refusal,
     refusal,
     signs,
 )
 from controller.games import DEALER, SHOE, player
-from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.engine.row_table import EVENTS
+from controller.procedure.engine import EVENTS, Procedure
 from controller.procedure.model import effects, events
 from controller.procedure.model.events import Actor, Event, HoleDealt, HoleRevealed
 from controller.procedure.model.row import Decision, Refused

@@ -11,14 +11,19 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from controller.audit.format.records import By, Entry, Identity, encode
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
+from controller.audit.log import Log, Opening
 from controller.audit.read.reader import records
-from controller.audit.replay.entries import Made
-from controller.audit.replay.identity import identity_of, procedure_of, software_name
-from controller.audit.replay.replay import Folded, OtherProcedure, at_rest
+from controller.audit.replay import (
+    Made,
+    OtherProcedure,
+    at_rest,
+    identity_of,
+    procedure_of,
+    software_name,
+)
+from controller.audit.replay.replay import Folded
 from controller.games import FLOOR, SECOND
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model import effects, events
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from controller.audit.format.hole_cards import NONCE_SIZE, Opening, check, opened_card, opening
 from controller.audit.format.records import DeviceCursor, encode
 from controller.audit.read.reader import records, segments
-from controller.audit.replay.entries import decision, entry
+from controller.audit.replay import entry
+from controller.audit.replay.entries import decision
 from controller.audit.simulate.vault import RecordingVault
 from controller.games import SHOE
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model import events
 from controller.procedure.model.events import Event, HoleDealt, HoleRevealed
 from controller.procedure.model.felt import hole_is_next

@@ -16,21 +16,11 @@ from msgspec.structs import replace
 
 from controller.audit.errors import Damaged
 from controller.audit.format.records import Identity, Opened
-from controller.audit.replay.identity import (
-    PROCEDURE,
-    SOFTWARE,
-    GameTerms,
-    game_bytes,
-    identity_of,
-    proc_of,
-    procedure_of,
-    source_hash,
-    terms_of,
-)
-from controller.config.files import installed
-from controller.config.loader import load_table
+from controller.audit.replay import PROCEDURE, identity_of, proc_of, procedure_of, source_hash
+from controller.audit.replay.identity import SOFTWARE, GameTerms, game_bytes, terms_of
+from controller.config import installed, load_table
 from controller.games import game_of_table, player, wagering
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.events import WagerPlaced
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refused

@@ -10,7 +10,8 @@ import pytest
 
 from controller.audit.format.records import Entry, encode
 from controller.audit.read.reader import records, segments
-from controller.audit.replay.replay import Folded, Replay
+from controller.audit.replay import Replay
+from controller.audit.replay.replay import Folded
 from controller.procedure.model.state import State
 from tests.support.audit.record.dealing import boot
 from tests.support.audit.record.folded import dealt, folded, replayed, write

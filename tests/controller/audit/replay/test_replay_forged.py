@@ -17,11 +17,10 @@ from msgspec.structs import replace
 from controller.audit.errors import Damaged, RecordProblem
 from controller.audit.format.records import Entry, Opened, Place, Record
 from controller.audit.read.reader import records, segments
-from controller.audit.replay.entries import Made, TurnedDown
-from controller.audit.replay.identity import identity_of
-from controller.audit.replay.replay import Disagrees, Replay
+from controller.audit.replay import Disagrees, Made, Replay, identity_of
+from controller.audit.replay.entries import TurnedDown
 from controller.games import DEALER, player
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model import effects as f
 from controller.procedure.model import events
 from controller.procedure.model.game import Game

@@ -31,12 +31,12 @@ from controller.audit.errors import (
     RecordProblem,
     Unexplained,
 )
-from controller.audit.files.disk import RealDisk
+from controller.audit.files import RealDisk
 from controller.audit.format.segments import segment_file
 from controller.audit.keys import create
 from controller.audit.keys.store import ROLES
 from controller.audit.read.reader import records
-from controller.audit.replay.replay import Disagrees, OtherProcedure
+from controller.audit.replay import Disagrees, OtherProcedure
 from tests.support.audit.record.running import Runs, kinds
 from tests.support.audit.record.table import begun
 from tests.support.audit.tools.asked import verify

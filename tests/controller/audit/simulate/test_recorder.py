@@ -13,12 +13,12 @@ import pytest
 from controller.audit.format.hole_cards import Opening as CardOpening
 from controller.audit.format.hole_cards import check, opened_card
 from controller.audit.format.records import Opened, Record
-from controller.audit.log.opening import Opening
+from controller.audit.log import Opening
 from controller.audit.read.reader import records, segments
+from controller.audit.replay import Replay, procedure_of
 from controller.audit.replay.entries import read_decision
-from controller.audit.replay.identity import procedure_of
-from controller.audit.replay.replay import Replay
-from controller.audit.simulate.rounds import SCRIPTS, check_recordable, plain_round
+from controller.audit.simulate import check_recordable, plain_round
+from controller.audit.simulate.rounds import SCRIPTS
 from controller.audit.simulate.vault import SERIAL
 from controller.errors import UsageProblem
 from controller.procedure.model import events as e

@@ -11,19 +11,19 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import Failed, NoRoom, OtherTable
-from controller.audit.files.disk import RealDisk
+from controller.audit.files import RealDisk
 from controller.audit.format.records import Opened, Record
-from controller.audit.log.opening import Opening
+from controller.audit.log import Opening
 from controller.audit.read.reader import records
-from controller.audit.replay.replay import Disagrees, OtherProcedure, fold
-from controller.audit.simulate.recorder import Recorder
+from controller.audit.replay import Disagrees, OtherProcedure, fold
+from controller.audit.simulate import Recorder
 from controller.audit.simulate.rounds import SCRIPTS, SCRIPTS_SIZE, play_recorded
 from controller.procedure.model import events as e
 from controller.procedure.model.events import Event
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
-from controller.sim.play.rounds import Stuck
-from controller.sim.scripts.format import ScriptRound
+from controller.sim.play import Stuck
+from controller.sim.scripts import ScriptRound
 from controller.sim.scripts.runner import procedure_for
 from tests.support.audit.record.dealing import KEYS, keyring
 from tests.support.audit.record.scripted import (

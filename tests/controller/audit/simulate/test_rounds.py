@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from controller.audit.read.reader import segments
-from controller.audit.simulate.rounds import record_par
-from controller.config.loader import load_table
+from controller.audit.simulate import record_par
+from controller.config import load_table
 from controller.games import game_of_table, unburned_game
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model import events as e
 from controller.procedure.model.state import Shoe, State, Step
-from controller.sim.play.rounds import Play, Setup
-from controller.sim.play.strategy import POLICIES, basic
-from controller.sim.play.wagers import stakes_for
+from controller.sim.play import POLICIES, Play, Setup, basic, stakes_for
 from tests.support.audit.record.dealing import keyring
 from tests.support.audit.record.scripted import decisions, ends, events, kinds_of, replayed
 

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from controller.audit.format.records import By, DeviceCursor, Kind, Record
-from controller.audit.text.device_events import SAYINGS, is_look, is_quiet
-from controller.audit.text.records import lines
+from controller.audit.text import is_look, is_quiet, lines
+from controller.audit.text.device_events import SAYINGS
 from controller.people.records import Said
-from controller.procedure.prompts.terms import Currency
+from controller.procedure.prompts import Currency
 from controller.table.loop.record_store import ADOPTED
 from controller.table.memory.inventory import WHAT
 from drivers.devices import events, shoe, shuffler, station
-from drivers.session.events import AnyHappening
+from drivers.session import AnyHappening
 
 
 def record_of(

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from controller.audit.format.records import By, Kind, Opened, Record
-from controller.audit.text.records import lines, money_of, when
-from controller.procedure.prompts.terms import Currency
+from controller.audit.text import lines, money_of, when
+from controller.procedure.prompts import Currency
 
 
 def record_of(kind: Kind, data: object) -> Record:

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from controller.audit.errors import Damaged, NotVoided
 from controller.audit.format.records import By, Entry
-from controller.audit.replay.hole_opening import KeyDoesNotOpen, holes_of, open_hole
+from controller.audit.replay import holes_of, open_hole
+from controller.audit.replay.hole_opening import KeyDoesNotOpen
 from controller.audit.simulate.vault import RecordingVault
-from controller.audit.verify.verifier import PARTLY, RIGHT, WRONG
+from controller.audit.verify import PARTLY, RIGHT, WRONG
 from controller.procedure.model.state import Step
 from tests.controller.audit.replay.test_fallback import (
     AT_REST,

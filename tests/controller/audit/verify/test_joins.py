@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.verify import segment
-from controller.audit.verify.verifier import RIGHT, WRONG
+from controller.audit.verify import RIGHT, WRONG, segment
 from tests.controller.audit.verify.test_rules import CASES, ONLY_READ_FOR_THE_RULES, spoilt
 from tests.support.audit.tools.asked import verify, whats
 from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, b64, closed, sha

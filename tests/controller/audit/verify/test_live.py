@@ -7,10 +7,9 @@ from threading import Event, Thread
 
 import pytest
 
-from controller.audit.log.clock import SystemClock
+from controller.audit.log import SystemClock
 from controller.audit.read.reader import load
-from controller.audit.verify import segment
-from controller.audit.verify.verifier import RIGHT
+from controller.audit.verify import RIGHT, segment
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.asked import verify, whats
 from tests.support.audit.tools.by_page import Pen

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.format.notes import VerifierKey
-from controller.audit.verify.verifier import PARTLY, RIGHT, WRONG
+from controller.audit.verify import PARTLY, RIGHT, WRONG
 from tests.controller.audit.verify.test_tails import SECTOR, aside
 from tests.controller.audit.verify_record.test_written import GROUPS
 from tests.support.audit.tools.asked import verify, whats

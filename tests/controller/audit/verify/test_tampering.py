@@ -14,8 +14,7 @@ from controller.audit import verify_record
 from controller.audit.format.notes import NoteProblem, parse_note, signed
 from controller.audit.format.segments import segment_file
 from controller.audit.read.reader import segments
-from controller.audit.verify.cosignatures import Sighting, given
-from controller.audit.verify.verifier import RIGHT, WRONG, Report, Verification
+from controller.audit.verify import RIGHT, WRONG, Report, Sighting, Verification, given
 from tests.support.audit.record.forging import Original, forged, original, read
 from tests.support.audit.record.tamperings import TAMPERINGS
 from tests.support.audit.tools.outside import WITNESS, grow, played

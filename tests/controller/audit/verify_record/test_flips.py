@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.verify.verifier import WRONG
+from controller.audit.verify import WRONG
 from tests.long.torture.altered import counted, flips, rewritings
 from tests.support.audit.tools.asked import verify
 from tests.support.audit.tools.by_page import Pen, closed

@@ -10,7 +10,7 @@ import pytest
 from controller.audit import verify_record
 from controller.audit.format.records import By, DeviceCursor, Entry, Moment
 from controller.audit.format.segments import segment_file
-from controller.audit.verify.verifier import Verification
+from controller.audit.verify import Verification
 from tests.controller.audit.log.test_log_faults import Interrupted
 from tests.support.audit.record.table import FakeClock, begun, everything, kinds, note, told
 

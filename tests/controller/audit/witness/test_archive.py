@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import CannotWrite, InUse
-from controller.audit.files.disk import RealDisk
+from controller.audit.files import RealDisk
 from controller.audit.format.notes import Signature, SigningKey, parse_note
 from controller.audit.witness.archive import Seen, kept_of
 from controller.audit.witness.witness import ArchiveProblem, ClockBack, WitnessProblem, cosign

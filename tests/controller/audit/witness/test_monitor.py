@@ -11,10 +11,11 @@ import pytest
 from controller.audit.format.notes import parse_note, signed
 from controller.audit.format.records import CONTROLLER, Entry, NoteData
 from controller.audit.format.segments import numbers, segment_file
-from controller.audit.log.log import Log
+from controller.audit.log import Log
 from controller.audit.read.reader import records
+from controller.audit.witness import News, Said, look, said_before
 from controller.audit.witness.cosignatures import bring
-from controller.audit.witness.monitor import MOST_NOTES, News, Said, look, said_before
+from controller.audit.witness.monitor import MOST_NOTES
 from tests.support.audit.record.table import begun, everything, note
 from tests.support.audit.tools.outside import WITNESS, play
 from tests.support.audit.tools.signers import STRANGER

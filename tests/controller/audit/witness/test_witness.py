@@ -12,8 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from controller.audit.errors import NoRecord, RecordProblem, Unsigned
 from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note, verified
 from controller.audit.format.segments import segment_file
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
+from controller.audit.log import Log, Opening
 from controller.audit.read.reader import segments
 from controller.audit.read.signatures import BadSignature, OtherKey
 from controller.audit.witness.witness import (

@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from controller.audit.errors import RecordProblem
 from controller.audit.format.records import Moment
 from controller.audit.read.reader import records
-from controller.config.loader import load_table
+from controller.config import load_table
 from controller.errors import UsageProblem
-from controller.procedure.engine.dispatch import Procedure
-from controller.table.loop.parts import Parts, World
-from controller.table.restart.opening import ClockBehind, open_record
-from controller.table.running.build import parts_of
+from controller.procedure.engine import Procedure
+from controller.table.loop import Parts, World
+from controller.table.restart import open_record
+from controller.table.restart.opening import ClockBehind
+from controller.table.running import parts_of
 from tests.support.daemon.rig import furnished, right, run_once, whats
 from tests.support.hil.conform.failing_disk import FailingDisk
 

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.config.loader import load_table
-from controller.people.directory import PeopleFile
-from hil.table.robots import api_client
-from hil.table.robots.api_client import Api
+from controller.config import load_table
+from controller.people import PeopleFile
+from hil.table.robots import Api, api_client
 from tests.support.daemon.rig import furnished, right, served, until, whats
 from tests.support.table.simulated.house import PINS
 from tests.support.table.typed.at_desk import change

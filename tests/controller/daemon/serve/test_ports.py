@@ -11,11 +11,12 @@ from pathlib import Path
 
 import httpx
 
-from drivers.devices.state import State
+from drivers.devices import State
 from firmware_protocol.device.control import Plug
-from hil.simulator.event_loop import Live
+from hil.simulator import Live
 from hil.simulator.process import beside
-from hil.table.robots.api_client import Api, Pin, Unreachable
+from hil.table.robots import Api, Unreachable
+from hil.table.robots.api_client import Pin
 from tests.support.daemon.rig import Child, child, free_port, furnished, right, whats
 from tests.support.table.simulated.house import PINS
 

@@ -19,12 +19,13 @@ from typing import Any
 import httpx
 import pytest
 
-from controller.audit.export.case import Case, export_case
+from controller.audit.export import Case, export_case
 from controller.audit.read.access_log import looks_file
-from controller.config.loader import load_table
+from controller.config import load_table
 from controller.daemon.serve import Ready
 from controller.errors import UsageProblem
-from controller.people.person import People, people_bytes
+from controller.people import People
+from controller.people.person import people_bytes
 from controller.screens.common.headers import HEADERS
 from controller.screens.review.source import live_source
 from tests.controller.daemon.serve.test_serve import world

@@ -13,20 +13,17 @@ import pytest
 
 from controller.audit.errors import Failed, InUse, NoRoom, OtherTable, RecordProblem
 from controller.audit.format.records import Appended, Entry
-from controller.audit.log.log import Log
-from controller.audit.log.writer import Book
-from controller.config.loader import load_table
+from controller.audit.log import Book, Log
+from controller.config import load_table
 from controller.daemon import exit_codes
 from controller.daemon.metrics import Metrics
 from controller.daemon.people_watch import PeopleNews
 from controller.daemon.serve import Tells, _watched, serve
 from controller.errors import UsageProblem
-from controller.table.devices.retry import Mending
-from controller.table.loop.parts import World
-from controller.table.running.build import parts_of
-from controller.table.running.table import RunningTable
-from hil.table.robots import api_client
-from hil.table.robots.api_client import Api
+from controller.table.devices import Mending
+from controller.table.loop import World
+from controller.table.running import RunningTable, parts_of
+from hil.table.robots import Api, api_client
 from tests.support.audit.record.dealing import boot
 from tests.support.daemon.rig import free_port, furnished, right, run_once, served, whats
 from tests.support.procedure.random_games import game_with

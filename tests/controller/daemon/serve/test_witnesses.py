@@ -15,12 +15,11 @@ import pytest
 from controller import cli
 from controller.api.contract.view import RecordShown
 from controller.audit.read.reader import records
-from controller.config.loader import load_table
+from controller.config import load_table
 from controller.daemon.serve import _given
-from controller.table.loop.requests import Full
-from controller.table.running import witness_monitor
-from controller.table.running.table import RunningTable
-from hil.table.robots.api_client import Api, Screen
+from controller.table.loop import Full
+from controller.table.running import RunningTable, witness_monitor
+from hil.table.robots import Api, Screen
 from tests.support.daemon.rig import PATIENCE, furnished, right, run_once, served, until, whats
 from tests.support.table.simulated.house import PINS
 

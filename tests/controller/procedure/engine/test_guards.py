@@ -9,9 +9,8 @@ from typing import Final
 import msgspec
 import pytest
 
-from controller.procedure.engine.dispatch import GO, Procedure, apply
-from controller.procedure.engine.row_table import EVENTS
-from controller.procedure.engine.state_machine import LiveTable
+from controller.procedure.engine import EVENTS, LiveTable, Procedure
+from controller.procedure.engine.dispatch import GO, apply
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision, Refused, Row

@@ -10,9 +10,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.engine.row_table import EVENTS
-from controller.procedure.engine.state_machine import LiveTable
+from controller.procedure.engine import EVENTS, LiveTable, Procedure
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Event
 from controller.procedure.model.row import Decision

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from controller.procedure.engine.row_table import EVENTS, REFUSALS, ROWS, RowFault, check
+from controller.procedure.engine import EVENTS, REFUSALS, RowFault
+from controller.procedure.engine.row_table import ROWS, check
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Event, Go, Hit, Paid, Stand
 from controller.procedure.model.game import Game

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller.games import DEALER, FLOOR, SECOND, SHOE, player
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import (
     Burned,
     Discarded,

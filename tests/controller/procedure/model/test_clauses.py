@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
-from controller.config.loader import GameSheet, load_game
-from controller.procedure.engine.dispatch import rows_of
-from controller.procedure.engine.row_table import REFUSALS, ROWS
+from controller.config import GameSheet, load_game
+from controller.procedure.engine import REFUSALS, rows_of
+from controller.procedure.engine.row_table import ROWS
 from controller.procedure.model.clauses import all_rules
 from controller.publish import rows
 

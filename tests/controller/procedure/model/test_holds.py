@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.procedure.engine.row_table import EVENTS, REFUSALS
+from controller.procedure.engine import EVENTS, REFUSALS
 from controller.procedure.model.events import WagerPlaced
 from controller.procedure.model.holds import REFUSED, TAKEN
 from controller.rules.irregularities import FIXED

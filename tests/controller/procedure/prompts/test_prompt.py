@@ -37,7 +37,7 @@ from controller.procedure.model.felt import times_seen
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import WAITING, State, Step
-from controller.procedure.prompts.prompt import SHOWS
+from controller.procedure.prompts import SHOWS
 from controller.rules.cards import DECK
 from controller.rules.hands import CHOICES, choices
 from controller.rules.irregularities import Way

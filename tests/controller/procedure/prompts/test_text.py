@@ -31,9 +31,9 @@ from controller.procedure.model.effects import (
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import BETS
 from controller.procedure.model.row import Decision, Refused
-from controller.procedure.prompts import terms
+from controller.procedure.prompts import fact, say, terms
 from controller.procedure.prompts import text as words
-from controller.procedure.prompts.text import Currency, fact, say
+from controller.procedure.prompts.text import Currency
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import CHOICES
 from controller.rules.irregularities import WAYS, Irregularity, Way

@@ -11,9 +11,7 @@ import pytest
 from msgspec import Struct
 
 from controller.games import SHOE
-from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.engine.row_table import EVENTS
-from controller.procedure.engine.state_machine import LiveTable
+from controller.procedure.engine import EVENTS, LiveTable, Procedure
 from controller.procedure.model import events
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Event

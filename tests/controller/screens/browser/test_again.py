@@ -12,11 +12,11 @@ import pytest
 from playwright.async_api import Page, Route
 
 from controller.audit.read.reader import records
-from controller.audit.replay.entries import read_made
+from controller.audit.replay import read_made
 from controller.procedure.model.state import Step
 from firmware_protocol.device.control import ButtonName, Press
 from hil.table.robots.surroundings import lit
-from hil.table.setup.house import DEALER, GUEST, SECOND, Robotic
+from hil.table.setup import DEALER, GUEST, SECOND, Robotic
 from tests.support.daemon.rig import free_port
 from tests.support.screens.browser.page import Touch, page_at
 from tests.support.screens.browser.table import AtTable, at_table, watching

@@ -21,7 +21,7 @@ from controller.procedure.model.effects import Tell
 from controller.procedure.model.state import WAITING
 from controller.rules.irregularities import FIXED, Irregularity
 from controller.screens.common.sessions import Looks
-from controller.screens.console.view.page import console_of
+from controller.screens.console.view import console_of
 from tests.support.screens.browser.checked import barred, too_small, wrong_with
 from tests.support.screens.browser.designed import Designed, designed, drawn, named
 from tests.support.screens.browser.page import SIZES, chromium

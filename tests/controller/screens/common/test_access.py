@@ -13,7 +13,7 @@ from controller.audit.read.access_log import looks_file
 from controller.screens.common.access import Page
 from controller.screens.common.headers import HEADERS
 from controller.screens.common.sessions import IDLE, Person
-from controller.screens.review.source.context import House
+from controller.screens.review.source import House
 from controller.screens.review.web.app import EXPORTERS, FLOWS, PAGES, Review
 from controller.screens.review.web.link_login import TRIES
 from tests.support.screens.looked_at import HERE, Answer, Browser, Looking

@@ -13,16 +13,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.audit.export.manifest import check_export
+from controller.audit.export import check_export
 from controller.audit.format.records import Record
-from controller.audit.index.index import Index
-from controller.audit.index.query import Round, find_rounds
-from controller.audit.index.search_terms import Wanted
+from controller.audit.index import Index, Round, Wanted, find_rounds
 from controller.audit.read.access_log import looks_file
 from controller.audit.read.lookup import of_rounds
 from controller.audit.read.reader import records
 from controller.audit.text.device_events import KEEPING
-from controller.procedure.prompts.terms import card_words
+from controller.procedure.prompts import card_words
 from controller.screens.common.sessions import Person
 from controller.screens.review.view.filters import HAPPENINGS
 from tests.support.screens.looked_at import Browser, Looking

@@ -4,14 +4,14 @@ from fractions import Fraction
 
 import pytest
 
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.events import Event, Hit, Stand
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State
 from controller.sim.par.exact import enumerate_stand
 from controller.sim.par.odds import blackjack_dealt
 from controller.sim.par.simulation import game_for
-from controller.sim.play.rounds import Stuck
+from controller.sim.play import Stuck
 from tests.long.certify import published
 
 

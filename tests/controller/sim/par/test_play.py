@@ -8,7 +8,7 @@ import pytest
 
 from controller.errors import UsageProblem
 from controller.games import DEALER
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import Settled
 from controller.procedure.model.events import (
     CardDrawn,
@@ -24,10 +24,9 @@ from controller.procedure.model.events import (
 from controller.procedure.model.state import Step
 from controller.rules.cards import DECK, Card
 from controller.sim.par.simulation import game_for
-from controller.sim.play.rounds import Play, Record, Setup, Stuck
+from controller.sim.play import POLICIES, Play, Record, Setup, Strategy, Stuck, stakes_for
 from controller.sim.play.shoe import Shoe
-from controller.sim.play.strategy import POLICIES, Strategy, parse
-from controller.sim.play.wagers import stakes_for
+from controller.sim.play.strategy import parse
 
 
 def plays(

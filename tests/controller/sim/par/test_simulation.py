@@ -4,14 +4,12 @@ from random import Random
 
 import pytest
 
-from controller.procedure.engine.dispatch import Procedure
-from controller.sim.par import odds, report
+from controller.procedure.engine import Procedure
+from controller.sim.par import Plan, odds, report
 from controller.sim.par.counters import Watch
 from controller.sim.par.report import Report
-from controller.sim.par.simulation import Plan, game_for, run
-from controller.sim.play.rounds import Play, Setup
-from controller.sim.play.strategy import POLICIES
-from controller.sim.play.wagers import stakes_for
+from controller.sim.par.simulation import game_for, run
+from controller.sim.play import POLICIES, Play, Setup, stakes_for
 from tests.long.certify import published
 from tests.long.certify.test_figures import agrees
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from controller.errors import UsageProblem
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
-from controller.sim.play import strategy
-from controller.sim.play.strategy import POLICIES, Strategy, basic, load, parse
+from controller.sim.play import POLICIES, Strategy, basic, load, strategy
+from controller.sim.play.strategy import parse
 
 GAMES = ("maxtime", "sf21x", "classic", "mega")
 FILES = Path(strategy.__file__).with_name("strategies")

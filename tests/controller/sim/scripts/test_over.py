@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from controller.procedure.engine.dispatch import Procedure
-from controller.sim.scripts import cli
-from controller.sim.scripts.cli import OverFailed, PlaysScript
-from controller.sim.scripts.format import ScriptRound
-from controller.sim.scripts.results import RoundResult
-from controller.sim.scripts.runner import Watch, play_script
+from controller.procedure.engine import Procedure
+from controller.sim.scripts import PlaysScript, RoundResult, ScriptRound, Watch, cli
+from controller.sim.scripts.cli import OverFailed
+from controller.sim.scripts.runner import play_script
 from tests.controller.sim.conftest import Run
 from tests.support.sim.a_round import ROUND, changed
 

@@ -12,11 +12,11 @@ import pytest
 from controller.procedure.model import events as e
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Way
-from controller.table.intake.context import House
+from controller.table.intake import House
 from drivers.devices.station import LEASE_MS
 from firmware_protocol.device.control import Chord, Freeze, LetGo, Plug, Press
+from hil.table.robots import BUTTONS
 from hil.table.robots.surroundings import mechanism
-from hil.table.robots.text import BUTTONS
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import run
 from tests.support.table.simulated.telling import Setting, Told, opened

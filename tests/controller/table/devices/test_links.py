@@ -11,8 +11,8 @@ from controller.audit.errors import NotNow
 from controller.procedure.model.events import DeviceLost
 from controller.procedure.model.state import Step
 from controller.table.devices.links import GRACE, Link
-from controller.table.loop.requests import Stopped
-from drivers.devices.state import State
+from controller.table.loop import Stopped
+from drivers.devices import State
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import Served, run, serving
 from tests.support.table.simulated.simulated_table import DEALER, SHOE

@@ -13,14 +13,12 @@ from controller.procedure.model.effects import ShoeLock, Stations
 from controller.procedure.model.state import State
 from controller.table.devices.outputs import LAMPS, REARM, RETRY, Outlets
 from controller.table.devices.shuffle_start import NONE_RUNS, Starting
-from controller.table.memory.button_tokens import Arm, Arms
-from controller.table.memory.display import Shown
-from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
-from drivers.devices.driver import ResultMissing
-from drivers.devices.shuffler import InDoubt
-from drivers.devices.state import State as LinkState
+from controller.table.memory import Arms, Shown
+from controller.table.memory.button_tokens import Arm
+from drivers.devices import CommandRefused, CommandUnanswered, InDoubt, NotReady, ResultMissing
+from drivers.devices import State as LinkState
 from drivers.devices.station import Wish
-from firmware_protocol.host.commands import LinkBusy
+from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.enums import ButtonMask, LockState, Refusal
 from tests.support.drivers.simulated import simulate, stopped

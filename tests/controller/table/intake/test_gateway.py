@@ -11,14 +11,13 @@ from controller.procedure.model.holds import BEFORE, stopped_at
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import WAITING, Hold, State, Step
 from controller.rules.irregularities import Irregularity as Odd
-from controller.table.intake.context import SHUFFLER, Heard, Now
-from controller.table.intake.gateway import HEARS, hear
-from controller.table.intake.shoe import takes
+from controller.table.intake import Heard, Now, hear, takes
+from controller.table.intake.context import SHUFFLER
+from controller.table.intake.gateway import HEARS
+from controller.table.memory import Recall
 from controller.table.memory.device_faults import DEVICES
-from controller.table.memory.memory import Recall
+from drivers.devices import DeviceEvent, Faulted, Tampered, shoe, shuffler, station
 from drivers.devices import events as device_events
-from drivers.devices import shoe, shuffler, station
-from drivers.devices.events import DeviceEvent, Faulted, Tampered
 from firmware_protocol.messages.enums import CardFlags, FaultCode, JamCode, ReadWhy, TamperSource
 from tests.support.table.typed.listening import (
     GAME,

@@ -13,19 +13,15 @@ from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import NotCommitted, opening
 from controller.audit.format.records import encode
-from controller.audit.replay.entries import read_made
+from controller.audit.replay import read_made
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, VALUE, Card
 from controller.rules.hands import is_blackjack
-from controller.table.intake.apply import Taken
-from controller.table.intake.context import Ear, Heard, Now
-from controller.table.intake.gateway import hear
-from controller.table.intake.shoe import takes
-from controller.table.loop.acts import read_act
-from controller.table.memory.memory import Recall
-from controller.table.memory.vault import NotInVault, Vault
-from drivers.devices.sealed import Sealed
+from controller.table.intake import Ear, Heard, Now, Taken, hear, takes
+from controller.table.loop import read_act
+from controller.table.memory import NotInVault, Recall, Vault
+from drivers.devices import Sealed
 from firmware_protocol.messages.enums import CardFlags
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, KEYS, TABLE
 from tests.support.table.typed.listening import card, ear, read, source, states, taking

@@ -8,7 +8,7 @@ from controller.procedure.model.effects import Discarded, RoundVoid, SeatDead, T
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from controller.table.intake.context import House
+from controller.table.intake import House
 from hil.table.robots.robot import card_of, mechanism
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.irregular import irregular

@@ -11,8 +11,8 @@ from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from controller.table.devices.links import GRACE
-from controller.table.intake.context import House
-from controller.table.loop.acts import BadAct
+from controller.table.intake import House
+from controller.table.loop import BadAct
 from firmware_protocol.device.control import Load, Pace, Plug, Put
 from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import Plugged, until

@@ -10,7 +10,7 @@ from controller.procedure.model.effects import Burned, RoundVoid
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from controller.table.loop.acts import BadAct
+from controller.table.loop import BadAct
 from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.irregular import irregular

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from controller.config.loader import load_jurisdiction
+from controller.config import load_jurisdiction
 from controller.procedure.engine.row_table import ROWS
 from controller.procedure.irregularities import (
     devices,

@@ -11,7 +11,7 @@ from controller.procedure.model.events import Actor
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from controller.table.intake.context import Heard
+from controller.table.intake import Heard
 from tests.support.table.simulated.irregular import irregular
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.simulated.telling import DEAL, Told

@@ -9,7 +9,7 @@ from controller.procedure.model.effects import Told as Informed
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from controller.table.intake.context import House
+from controller.table.intake import House
 from firmware_protocol.device.control import Press
 from tests.support.table.simulated.irregular import irregular
 from tests.support.table.simulated.simulated_table import FLOOR, SECOND

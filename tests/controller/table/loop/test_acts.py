@@ -11,19 +11,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from controller.audit.format.records import encode
-from controller.audit.replay.entries import read_turned_down
+from controller.audit.replay import read_turned_down
 from controller.procedure.model import events
 from controller.procedure.model.events import Actor
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import Spare, State, Step
-from controller.table.intake.apply import Taken
-from controller.table.intake.context import Ear, Heard, Now
-from controller.table.loop.acts import NAMES, BadAct, read_act
-from controller.table.loop.requests import CannotTake
-from controller.table.memory.device_faults import NO_TROUBLES, Trouble
-from controller.table.memory.memory import Recall
+from controller.table.intake import Ear, Heard, Now, Taken
+from controller.table.loop import BadAct, CannotTake, read_act
+from controller.table.loop.acts import NAMES
+from controller.table.memory import NO_TROUBLES, Recall, Trouble
 from controller.table.restart.restore import away
-from drivers.devices.sealed import Sealed
+from drivers.devices import Sealed
 from firmware_protocol.messages.enums import CardFlags
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import ear, read, source, states, taking

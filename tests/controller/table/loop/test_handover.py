@@ -9,12 +9,11 @@ import pytest
 
 from controller.audit.errors import NotNow
 from controller.audit.format.records import By
-from controller.people.records import SignedIn, SignedOut, entry_for
+from controller.people import SignedIn, SignedOut, entry_for
 from controller.procedure.model.events import DealerRelieved
 from controller.procedure.model.state import State, Step
-from controller.table.intake.context import Now
-from controller.table.loop.handover import relief, relieves
-from controller.table.loop.requests import Stopped
+from controller.table.intake import Now
+from controller.table.loop import Stopped, relief, relieves
 from tests.support.table.simulated.serving import run, serving
 from tests.support.table.simulated.simulated_table import room
 

@@ -13,11 +13,11 @@ from controller.audit.errors import Failed, NoRoom
 from controller.audit.format.records import Appended, By, Entry, encode
 from controller.procedure.model import events
 from controller.procedure.model.state import State, Step
-from controller.table.intake.context import Heard, Now
-from controller.table.loop.loop import MOST_WAITING, SLOW, Table
-from controller.table.loop.requests import CannotTake, Closing, Done, Full, Item, Start, Stopped
-from controller.table.memory.device_faults import Trouble
-from controller.table.memory.display import Shown, payment_prompt
+from controller.table.intake import Heard, Now
+from controller.table.loop import CannotTake, Closing, Done, Full, Start, Stopped, Table
+from controller.table.loop.loop import MOST_WAITING, SLOW
+from controller.table.loop.requests import Item
+from controller.table.memory import Shown, Trouble, payment_prompt
 from tests.support.drivers.simulated import simulate, stopped, until
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import LIVE, card, ear, source, states, taking

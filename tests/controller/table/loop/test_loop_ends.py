@@ -7,8 +7,8 @@ import pytest
 from controller.procedure.model import events as e
 from controller.procedure.model.effects import ShoeLock
 from controller.procedure.model.state import Step
-from controller.table.intake.context import CONTROLLER, Heard
-from controller.table.loop.requests import Stopped
+from controller.table.intake import CONTROLLER, Heard
+from controller.table.loop import Stopped
 from tests.controller.table.loop.test_loop import NOTE, opens, rig
 from tests.support.drivers.simulated import simulate
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR

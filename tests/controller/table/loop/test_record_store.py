@@ -8,13 +8,12 @@ import pytest
 
 from controller.audit.errors import NoRoom
 from controller.procedure.model.state import Step
-from controller.table.loop.record_store import NotSaid, RecordKeeper, Stood
-from controller.table.loop.requests import Stopped
-from drivers.devices.driver import Driver
-from drivers.devices.shoe import Shoe
-from drivers.devices.state import State as LinkState
-from drivers.session.record_store import Adoption
-from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from controller.table.loop import RecordKeeper, Stood, Stopped
+from controller.table.loop.record_store import NotSaid
+from drivers.devices import Driver, Shoe
+from drivers.devices import State as LinkState
+from drivers.session import Adoption
+from firmware_protocol.host import NO_CURSOR, Cursor
 from firmware_protocol.messages.codec import Command, Reply
 from firmware_protocol.messages.enums import DeviceClass, Verdict
 from firmware_protocol.messages.shoe import Cover

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from controller.procedure.model import events
 from controller.rules.cards import DECK, RANK, SUIT, Card
+from controller.table.memory import NOTHING_KNOWN
 from controller.table.memory.card_order import LONGEST_GAP, NEIGHBOURS, ORDERS, lying
-from controller.table.memory.memory import NOTHING_KNOWN
 from tests.support.table.simulated.simulated_table import DEALER
 
 RANKS_TOGETHER = sorted(DECK, key=lambda card: RANK[card])

@@ -18,14 +18,25 @@ from controller.procedure.model.events import Actor
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import WAITING, State, Step
 from controller.rules.cards import DECK
-from controller.table.intake.apply import face_down
-from controller.table.intake.context import Heard, House, Now
-from controller.table.intake.gateway import hear
+from controller.table.intake import Heard, House, Now, face_down, hear
 from controller.table.intake.station import SAYS, open_to
-from controller.table.memory.button_tokens import TOKENS, Arms, armed
-from controller.table.memory.device_faults import DEVICES, NO_TROUBLES, Trouble, Troubles, due
-from controller.table.memory.inventory import Inventory, inventory, suspicions
-from controller.table.memory.memory import NOTHING_KNOWN, Face, Recall, recalled
+from controller.table.memory import (
+    NO_TROUBLES,
+    NOTHING_KNOWN,
+    Arms,
+    Face,
+    Recall,
+    Trouble,
+    Troubles,
+    armed,
+    due,
+    inventory,
+    recalled,
+    suspicions,
+)
+from controller.table.memory.button_tokens import TOKENS
+from controller.table.memory.device_faults import DEVICES
+from controller.table.memory.inventory import Inventory
 from drivers.devices import shoe
 from firmware_protocol.messages.enums import ButtonMask, CardFlags, WhichButton
 from tests.support.audit.record.dealing import as_read

@@ -12,18 +12,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from controller.audit.errors import NoRoom, OtherTable
 from controller.audit.format.hole_cards import opened_card
 from controller.audit.format.records import By, Entry, Record
-from controller.audit.log.opening import Opening
-from controller.audit.replay.entries import read_made
-from controller.procedure.engine.dispatch import Procedure
+from controller.audit.log import Opening
+from controller.audit.replay import read_made
+from controller.procedure.engine import Procedure
 from controller.procedure.model import events as e
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Step
+from controller.table.loop import ANOTHER_CARD
 from controller.table.loop.acts import NotThatCard, SaidTooOften
-from controller.table.loop.requests import ANOTHER_CARD
-from controller.table.memory.vault import NotInVault
-from controller.table.restart.restore import Recovered, recover
-from drivers.devices.state import State as LinkState
+from controller.table.memory import NotInVault
+from controller.table.restart import Recovered
+from controller.table.restart.restore import recover
+from drivers.devices import State as LinkState
 from firmware_protocol.device.control import Draw, Firmware, Ring
 from hil.table.robots.robot import card_of, mechanism
 from tests.support.drivers.simulated import until

@@ -12,7 +12,7 @@ from controller.audit.errors import NoRoom
 from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.table.devices.links import GRACE
-from drivers.devices.state import State as LinkState
+from drivers.devices import State as LinkState
 from firmware_protocol.device.control import (
     CoverHand,
     Draw,

@@ -15,11 +15,11 @@ from controller.procedure.model.effects import Prompt
 from controller.procedure.model.state import Step
 from controller.table.devices.links import GRACE
 from controller.table.devices.shuffle_start import NONE_RUNS
-from controller.table.loop.acts import BadAct
+from controller.table.loop import BadAct, Stopped
 from controller.table.loop.loop import SLOW
-from controller.table.loop.requests import Stopped
 from firmware_protocol.device.control import Draw, JamHand, Load, Pace, Plug, Power, Press, Put
-from hil.table.robots.robot import Said, lit, mechanism
+from hil.table.robots import Said
+from hil.table.robots.robot import lit, mechanism
 from tests.controller.table.running.test_mishaps import CARDS, ROOMLESS, _ready
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import right, run, served, serving

@@ -14,7 +14,7 @@ from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from controller.table.intake.context import House
+from controller.table.intake import House
 from firmware_protocol.device.control import Put
 from hil.devices import shoe_reader
 from tests.support.drivers.simulated import until

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.verify.verifier import Verification
+from controller.audit.verify import Verification
 from controller.procedure.model.effects import Tell
-from controller.sim.scripts.format import ScriptRound
+from controller.sim.scripts import ScriptRound
 from tests.support.paths import SCRIPT_FILES
 from tests.support.table.simulated.scripted import Played, failures, played, scripts
 

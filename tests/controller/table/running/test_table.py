@@ -14,23 +14,22 @@ import pytest
 from controller.audit.errors import InUse
 from controller.audit.keys.create import make
 from controller.audit.read.reader import records
-from controller.audit.verify.verifier import Verification
-from controller.config.loader import load_table
+from controller.audit.verify import Verification
+from controller.config import load_table
 from controller.errors import UsageProblem
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import Step
-from controller.table.devices.retry import Mending
-from controller.table.loop.parts import Parts
-from controller.table.running.build import parts_of
-from controller.table.running.table import RunningTable
-from drivers.keys.store import KeyStore, Paired
-from drivers.ports.address import Transport
+from controller.table.devices import Mending
+from controller.table.loop import Parts
+from controller.table.running import RunningTable, parts_of
+from drivers.keys import KeyStore, Paired
+from drivers.ports import Transport
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Pace, Plug
 from firmware_protocol.messages.enums import DeviceClass
-from hil.simulator.event_loop import Live
+from hil.simulator import Live
 from hil.simulator.process import beside
-from hil.table.robots.robot import Robot
+from hil.table.robots import Robot
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.killing import Policy
 from tests.support.table.simulated.simulated_table import AtTable, ready

@@ -15,14 +15,15 @@ import msgspec
 import pytest
 
 from controller.audit.format.records import Entry, Record
-from controller.audit.log.log import Log
-from controller.audit.verify.verifier import Verification
+from controller.audit.log import Log
+from controller.audit.verify import Verification
+from controller.audit.witness import News, look
 from controller.audit.witness.cosignatures import bring
-from controller.audit.witness.monitor import News, look
 from controller.procedure.model.state import State
-from controller.table.loop.requests import Done, Stopped
-from controller.table.memory.display import Witness
-from controller.table.running.witness_monitor import Looked, Witnessing
+from controller.table.loop import Done, Stopped
+from controller.table.memory import Witness
+from controller.table.running import Witnessing
+from controller.table.running.witness_monitor import Looked
 from tests.support.audit.record.table import FakeClock, begun, everything, note
 from tests.support.audit.tools.outside import WITNESS, play
 from tests.support.audit.witnessing import seen_by

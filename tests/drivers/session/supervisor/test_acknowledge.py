@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from drivers.devices.commands import NotReady
-from drivers.devices.events import DeviceEvent
-from drivers.devices.shoe import Shoe
-from drivers.devices.state import State
+from drivers.devices import DeviceEvent, NotReady, Shoe, State
 from drivers.handing import MOST_HANDED
 from drivers.journal_entries import JournalRefused
 from drivers.session import events

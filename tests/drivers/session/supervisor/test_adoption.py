@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-from drivers.devices.shoe import Shoe
-from drivers.devices.state import State
-from drivers.keys.names import TwoPeopleNeeded
-from drivers.session import events
-from drivers.session.adoption import NothingHeld
+from drivers.devices import Shoe, State
+from drivers.keys import TwoPeopleNeeded
+from drivers.session import NothingHeld, events
 from firmware_protocol.device.control import CoverHand, Draw, Load, Plug, Ring
-from firmware_protocol.host.cursor import NO_CURSOR, Cursor
+from firmware_protocol.host import NO_CURSOR, Cursor
 from firmware_protocol.messages.enums import Verdict
 from tests.support.drivers.simulated import (
     MemoryKeeper,

@@ -11,16 +11,13 @@ from typing import Any
 import pytest
 from transitions import MachineError
 
-from drivers.devices.commands import CommandUnanswered, NotReady
-from drivers.devices.driver import RESULT_WAIT, ResultMissing
-from drivers.devices.shoe import Shoe
-from drivers.devices.shuffler import Shuffler
-from drivers.devices.state import State
+from drivers.devices import CommandUnanswered, NotReady, ResultMissing, Shoe, Shuffler, State
+from drivers.devices.driver import RESULT_WAIT
+from drivers.session import NotKept
 from drivers.session import events as told
-from drivers.session.acknowledge import NotKept
 from firmware_protocol.device.control import Draw, Freeze, Line, Load, Plug, Power
+from firmware_protocol.host import Ending
 from firmware_protocol.host import events as said
-from firmware_protocol.host.events import Ending
 from firmware_protocol.messages.common import Info
 from firmware_protocol.messages.enums import DeviceClass
 from tests.support.drivers.simulated import Plugged, Watched, running, simulate, table, until

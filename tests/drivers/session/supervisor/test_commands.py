@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drivers.devices.commands import CommandRefused, CommandUnanswered, NotReady
-from drivers.devices.shoe import Shoe
-from drivers.devices.shuffler import Shuffler
-from drivers.devices.state import State
+from drivers.devices import CommandRefused, CommandUnanswered, NotReady, Shoe, Shuffler, State
 from drivers.session import events
 from firmware_protocol.device.control import Break, Freeze, Plug, Put
 from firmware_protocol.host.link import LinkBusy

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from drivers.devices.commands import CommandUnanswered
-from drivers.devices.events import DeviceEvent
-from drivers.devices.shoe import Shoe, ShoeCardRead
-from drivers.devices.state import State
+from drivers.devices import CommandUnanswered, DeviceEvent, Shoe, State
+from drivers.devices.shoe import ShoeCardRead
 from drivers.session import events
 from firmware_protocol.device.control import Break, Draw, Freeze, Line, Moment, Plug, Power
-from firmware_protocol.host.events import Ending
+from firmware_protocol.host import Ending
 from firmware_protocol.host.session import BEHIND_ASK, BEHIND_END
 from firmware_protocol.messages.enums import LockState, Verdict
 from firmware_protocol.messages.limits import WINDOW

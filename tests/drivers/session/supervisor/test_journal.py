@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from drivers.devices.state import State
+from drivers.devices import State
 from drivers.journal import Journal
-from drivers.session import acknowledge, events
-from drivers.session.acknowledge import NotKept
+from drivers.session import NotKept, acknowledge, events
 from firmware_protocol.device.control import CoverHand, Load
 from tests.support.drivers.simulated import Desk, Plugged, Watched, running, until
 

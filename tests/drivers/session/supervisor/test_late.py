@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from drivers.devices.shoe import Shoe
-from drivers.devices.state import State
-from drivers.session import events
-from drivers.session.acknowledge import KEEP_WAIT, NotKept
-from drivers.session.adoption import NothingHeld
+from drivers.devices import Shoe, State
+from drivers.session import NothingHeld, NotKept, events
+from drivers.session.acknowledge import KEEP_WAIT
 from drivers.session.connection import PATIENCE
 from firmware_protocol.device.commands import Commands
 from firmware_protocol.device.control import CoverHand, Draw, Load, Plug, Ring

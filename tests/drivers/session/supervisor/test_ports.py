@@ -15,22 +15,17 @@ from typing import Any
 
 import pytest
 
-from drivers.devices.commands import CommandUnanswered
-from drivers.devices.events import DeviceEvent
-from drivers.devices.shoe import Shoe, ShoeCardRead
-from drivers.devices.state import State
+from drivers.devices import CommandUnanswered, DeviceEvent, Shoe, State
+from drivers.devices.shoe import ShoeCardRead
 from drivers.journal import Journal
 from drivers.journal_entries import Kind, read
-from drivers.keys.store import KeyStore, Paired
-from drivers.ports.address import Address, parse
-from drivers.session import backoff, events
-from drivers.session.lookup import Wanted
-from drivers.session.supervisor import Supervisor
+from drivers.keys import KeyStore, Paired
+from drivers.ports import Address, parse
+from drivers.session import Supervisor, Wanted, backoff, events
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Draw, Freeze, Load, Plug, Power
 from firmware_protocol.messages.enums import DeviceClass
-from hil.simulator.event_loop import Live
-from hil.simulator.run import Setup, plugged_in
+from hil.simulator import Live, Setup, plugged_in
 from tests.support.drivers.simulated import stopped, until
 from tests.support.paths import ROOT
 

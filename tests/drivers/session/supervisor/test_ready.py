@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drivers.devices.commands import NotReady
-from drivers.devices.state import State
+from drivers.devices import NotReady, State
 from drivers.keys.formats import KeyProblem
 from drivers.session import events
 from firmware_protocol.device.control import Freeze, Plug

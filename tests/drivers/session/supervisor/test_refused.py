@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from drivers.devices.state import State
+from drivers.devices import State
 from drivers.keys.formats import KeyProblem
-from drivers.session import events
+from drivers.session import Search, Wanted, events
 from drivers.session.backoff import REST_REFUSED
 from drivers.session.events import Identity
-from drivers.session.lookup import Search, Wanted
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Break, Plug
 from firmware_protocol.device.identity import pair_directly

@@ -13,8 +13,8 @@ import msgspec
 import structlog
 from structlog.testing import capture_logs
 
-from drivers.devices.shoe import Shoe, ShoeCardRead
-from drivers.devices.state import State
+from drivers.devices import Shoe, State
+from drivers.devices.shoe import ShoeCardRead
 from drivers.session import events as told
 from drivers.session.rate_limit import EVERY_US, MOST_KEYS, OTHERS, Tally
 from drivers.session.reports import _REPORTS

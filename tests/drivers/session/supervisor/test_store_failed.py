@@ -10,14 +10,10 @@ from typing import Any
 
 import pytest
 
-from drivers.devices.commands import NotReady
-from drivers.devices.shoe import Shoe
-from drivers.devices.state import State
-from drivers.session import events
-from drivers.session.acknowledge import NotKept
-from drivers.session.adoption import NothingHeld
+from drivers.devices import NotReady, Shoe, State
+from drivers.session import NothingHeld, NotKept, events
 from firmware_protocol.device.control import CoverHand, Draw, Plug, Ring
-from firmware_protocol.host.cursor import Cursor
+from firmware_protocol.host import Cursor
 from firmware_protocol.messages.enums import LockState
 from tests.support.drivers.dealing import acknowledged, dealing, head, same
 from tests.support.drivers.simulated import MemoryKeeper, Watched, running, simulate, stopped, table

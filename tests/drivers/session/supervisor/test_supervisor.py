@@ -10,19 +10,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from drivers.devices.shoe import Shoe
-from drivers.devices.state import State
-from drivers.ports.address import Address, Transport
-from drivers.ports.port import PortLost
-from drivers.session import events, supervisor
+from drivers.devices import Shoe, State
+from drivers.ports import Address, PortLost, Transport
+from drivers.session import Search, Wanted, events, supervisor
 from drivers.session.connection import PATIENCE
-from drivers.session.lookup import Search, Wanted
 from drivers.session.supervisor import CLOSE_WAIT
 from firmware_protocol.device.commands import Commands
 from firmware_protocol.device.control import Break, Draw, Firmware, Freeze, Load, Plug, Power
 from firmware_protocol.device.interfaces import Refuse
-from firmware_protocol.host.events import Ending
-from firmware_protocol.host.link import Link
+from firmware_protocol.host import Ending, Link
 from firmware_protocol.messages.enums import PowerCause, Refusal
 from tests.support.drivers.simulated import (
     Plugged,

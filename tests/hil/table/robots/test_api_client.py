@@ -11,16 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hil.table.robots import api_client
-from hil.table.robots.api_client import (
-    PROBLEMS,
-    Api,
-    ApiProblem,
-    Unreachable,
-    bearer,
-    problem_of,
-    server_sent,
-)
+from hil.table.robots import Api, ApiProblem, Unreachable, api_client
+from hil.table.robots.api_client import PROBLEMS, bearer, problem_of, server_sent
 
 
 def events_of(*chunks: bytes) -> list[tuple[bytes, bytes]]:

@@ -15,11 +15,9 @@ from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey
 from controller.audit.format.records import Entry, Record, encode
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
-from controller.audit.replay.entries import entry
-from controller.audit.replay.identity import identity_of
-from controller.audit.simulate.recorder import Keys
+from controller.audit.log import Log, Opening
+from controller.audit.replay import entry, identity_of
+from controller.audit.simulate import Keys
 from controller.audit.simulate.vault import RecordingVault, Told
 from controller.procedure.model.events import (
     CardDrawn,

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from controller.audit.format.records import Entry, encode
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
+from controller.audit.log import Log, Opening
 from controller.audit.read.reader import records
-from controller.audit.replay.replay import Folded, Replay, fold
-from controller.procedure.engine.dispatch import Procedure
+from controller.audit.replay import Replay, fold
+from controller.audit.replay.replay import Folded
+from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from tests.support.audit.record.dealing import TABLE, Dealing
 from tests.support.procedure.random_games import some_game

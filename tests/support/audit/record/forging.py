@@ -20,7 +20,7 @@ from controller.audit.format.merkle import Frontier, leaf_hash
 from controller.audit.format.notes import Checkpoint, SigningKey, signed, table_name
 from controller.audit.format.segments import pack_header, segment_file
 from controller.audit.read.reader import segments
-from controller.audit.simulate.recorder import Recorder
+from controller.audit.simulate import Recorder
 from controller.audit.simulate.rounds import SCRIPTS, play_recorded
 from controller.sim.scripts.runner import procedure_for
 from tests.support.audit.record.dealing import keyring

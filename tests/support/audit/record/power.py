@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from controller.audit.files.disk import RealDisk
+from controller.audit.files import RealDisk
 
 SECTOR: Final = 512
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from controller.audit.errors import NoRoom
 from controller.audit.format.records import OWN, Entry, encode
-from controller.audit.log.opening import Opening
+from controller.audit.log import Opening
 from controller.audit.read.reader import records
 from tests.support.audit.record.power import PowerDisk, PowerLost, discard
 from tests.support.audit.record.table import SMALL, TABLE, FakeClock, begun, note, told

@@ -12,9 +12,10 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from controller.audit import verify_record
-from controller.audit.export.retire import Retired, retire
+from controller.audit.export import retire
+from controller.audit.export.retire import Retired
 from controller.audit.read.reader import segments
-from controller.audit.verify.verifier import Report, Verification
+from controller.audit.verify import Report, Verification
 from controller.audit.witness.cosignatures import bring
 from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun
 from tests.support.audit.tools.outside import WITNESS, play

@@ -10,17 +10,18 @@ import msgspec
 
 from controller.audit.format.records import Record, encode
 from controller.audit.read.reader import records
+from controller.audit.replay import Replay
 from controller.audit.replay.entries import read_decision
-from controller.audit.replay.replay import Replay
-from controller.audit.simulate.recorder import Keyring, Recorder
+from controller.audit.simulate import Recorder
+from controller.audit.simulate.recorder import Keyring
 from controller.audit.simulate.rounds import SCRIPTS, SCRIPTS_SIZE, play_recorded
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import RoundOver
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import State
-from controller.sim.scripts.format import ScriptRound, read_scripts
-from controller.sim.scripts.results import RoundResult
-from controller.sim.scripts.runner import Watch, procedure_for
+from controller.sim.scripts import RoundResult, ScriptRound, Watch
+from controller.sim.scripts.format import read_scripts
+from controller.sim.scripts.runner import procedure_for
 from tests.support.audit.record.dealing import keyring
 from tests.support.paths import SCRIPT_FILES
 

@@ -6,7 +6,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
 from controller.audit.format.hole_cards import HoleKey, commit, opening
-from drivers.devices.sealed import Sealed
+from drivers.devices import Sealed
 from firmware_protocol.messages.enums import CardFlags
 from firmware_protocol.messages.shoe import CardRead
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.files.disk import Disk
+from controller.audit.files import Disk
 from controller.audit.format.records import (
     OWN,
     Appended,
@@ -20,8 +20,7 @@ from controller.audit.format.records import (
     Moment,
     Record,
 )
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
+from controller.audit.log import Log, Opening
 from controller.audit.read.reader import records
 
 TABLE: Final = "mega-1"

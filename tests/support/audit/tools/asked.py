@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from controller.audit.format.notes import VerifierKey
-from controller.audit.verify.cosignatures import Sighting
-from controller.audit.verify.verifier import Report, Verification
+from controller.audit.verify import Report, Sighting, Verification
 
 
 def verify(

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from controller import cli
-from controller.audit.keys import create
-from controller.audit.keys.store import Role
+from controller.audit.keys import Role, create
 from tests.support.audit.record.scripted import read_rounds
 from tests.support.sim.a_round import changed
 

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from controller.audit.export.case import Case
-from controller.audit.simulate.rounds import record_par
+from controller.audit.export import Case
+from controller.audit.simulate import record_par
 from controller.games import unburned_game
 from tests.support.audit.record.dealing import keyring
 

@@ -13,10 +13,10 @@ from typing import Any, Final, TypeAlias
 import apsw
 
 from controller.audit.format.records import Entry
-from controller.audit.index.index import Index
+from controller.audit.index import Index
 from controller.audit.index.schema import TABLES
-from controller.audit.log.log import Log
-from controller.procedure.engine.dispatch import Procedure
+from controller.audit.log import Log
+from controller.procedure.engine import Procedure
 from tests.support.audit.record.dealing import Dealing, boot
 from tests.support.audit.record.table import FakeClock
 from tests.support.procedure.random_games import some_game

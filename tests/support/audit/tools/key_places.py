@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from controller.audit.keys import Role
 from controller.audit.keys.create import make
-from controller.audit.keys.store import Role
 
 WITNESS: Final = "floor.example/archive"
 NAMES: Final[dict[Role, str | None]] = {

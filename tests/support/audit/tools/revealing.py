@@ -8,7 +8,7 @@ from random import Random
 from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import opening
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.events import Event, HoleRevealed
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import State

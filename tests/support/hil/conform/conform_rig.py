@@ -18,15 +18,13 @@ from firmware_protocol.device import identity
 from firmware_protocol.device.control import Hand
 from firmware_protocol.device.interfaces import Answer, Mechanism, Peer
 from firmware_protocol.messages.enums import DeviceClass
-from hil.conform.items.registry import TRIALS
+from hil.conform.items import TRIALS
 from hil.conform.runs.runner import Outcome, attempt
 from hil.conform.tester.bench import Bench
 from hil.conform.tester.operators import Direct, Operator
 from hil.conform.tester.wire import SimulatedWire
-from hil.devices.shoe import Shoe
-from hil.devices.shuffler import Shuffler
-from hil.devices.station import Station
-from hil.simulator.device import Stand
+from hil.devices import Shoe, Shuffler, Station
+from hil.simulator import Stand
 
 PROFILES: tuple[Profile, ...] = ("shoe", "shuffler", "station")
 MECHANISMS: dict[Profile, Callable[[], Mechanism]] = {

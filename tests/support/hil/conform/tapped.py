@@ -11,14 +11,15 @@ from msgspec import Struct
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Draw, Hand, Load
 from firmware_protocol.device.core import Device
+from firmware_protocol.host import Link
 from firmware_protocol.host.events import Arrived, Held, LinkEvent, Replied
-from firmware_protocol.host.link import Link
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass, LockState
 from firmware_protocol.messages.shoe import Lock, Reread
 from firmware_protocol.tablelink.plaintext import EventRecord
-from hil.devices.shoe import Shoe
-from hil.faults.tap import Tap, Tapped
+from hil.devices import Shoe
+from hil.faults import Tapped
+from hil.faults.tap import Tap
 
 START = 5_000_000
 SLOW_MS = 350

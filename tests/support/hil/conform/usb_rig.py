@@ -10,8 +10,8 @@ from typing import Any
 
 import usb.core
 
+from hil.ports import UsbDevice
 from hil.ports.usb_backend import backend
-from hil.ports.usb_bus import UsbDevice
 
 NAMES = ("Holecard", "Sim shoe", "SH-0001")
 SHORT = 30

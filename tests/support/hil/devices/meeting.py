@@ -12,12 +12,13 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Hand
 from firmware_protocol.device.interfaces import Answer, Mechanism
+from firmware_protocol.host import Link
 from firmware_protocol.host.events import Arrived, Held, LinkEvent
-from firmware_protocol.host.link import NO_CURSOR, Link
+from firmware_protocol.host.link import NO_CURSOR
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.plaintext import EventRecord
-from hil.devices.station import Station
-from hil.simulator.device import Stand
+from hil.devices import Station
+from hil.simulator import Stand
 
 HOST = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 T = TypeVar("T")

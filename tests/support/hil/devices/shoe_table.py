@@ -12,8 +12,8 @@ from firmware_protocol.device.interfaces import CannotDo, Mechanism
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.enums import Capabilities, LockState
 from firmware_protocol.messages.shoe import CardRead, Lock
-from hil.devices import card_names
-from hil.devices.shoe import RECOGNISE_MS, Shoe
+from hil.devices import Shoe, card_names
+from hil.devices.shoe import RECOGNISE_MS
 from tests.support.hil.devices.desk import Scene
 
 OPEN = Lock(LockState.OPEN)

@@ -9,7 +9,7 @@ from firmware_protocol.device.interfaces import Mechanism
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import Fault
 from firmware_protocol.messages.shuffler import CountError, Done, Progress, Start
-from hil.devices.shuffler import Shuffler
+from hil.devices import Shuffler
 from tests.support.hil.devices.desk import Scene
 
 SECOND = 1_000_000

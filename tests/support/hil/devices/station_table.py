@@ -8,7 +8,7 @@ from typing import Any
 from firmware_protocol.device.interfaces import Mechanism
 from firmware_protocol.messages.enums import ButtonMask, Edge, WhichButton
 from firmware_protocol.messages.station import Arm, ArmReply, Button
-from hil.devices.station import Station
+from hil.devices import Station
 from tests.support.hil.devices.desk import Scene
 
 HIT, STAND, DOUBLE = ButtonMask.HIT, ButtonMask.STAND, ButtonMask.DOUBLE

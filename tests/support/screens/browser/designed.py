@@ -25,9 +25,8 @@ from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
 from controller.screens.common.headers import HEADERS
 from controller.screens.common.sessions import Looks
-from controller.screens.console.view.page import console_of
-from controller.screens.console.view.viewer import Here
-from controller.table.memory.display import Witness
+from controller.screens.console.view import Here, console_of
+from controller.table.memory import Witness
 from tests.support.screens.browser.page import PATIENCE, SIZES
 from tests.support.screens.console.shown_at import (
     DEVICES,

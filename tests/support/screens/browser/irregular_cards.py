@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
-from hil.table.robots.robot import PATIENCE, card_of
-from hil.table.robots.surroundings import until
+from hil.table.robots import PATIENCE
+from hil.table.robots.robot import card_of
+from hil.table.setup import until
 from tests.support.screens.browser.stories import ACE_UP, THREE, ruled, tells
 from tests.support.screens.browser.table import AtTable
 from tests.support.table.simulated.telling import DEAL

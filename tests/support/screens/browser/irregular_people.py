@@ -8,9 +8,8 @@ from typing import Any, Final
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from firmware_protocol.device.control import DoorHand, JamHand, Plug, Power, Put
-from hil.table.robots.robot import PATIENCE
-from hil.table.robots.surroundings import until
-from hil.table.setup.house import GUEST
+from hil.table.robots import PATIENCE
+from hil.table.setup import GUEST, until
 from tests.support.screens.browser.page import page_at
 from tests.support.screens.browser.stories import ACE_UP, NOBODY, ruled, tells
 from tests.support.screens.browser.table import AtTable

@@ -18,10 +18,10 @@ from typing import Any, Final, NamedTuple, Protocol
 from playwright.async_api import Browser, Page, Response, async_playwright, expect
 
 from controller.procedure.model.row import Refused
-from controller.table.memory.display import Shown
-from hil.table.robots.console import Console
+from controller.table.memory import Shown
+from hil.table.robots import Console
 from hil.table.robots.robot import Who
-from hil.table.setup.house import DEALER, FLOOR, SECOND, Robotic
+from hil.table.setup import DEALER, FLOOR, SECOND, Robotic
 from tests.conftest import require
 
 CHROMIUM: Final = shutil.which("chromium") or ""

@@ -20,13 +20,13 @@ from playwright.async_api import Browser as Chromium
 from playwright.async_api import FloatRect, Page, Route
 
 from controller.api.contract.errors import Problem, denied
-from controller.people.service import Denied
-from controller.procedure.engine.dispatch import Procedure
+from controller.people import Denied
+from controller.procedure.engine import Procedure
 from controller.procedure.model.state import State, Step
 from controller.screens.common.sessions import Looks
 from controller.screens.common.texts import load
-from controller.screens.console.web.sessions import Browser
-from controller.screens.review.web.app import pages_of
+from controller.screens.console.web import Browser
+from controller.screens.review.web import pages_of
 from controller.screens.review.web.badge_login import form_page
 from tests.support.paths import ROOT
 from tests.support.screens.browser.designed import Designed, drawn

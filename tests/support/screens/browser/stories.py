@@ -15,8 +15,8 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from controller.audit.read.reader import records
-from controller.audit.replay.entries import read_made
-from controller.audit.verify.verifier import Verification
+from controller.audit.replay import read_made
+from controller.audit.verify import Verification
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from tests.support.screens.browser.table import AtTable

@@ -15,15 +15,12 @@ from controller.games import game_of_table
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
 from firmware_protocol.device.control import Describe, Draw, Hand
-from hil.simulator.event_loop import Live
-from hil.table.robots.api_client import Api
-from hil.table.robots.console import Console, watched
-from hil.table.robots.robot import PATIENCE, Mimics, Robot, Ways, Who, card_of, mechanism
-from hil.table.robots.surroundings import until
+from hil.simulator import Live
+from hil.table.robots import PATIENCE, Api, Console, Mimics, Robot, Ways
+from hil.table.robots.console import watched
+from hil.table.robots.robot import Who, card_of, mechanism
 from hil.table.scripts.shoe import whole_shoe
-from hil.table.setup.house import FEW, VISITED
-from hil.table.setup.stage import Stage, staged
-from hil.table.setup.table_file import Deals, example
+from hil.table.setup import FEW, VISITED, Deals, Stage, example, staged, until
 from tests.support.screens.browser.page import Keys, PageDealer, Touch, chromium, page_at
 from tests.support.table.simulated.telling import Choosing
 

@@ -9,18 +9,18 @@ from msgspec.structs import replace
 
 from controller.api.contract.view import DealerShown, DeviceShown, Named, Stands, View, view_of
 from controller.audit.format.records import ClockQuality
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import State, Step
-from controller.procedure.prompts.terms import Currency
+from controller.procedure.prompts import Currency
 from controller.rules.cards import Card
 from controller.screens.common.sessions import Looks
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.templates import Pages
 from controller.screens.common.texts import Texts, load
-from controller.screens.console.view.page import Console, console_of
-from controller.screens.console.view.viewer import Here
-from controller.table.memory.display import NOT_LOOKED, Shown, Witness
+from controller.screens.console.view import Here, console_of
+from controller.screens.console.view.page import Console
+from controller.table.memory import NOT_LOOKED, Shown, Witness
 from tests.support.procedure.random_games import game_as_it_is, game_with
 from tests.support.procedure.random_table import RandomTable
 

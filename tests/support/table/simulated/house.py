@@ -13,8 +13,8 @@ from msgspec import Raw
 from msgspec.json import encode
 
 from controller.audit.format.records import Entry, Moment, Record
-from controller.people.directory import PeopleFile
-from controller.people.person import Change, HouseRole, People, Person, key_bytes, people_bytes
+from controller.people import HouseRole, People, PeopleFile, Person
+from controller.people.person import Change, key_bytes, people_bytes
 from controller.people.pins import Cost, PeopleKey
 
 CHEAP: Final = Cost(8, 1, 1)

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 import pytest
 
-from controller.audit.replay.entries import Made, read_made
+from controller.audit.replay import Made, read_made
 from controller.procedure.model.effects import Ruled
 from controller.procedure.model.effects import Told as Informed
 from controller.procedure.model.state import Step

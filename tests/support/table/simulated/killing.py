@@ -7,13 +7,14 @@ import asyncio
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from controller.audit.replay.entries import read_made
-from controller.audit.verify.verifier import Verification
+from controller.audit.replay import read_made
+from controller.audit.verify import Verification
 from controller.procedure.model.effects import Prompt, Settled
 from controller.procedure.model.state import State, Step
-from controller.table.memory.display import Shown
+from controller.table.memory import Shown
 from firmware_protocol.device.control import Pace
-from hil.table.robots.robot import Robot, Said, card_of
+from hil.table.robots import Robot, Said
+from hil.table.robots.robot import card_of
 from hil.table.scripts.shoe import whole_shoe
 from tests.support.drivers.simulated import simulate, stopped
 from tests.support.table.simulated.simulated_table import AtTable, Room, ready, room

@@ -12,12 +12,13 @@ from controller.procedure.model.events import WagerPlaced
 from controller.procedure.model.game import BETS
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
-from controller.sim.scripts.format import ScriptRound, read_scripts
-from controller.sim.scripts.results import RejectedBet, RoundResult, differences, result_of
+from controller.sim.scripts import RoundResult, ScriptRound
+from controller.sim.scripts.format import read_scripts
+from controller.sim.scripts.results import RejectedBet, differences, result_of
 from controller.sim.scripts.runner import procedure_for
-from controller.table.loop.requests import Done
-from controller.table.running.table import RunningTable
-from hil.table.robots.robot import Robot, Said
+from controller.table.loop import Done
+from controller.table.running import RunningTable
+from hil.table.robots import Robot, Said
 from hil.table.scripts.shoe import rounds_of, shoe_of
 from tests.support.drivers.simulated import simulate
 from tests.support.paths import SCRIPT_FILES

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from controller.audit.replay.entries import read_made
-from controller.audit.verify.verifier import Verification
+from controller.audit.replay import read_made
+from controller.audit.verify import Verification
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import State, Step
-from controller.table.running.table import RunningTable
+from controller.table.running import RunningTable
 from firmware_protocol.device.control import Pace
-from hil.table.robots.robot import Players, Robot, card_of
+from hil.table.robots import Players, Robot
+from hil.table.robots.robot import card_of
 from hil.table.scripts.shoe import whole_shoe
 from tests.support.drivers.simulated import simulate
 from tests.support.table.simulated.killing import Policy

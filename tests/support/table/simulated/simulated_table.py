@@ -21,22 +21,22 @@ from msgspec.structs import replace
 from controller.audit.errors import Failed
 from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey
 from controller.audit.format.records import Appended, Entry, Moment, Record, encode
-from controller.audit.log.log import Log
+from controller.audit.log import Log
 from controller.audit.read.reader import records
-from controller.audit.simulate.recorder import Keys
+from controller.audit.simulate import Keys
 from controller.procedure.model.events import Actor, Paid
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State
-from controller.table.intake.context import House
-from controller.table.loop.parts import Fitted, Parts, World
-from controller.table.memory.display import Shown
-from controller.table.running.table import RunningTable
-from drivers.devices.state import State as LinkState
-from drivers.session.supervisor import Supervisor
+from controller.table.intake import House
+from controller.table.loop import Fitted, Parts, World
+from controller.table.memory import Shown
+from controller.table.running import RunningTable
+from drivers.devices import State as LinkState
+from drivers.session import Supervisor
 from firmware_protocol.device.control import Plug
 from firmware_protocol.messages.enums import DeviceClass
-from hil.devices.station import Station as SimStation
+from hil.devices import Station as SimStation
 from hil.table.robots.robot import Who
 from tests.support.drivers.simulated import OWN, Desk, Plugged, now_us, until
 from tests.support.procedure.random_games import game_with

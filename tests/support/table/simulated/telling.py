@@ -15,21 +15,21 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 from unittest.mock import DEFAULT, patch
 
-from controller.audit.files.disk import RealDisk
-from controller.audit.replay.entries import Made, read_made
+from controller.audit.files import RealDisk
+from controller.audit.replay import Made, read_made
 from controller.procedure.model.effects import Effect, Prompt, Settled
 from controller.procedure.model.effects import Told as Informed
 from controller.procedure.model.events import Actor, Event
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import Step
-from controller.procedure.prompts.terms import Currency
-from controller.procedure.prompts.text import say
+from controller.procedure.prompts import Currency, say
 from controller.rules.irregularities import Irregularity, Way
-from controller.table.intake.context import House
-from controller.table.loop.requests import Done
-from controller.table.memory.display import Shown
+from controller.table.intake import House
+from controller.table.loop import Done
+from controller.table.memory import Shown
 from firmware_protocol.device.control import ButtonName, Draw, Pace, Press
-from hil.table.robots.robot import Robot, Said, Who, card_of, mechanism
+from hil.table.robots import Robot, Said
+from hil.table.robots.robot import Who, card_of, mechanism
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.serving import Served, right, whole

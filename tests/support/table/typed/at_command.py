@@ -13,8 +13,7 @@ import pytest
 
 from controller import terminal
 from controller.cli import main
-from controller.people import cli, pins
-from controller.people.directory import PeopleFile
+from controller.people import PeopleFile, cli, pins
 from tests.support.table.simulated.house import CHEAP
 
 TWO: Final = ("--by", "Ann Lee", "--and", "Bo Chan")

@@ -6,12 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from controller.people.approvals import act_of
-from controller.people.directory import PeopleFile
-from controller.people.person import Person
+from controller.people import START, Denied, PeopleDesk, PeopleFile, Person, Standing, Taken, act_of
 from controller.people.pins import Cost
-from controller.people.service import Denied, PeopleDesk, Record, Signed, Taken
-from controller.people.sign_in import START, Standing
+from controller.people.service import Record, Signed
 from controller.procedure.model.events import RoundVoided
 from tests.support.table.simulated.house import CHEAP, PINS, Ledger, Time
 

@@ -10,19 +10,25 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.audit.format.records import DeviceCursor
-from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.engine.state_machine import LiveTable
+from controller.procedure.engine import LiveTable, Procedure
 from controller.procedure.model.events import Device, Event
 from controller.procedure.model.felt import hole_is_next, next_spare
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import WAITING, State, Step
 from controller.rules.cards import Card
-from controller.table.intake.apply import Taking
-from controller.table.intake.context import Ear, House, Now, Source
-from controller.table.memory.vault import Vault
-from drivers.devices import shoe, shuffler, station
-from drivers.devices.events import DeviceEvent, Faulted, Origin, Tampered
-from drivers.devices.sealed import Sealed, SealedCard
+from controller.table.intake import Ear, House, Now, Source, Taking
+from controller.table.memory import Vault
+from drivers.devices import (
+    DeviceEvent,
+    Faulted,
+    Sealed,
+    SealedCard,
+    Tampered,
+    shoe,
+    shuffler,
+    station,
+)
+from drivers.devices.events import Origin
 from firmware_protocol.messages.enums import (
     CardFlags,
     FaultCode,

@@ -11,21 +11,11 @@ from msgspec.structs import replace
 from controller.api.contract.view import PromptShown, View
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.state import WAITING
-from controller.procedure.prompts.terms import (
-    BETS,
-    CHOICES,
-    DETAILS,
-    NEAR,
-    WARNS,
-    WAYS,
-    WHAT,
-    WHY,
-    Currency,
-    card_words,
-)
+from controller.procedure.prompts import BETS, CHOICES, DETAILS, WHAT, WHY, Currency, card_words
+from controller.procedure.prompts.terms import NEAR, WARNS, WAYS
 from controller.screens.common.texts import NAME, Texts, load
-from controller.screens.console.text.terms import Tongue
-from controller.screens.console.view.page import console_of
+from controller.screens.console.text import Tongue
+from controller.screens.console.view import console_of
 from tests.support.paths import ROOT
 from tests.support.procedure.random_games import game_with
 from tests.support.screens.console.shown_at import (

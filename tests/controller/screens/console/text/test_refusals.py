@@ -13,17 +13,18 @@ from msgspec.structs import replace
 
 from controller.api.contract.messages import Answer
 from controller.api.service.acts import answer_of
-from controller.procedure.engine.dispatch import Procedure
-from controller.procedure.engine.row_table import REFUSALS, ROWS
+from controller.procedure.engine import REFUSALS, Procedure
+from controller.procedure.engine.row_table import ROWS
 from controller.procedure.model.events import Event, Role
 from controller.procedure.model.game import BETS
 from controller.procedure.model.row import Decision, Refusal, Refused, Row
 from controller.procedure.model.state import State
 from controller.rules.hands import CHOICES
 from controller.screens.common.texts import NAME
-from controller.screens.console.text.refusals import BETWEEN, NONE, refusal_of, refused
+from controller.screens.console.text import refused
+from controller.screens.console.text.refusals import BETWEEN, NONE, refusal_of
 from controller.screens.console.text.refusals import TERMS as UNDER
-from controller.table.intake.apply import Answered
+from controller.table.intake import Answered
 from tests.controller.screens.console.text.test_prompts import marked
 from tests.support.procedure.random_games import game_as_it_is, game_with
 from tests.support.procedure.random_table import RandomTable

@@ -13,20 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.api.contract.view import DeviceShown
-from controller.api.service.approvals import BESIDE, takes_two
+from controller.api.service import BESIDE, takes_two
 from controller.games import SHOE
-from controller.people.approvals import act_of
+from controller.people import act_of
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.events import Actor, Event, ShoeRanOut
 from controller.procedure.model.holds import CARD_STEPS
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
-from controller.procedure.prompts.terms import Currency
+from controller.procedure.prompts import Currency
 from controller.rules.cards import DECK
 from controller.screens.console.view.allowed_acts import Action, Ask
 from controller.screens.console.view.page import Console
 from controller.screens.console.view.shortcuts import RESERVED
-from controller.table.loop.acts import BY_PEOPLE, BY_VAULT, kind_of
+from controller.table.loop import BY_PEOPLE, BY_VAULT, kind_of
 from tests.support.screens.console.shown_at import (
     DEVICES,
     LONG,

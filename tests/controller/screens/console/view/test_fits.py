@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Route
 
 from controller.procedure.model.effects import Tell
 from controller.screens.console.view.page import Console
-from controller.table.memory.display import Witness
+from controller.table.memory import Witness
 from tests.support.screens.browser.page import SIZES, chromium
 from tests.support.screens.console.shown_at import (
     HOUSE,

@@ -10,13 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from controller.procedure.model.state import Step
-from controller.procedure.prompts.terms import Currency
+from controller.procedure.prompts import Currency
 from controller.rules.cards import NAMES
 from controller.screens.common.felt_svg import where
 from controller.screens.common.sessions import Looks
 from controller.screens.common.static_files import StaticFiles
 from controller.screens.common.texts import Texts
-from controller.screens.console.text.terms import Tongue
+from controller.screens.console.text import Tongue
 from controller.screens.console.view.felt import felt_of
 from tests.controller.screens.test_look import BASE, ENOUGH, Structure, contrast
 from tests.support.paths import ROOT

@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from controller.api.contract.view import DeviceShown
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.procedure.model.state import Hold, Shoe, State, Step
 from controller.rules.irregularities import Irregularity
 from controller.screens.console.view.page import Console
 from controller.screens.console.view.status import Line
-from controller.table.memory.display import Witness
-from drivers.devices.state import State as Link
+from controller.table.memory import Witness
+from drivers.devices import State as Link
 from tests.support.procedure.random_games import game_as_it_is
 from tests.support.screens.console.shown_at import (
     DEVICES,

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from controller.api.contract.errors import Problem
-from controller.api.service import acts, sign_in
-from controller.api.service.screens import Screen
+from controller.api.service import Screen, acts, sign_in
 from controller.procedure.model.events import TableOpened
 from controller.procedure.model.state import Step
 from controller.screens.common.texts import Texts, load

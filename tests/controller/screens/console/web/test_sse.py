@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from controller.api.contract.view import View
-from controller.api.http.sse import BEAT, HEARTBEAT
+from controller.api.http import HEARTBEAT
+from controller.api.http.sse import BEAT
 from controller.procedure.model.state import Step
-from controller.screens.console.view.viewer import Here
-from controller.screens.console.web import sse
+from controller.screens.console.view import Here
+from controller.screens.console.web import Browser, sse
 from controller.screens.console.web.render_cache import Drawn
-from controller.screens.console.web.sessions import Browser
 from controller.screens.console.web.sse import MOST, MOST_OF_ONE
 from tests.support.api.at_api import run
 from tests.support.drivers.simulated import until

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.api.http.sse import HEARTBEAT
+from controller.api.http import HEARTBEAT
 from controller.people.sign_in import LIVES
 from controller.screens.common.texts import load
-from drivers.devices.state import State
+from drivers.devices import State
 from firmware_protocol.device.control import Defect, Plug
 from tests.support.api.at_api import run
 from tests.support.drivers.simulated import until

@@ -10,10 +10,10 @@ from threading import Event
 import pytest
 
 from controller.audit.errors import CannotWrite
-from controller.audit.export.case import Case
+from controller.audit.export import Case
 from controller.audit.read.selection import Pick
+from controller.screens.review.source import Beside
 from controller.screens.review.source.cases import MOST, Cases
-from controller.screens.review.source.source import Beside
 
 PICKS = (Pick(), Pick(28, 29))
 

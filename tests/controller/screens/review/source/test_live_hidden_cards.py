@@ -24,7 +24,7 @@ from controller.rules.irregularities import Irregularity
 from controller.screens.review.source import source
 from controller.screens.review.view.filters import FIELDS, HAPPENINGS
 from controller.screens.review.web.app import FLOWS, PAGES
-from hil.table.robots.robot import Robot, wire_name
+from hil.table.robots import Robot, wire_name
 from tests.controller.api.contract.test_hidden_cards import DEEP, Whims, shoe, swapped, up_and_hole
 from tests.support.api.at_api import ApiScreen, run
 from tests.support.screens.at_pages import AtPages, Tab, at_pages

@@ -14,13 +14,12 @@ import pytest
 
 from controller.audit.errors import IndexBusy, IndexPlace
 from controller.audit.format.records import By, Entry
-from controller.audit.index.index import Index
-from controller.screens.review.source import live_source, source
-from controller.screens.review.source.live_source import Running
+from controller.audit.index import Index
+from controller.screens.review.source import Running, live_source, source
 from controller.screens.review.source.source import Short
 from controller.screens.review.view.queries import last_seq
 from controller.screens.review.web.app import FLOWS, PAGES
-from controller.table.running.table import RunningTable
+from controller.table.running import RunningTable
 from tests.controller.screens.review.source.test_live_hidden_cards import BASE, comes_in
 from tests.support.api.at_api import at_api, run
 from tests.support.screens.at_pages import AtPages, Tab, at_pages

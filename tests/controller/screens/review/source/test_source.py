@@ -10,19 +10,18 @@ from pathlib import Path
 import pytest
 
 from controller.audit.errors import NoRecord, RecordProblem
-from controller.audit.export.case import export_case
-from controller.audit.index import file
-from controller.audit.index.index import Index
+from controller.audit.export import export_case
+from controller.audit.index import Index, file
 from controller.audit.read.access_log import looks_file
 from controller.audit.read.selection import Pick
 from controller.errors import UsageProblem
 from controller.screens.common.sessions import Links, Sessions
 from controller.screens.common.texts import load
+from controller.screens.review.source import Beside, beside
 from controller.screens.review.source import source as sources
-from controller.screens.review.source.source import Beside, beside
 from controller.screens.review.view.queries import last_seq
-from controller.screens.review.web.app import Review, application, pages_of
-from controller.screens.review.web.link_login import ByLink
+from controller.screens.review.web import ByLink, application, pages_of
+from controller.screens.review.web.app import Review
 from tests.controller.audit.index.test_index import held
 from tests.support.screens.looked_at import EVE, Browser
 

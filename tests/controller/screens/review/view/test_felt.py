@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 import pytest
 
 from controller.audit.read.reader import records
-from controller.audit.replay.replay import Replay, at_rest
-from controller.procedure.engine.dispatch import Procedure
+from controller.audit.replay import Replay, at_rest
+from controller.procedure.engine import Procedure
 from controller.procedure.model.state import State, Step
-from controller.procedure.prompts.terms import Currency, card_words
-from controller.procedure.rows.table import shut
+from controller.procedure.prompts import Currency, card_words
+from controller.procedure.rows import shut
 from controller.rules.cards import NAMES
 from controller.screens.review.view import replay_state
 from controller.screens.review.view.felt import Felt, felt_of, picture

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.index.search_terms import Wanted, amount_of, time_of
+from controller.audit.index import Wanted, amount_of, time_of
 from controller.audit.text.records import Bare
 from controller.errors import UsageProblem
-from controller.procedure.prompts.terms import Currency
+from controller.procedure.prompts import Currency
 from controller.rules.cards import NAMES
 from controller.screens.review.view.filters import FIELDS, Filters, filters_of, number_of
 from tests.support.screens.looked_at import Browser

@@ -11,10 +11,10 @@ import apsw
 import pytest
 
 from controller.audit.index.schema import ROUNDS, SCHEMA
-from controller.audit.text.records import when
+from controller.audit.text import when
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity
-from controller.screens.review.source.source import Beside
+from controller.screens.review.source import Beside
 from controller.screens.review.view.charts import bars, columns
 from controller.screens.review.view.queries import ask
 from controller.screens.review.view.report import PAUSE, Dealt, Report, last_day, report

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.index.index import Index
-from controller.audit.index.query import find_rounds
-from controller.audit.index.search_terms import Wanted
+from controller.audit.index import Index, Wanted, find_rounds
 from controller.screens.review.view import search
 from controller.screens.review.view.search import ends, newest
 from tests.support.audit.record.table import begun

@@ -12,10 +12,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.format.notes import SigningKey, VerifierKey
 from controller.audit.format.segments import segment_file
-from controller.audit.index.index import Index
-from controller.audit.index.query import Round, find_rounds
-from controller.audit.index.search_terms import Wanted
-from controller.audit.proofs.proof_file import check_proof, unpacked
+from controller.audit.index import Index, Round, Wanted, find_rounds
+from controller.audit.proofs import check_proof
+from controller.audit.proofs.proof_file import unpacked
 from controller.audit.read.reader import records
 from controller.screens.review.view.verdict import verified
 from tests.support.audit.record.table import TABLE_KEY

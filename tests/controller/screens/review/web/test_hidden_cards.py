@@ -18,7 +18,7 @@ import pytest
 from starlette.types import ASGIApp, Message
 
 from controller.audit.read.reader import records
-from controller.procedure.engine.dispatch import Procedure
+from controller.procedure.engine import Procedure
 from controller.rules.cards import NAMES
 from controller.screens.review.web.app import FLOWS, PAGES
 from tests.controller.audit.index.test_hidden_cards import Twin

@@ -17,14 +17,13 @@ import pytest
 import uvicorn
 
 from controller.audit.format.records import Appended, By, Entry
-from controller.audit.log.log import Log
-from controller.audit.log.opening import Opening
+from controller.audit.log import Log, Opening
 from controller.audit.read.follow import Following
 from controller.audit.read.reader import records
-from controller.audit.replay.identity import identity_of
+from controller.audit.replay import identity_of
 from controller.screens.common import server
 from controller.screens.common.headers import HEADERS
-from controller.screens.review.source.live_source import Running
+from controller.screens.review.source import Running
 from controller.screens.review.web import live
 from tests.support.api.at_api import at_api, run
 from tests.support.audit.record.dealing import TABLE
