@@ -1,7 +1,7 @@
-"""How the firmware does what a maker can get wrong: each rule of the page that has a break.
+"""The protocol rules that a firmware maker can get wrong, one method each.
 
-`Ways` is the honest firmware. A subclass overrides what a break (hil.faults.catalogue) changes,
-so that nothing else in the device asks whether it is broken.
+`Behaviour` is the correct firmware. A subclass overrides the rules that it breaks (hil.faults), so
+that no other code of the device depends on whether it is faulty.
 """
 
 from __future__ import annotations
@@ -36,7 +36,14 @@ Key = tuple[int, int]
 """What names a command: host boot and command id."""
 
 
-class Ways:
+class Behaviour:
+    def started(self) -> None:
+        """The firmware has started: forget what was in memory."""
+
+    def broken(self, name: str) -> bool:
+        """Whether this break is switched on, for breaks that are part of a mechanism."""
+        return False
+
     # --- frames and HELLO ---
 
     def hear(self, deframer: Deframer, data: bytes, now: int) -> list[Heard]:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
-from firmware_protocol.device.behaviour import Key, Ways
-from firmware_protocol.device.interfaces import Refuse
+from firmware_protocol.device.behaviour import Behaviour, Key
+from firmware_protocol.device.interfaces import DeviceCore, Refuse
 from firmware_protocol.device.ring import Ring
 from firmware_protocol.device.ring import follows as follows_on
 from firmware_protocol.device.sessions import Session
@@ -40,32 +40,29 @@ from firmware_protocol.messages.registry import COMMANDS
 from firmware_protocol.messages.shoe import Reread
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
 
-if TYPE_CHECKING:
-    from firmware_protocol.device.core import Device
-
 
 class Memory:
     """The last RESULTS_KEPT commands that are not idempotent, with their replies. In RAM: a start
     forgets them, a new session does not."""
 
-    def __init__(self, ways: Ways) -> None:
-        self._ways = ways
+    def __init__(self, behaviour: Behaviour) -> None:
+        self._behaviour = behaviour
         self._replies: dict[Key, Reply] = {}
 
     def knows(self, key: Key) -> bool:
-        return self._ways.remembers() and self._ways.memory_key(key) in self._replies
+        return self._behaviour.remembers() and self._behaviour.memory_key(key) in self._replies
 
     def reply(self, key: Key) -> Reply:
-        return self._replies[self._ways.memory_key(key)]
+        return self._replies[self._behaviour.memory_key(key)]
 
     def stale(self, key: Key) -> bool:
         """Whether this one, which is not remembered, is older than one that is."""
-        boot, ident = self._ways.memory_key(key)
+        boot, ident = self._behaviour.memory_key(key)
         newest = max((known for host, known in self._replies if host == boot), default=0)
-        return ident < newest and self._ways.refuses_stale()
+        return ident < newest and self._behaviour.refuses_stale()
 
     def remember(self, key: Key, reply: Reply) -> None:
-        self._replies[self._ways.memory_key(key)] = reply
+        self._replies[self._behaviour.memory_key(key)] = reply
         while len(self._replies) > RESULTS_KEPT:
             del self._replies[next(iter(self._replies))]
 
@@ -84,19 +81,19 @@ class _Selftest(Struct, frozen=True):
 
 
 class Commands:
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: DeviceCore) -> None:
         self._device = device
-        self._memory = Memory(device.ways)
+        self._memory = Memory(device.behaviour)
         self._selftest: _Selftest | None = None
 
     def take(self, session: Session, data: bytes, now: int) -> None:
         """A plaintext that has opened in this session."""
-        data = self._device.ways.readable(data)
+        data = self._device.behaviour.readable(data)
         if data[0] == PlaintextType.COMMAND:
             self._command(session, data, now)
             return
         try:
-            control = self._device.ways.decode(data, self._device.identity.device_class)
+            control = self._device.behaviour.decode(data, self._device.identity.device_class)
         except ProtocolError:
             self._device.wire.malformed()
             return
@@ -110,12 +107,12 @@ class Commands:
         if not command_id or not host_boot:
             self._device.wire.malformed()
             return
-        ways = self._device.ways
+        behaviour = self._device.behaviour
         session.host_boot = host_boot
         key = (host_boot, command_id)
         reply = self._answer(session, ident, data, key, now)
         if reply is not None:
-            self._device.wire.refused += ways.refusal_counts(reply)
+            self._device.wire.refused += behaviour.refusal_counts(reply)
             self._device.reply(session, CommandReply(command_id, host_boot, reply), now)
         if session.wanted and not session.resumed:  # only now may records flow
             self._device.records.begin(session, now)
@@ -125,11 +122,11 @@ class Commands:
     ) -> Reply | None:
         """The reply; None if none is due now."""
         kind = COMMANDS.get(ident)
-        ways = self._device.ways
+        behaviour = self._device.behaviour
         if kind is None or kind.CLASS not in (DeviceClass.ANY, self._device.identity.device_class):
-            return Refused(ident, Refusal.UNKNOWN, 0) if ways.answers_unknown() else None
+            return Refused(ident, Refusal.UNKNOWN, 0) if behaviour.answers_unknown() else None
         try:
-            call = ways.decode(data, self._device.identity.device_class)
+            call = behaviour.decode(data, self._device.identity.device_class)
         except ProtocolError as problem:
             return Refused(ident, Refusal.MALFORMED, _offset(kind, problem))
         assert isinstance(call, CommandCall)  # it is of this type, or it does not decode
@@ -138,9 +135,9 @@ class Commands:
                 return None
             if self._memory.knows(key):
                 return self._memory.reply(key)
-        if ways.may_be_stale(idempotent=kind.IDEMPOTENT) and self._memory.stale(key):
+        if behaviour.may_be_stale(idempotent=kind.IDEMPOTENT) and self._memory.stale(key):
             return Refused(ident, Refusal.STALE, 0)
-        if not session.resumed and ways.needs_resume() and kind not in _BEFORE_RESUME:
+        if not session.resumed and behaviour.needs_resume() and kind not in _BEFORE_RESUME:
             return Refused(ident, Refusal.NOT_RESUMED, 0)
         return self._carry_out(session, call.command, key, now)
 
@@ -178,8 +175,8 @@ class Commands:
     def _resume(self, session: Session, command: Resume, now: int) -> Reply:
         device = self._device
         ring = device.ring
-        verdict = device.ways.verdict(verdict_of(ring, command), command)
-        if device.ways.stops(verdict):
+        verdict = device.behaviour.verdict(verdict_of(ring, command), command)
+        if device.behaviour.stops(verdict):
             device.records.stop(session)
         reply = ResumeReply(ring.epoch, ring.oldest, ring.head, ring.chain, verdict)
         if verdict is Verdict.OK:
@@ -198,7 +195,7 @@ class Commands:
     def _under_way(self, key: Key) -> bool:
         """Whether this is a repeat of what is being carried out: its reply comes when that is."""
         test = self._selftest
-        return test is not None and test.key == key and self._device.ways.ignores_under_way()
+        return test is not None and test.key == key and self._device.behaviour.ignores_under_way()
 
     def due(self) -> int | None:
         return None if self._selftest is None else self._selftest.done
@@ -271,20 +268,20 @@ def field_offsets(spec: Spec) -> dict[str, int]:
 # --- control --------------------------------------------------------------------------------
 
 
-def _acknowledge(device: Device, session: Session, ack: EvtAck | HostBeat, now: int) -> None:
+def _acknowledge(device: DeviceCore, session: Session, ack: EvtAck | HostBeat, now: int) -> None:
     device.records.acknowledge(session, ack.epoch, ack.seq, ack.window, now)
 
 
-def _wanted(device: Device, session: Session, nak: EvtNak, now: int) -> None:
+def _wanted(device: DeviceCore, session: Session, nak: EvtNak, now: int) -> None:
     device.records.wanted(session, nak.epoch, nak.next, now)
 
 
-def _time(device: Device, session: Session, ask: TimeAsk, now: int) -> None:
+def _time(device: DeviceCore, session: Session, ask: TimeAsk, now: int) -> None:
     clock = device.clock(now)
     device.send(session, encode(TimeAnswer(ask.t1, clock, clock)), now)
 
 
-_CONTROLS: Final[dict[type[Control], Callable[[Device, Session, Any, int], None]]] = {
+_CONTROLS: Final[dict[type[Control], Callable[[DeviceCore, Session, Any, int], None]]] = {
     HostBeat: _acknowledge,
     EvtAck: _acknowledge,
     EvtNak: _wanted,

@@ -1,33 +1,33 @@
-"""The core of every simulated device, without I/O: bytes and moments in, bytes out.
+"""The device side of TableLink, common to every class: bytes and times in, bytes out.
 
-    identity.create(place, DeviceClass.SHOE, "SH-0001")
-    device = Device(place, Shoe(), now=0)
+    identity.create(folder, DeviceClass.SHOE, "SH-0001")
+    device = Device(DeviceFolder(folder), Shoe(), now=0)
     device.receive(data, now); device.wake(now); port.write(device.take())
 
-It keeps PROTOCOL.md as a maker of firmware would: from the page, and not from the host's link. What
-one class of device does lies behind a Mechanism. The device's memory is the folder `place`; a
-device whose power was cut is gone, and a new one is made from the same folder.
+It follows PROTOCOL.md independently of the host's code. A Mechanism implements one class of
+device, a Behaviour the rules of the protocol. The device's memory is its folder: after a power cut
+the object is dropped, and a new one is created from the same folder.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from firmware_protocol.device import identity
+from firmware_protocol.device.behaviour import Behaviour
 from firmware_protocol.device.commands import Commands
 from firmware_protocol.device.control import Hand, Moment
 from firmware_protocol.device.identity import Draw, pair_directly, paired_host
-from firmware_protocol.device.interfaces import Answer, CannotDo, Mechanism, Refuse
+from firmware_protocol.device.interfaces import Answer, CannotDo, Mechanism, Refuse, RequestHandler
 from firmware_protocol.device.pairing import Pairing
 from firmware_protocol.device.records import TORN, Records
 from firmware_protocol.device.ring import Ring
 from firmware_protocol.device.sessions import Board, Session, Sessions, Wire
-from firmware_protocol.device.storage import Kept, Place
+from firmware_protocol.device.storage import DeviceFolder, Kept
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import Fault, Power
 from firmware_protocol.messages.control import DeviceBeat
@@ -36,9 +36,9 @@ from firmware_protocol.messages.errors import SessionSpent
 from firmware_protocol.messages.limits import REREAD_DEPTH
 from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.plaintext import CommandReply, encode
-from hil.faults import Mistakes, service
 
 _EPOCHS: Final = 0xFFFFFFFF
+_DEFECTS: Final = "defects"
 
 
 class PowerCut(Exception):
@@ -64,31 +64,36 @@ class _Later(Struct, frozen=True):
     plaintext: bytes
 
 
+def _decode_defects(data: bytes) -> dict[FaultCode, int]:
+    words = data.decode().split()
+    return {FaultCode[name]: int(arg) for name, arg in zip(words[::2], words[1::2], strict=True)}
+
+
 class Device:
     """A Peer for whoever holds the port, and the Desk of its mechanism."""
 
     def __init__(
         self,
-        place: Path,
+        place: DeviceFolder,
         mechanism: Mechanism,
         *,
         now: int,
         cause: PowerCause = PowerCause.POWER_ON,
-        breaks: set[str] | None = None,
-        sync: bool = True,
+        behaviour: Behaviour | None = None,
+        service: Callable[[Device], RequestHandler] | None = None,
         random: Draw = secrets.token_bytes,
     ) -> None:
-        self.place = Place(place)
+        """`service` handles requests that do not depend on the device's class; default: none."""
+        self.place = place
         self.mechanism = mechanism
-        self.breaks = set() if breaks is None else breaks
-        self._sync = sync
         self._draw = random
         self._cut: _Cut | None = None
         self._dead = False
         self._left = b""
         """Bytes that left before a restart."""
-        self.ways = Mistakes(self.broken)
-        self.wire = Wire(self.ways)
+        self.behaviour = Behaviour() if behaviour is None else behaviour
+        self.wire = Wire(self.behaviour)
+        self._service = None if service is None else service(self)
         self.start(now, cause)
 
     # --- the start ---
@@ -100,16 +105,16 @@ class Device:
         self._host = paired_host(self.place.folder)
         self._started = now
         self._on = False
-        self.ways = Mistakes(self.broken)
-        self._kept = Kept(self.place.kept, sync=self._sync)
-        self._mechanism_kept = Kept(self.place.mechanism, sync=self._sync)
+        self.behaviour.started()
+        self._kept = Kept(self.place.kept, sync=self.place.sync)
+        self._mechanism_kept = Kept(self.place.mechanism, sync=self.place.sync)
         self.ring = self._open_ring()
         self.boot = self._kept.number("boot")
         self.cause = PowerCause.POWER_LOSS if self.ring.torn else cause
-        self.defects = service.standing(self._kept)
+        self.defects = _decode_defects(self._kept.kept(_DEFECTS))
         self.faulty = False
         """Whether a fault was told since the start, and no self-test has found all well since."""
-        self.wire = Wire(self.ways)
+        self.wire = Wire(self.behaviour)
         self._later: list[_Later] = []
         self._make_parts()
         self.commands = Commands(self)
@@ -117,15 +122,15 @@ class Device:
 
     def _open_ring(self) -> Ring:
         if self.place.ring.exists():
-            return Ring.open(self.place.ring, sync=self._sync, fits=self.ways.follows)
+            return Ring.open(self.place.ring, sync=self.place.sync, fits=self.behaviour.follows)
         return self.new_ring()
 
     def new_ring(self) -> Ring:
         epoch = 1 + int.from_bytes(self._draw(8), "little") % _EPOCHS
-        return Ring.create(self.place.ring, epoch, self.identity.capacity, sync=self._sync)
+        return Ring.create(self.place.ring, epoch, self.identity.capacity, sync=self.place.sync)
 
     def _make_parts(self) -> None:
-        board = Board(self.identity, self._kept, self.wire, self.ways, self._draw)
+        board = Board(self.identity, self._kept, self.wire, self.behaviour, self._draw)
         self.records = Records(board, self.ring, self)
         self.sessions = Sessions(
             board,
@@ -148,7 +153,8 @@ class Device:
         self.record(Power(self.cause), now)
         self._tell_damage(now)
         self.mechanism.start(self, now)
-        service.stand(self, now)
+        if self._service is not None:
+            self._service.started(now)
         self._on = True
         self.safe(now)  # it may have run before: firmware was replaced, or the ring's memory
 
@@ -213,8 +219,8 @@ class Device:
         self.wake(now)
         if self._dead:
             raise CannotDo("the power is off", "make the device anew")
-        mine = service.HANDS.get(type(hand))
-        return self.mechanism.hand(hand, now) if mine is None else mine(self, hand, now)
+        answer = None if self._service is None else self._service.handle(hand, now)
+        return self.mechanism.hand(hand, now) if answer is None else answer
 
     # --- Desk ---
 
@@ -245,7 +251,7 @@ class Device:
         return ring.record(seq)
 
     def broken(self, name: str) -> bool:
-        return name in self.breaks
+        return self.behaviour.broken(name)
 
     def full(self) -> bool:
         return self.records.room.full
@@ -264,8 +270,9 @@ class Device:
         return self.record(Fault(code, arg), now)
 
     def keep_defects(self) -> None:
-        """What hands broke stays broken while the power is off."""
-        service.keep_standing(self._kept, self.defects)
+        """Store the defects, so that they outlast a power cut."""
+        words = (f"{code.name} {arg}\n" for code, arg in self.defects.items())
+        self._kept.keep(_DEFECTS, "".join(words).encode())
 
     # --- what it is like ---
 
@@ -275,7 +282,7 @@ class Device:
         return self._host
 
     def clock(self, now: int) -> int:
-        return self.ways.clock(now - self._started)
+        return self.behaviour.clock(now - self._started)
 
     def state(self) -> DeviceState:
         state = self.mechanism.state()
@@ -326,13 +333,13 @@ class Device:
             self.wire.send(session.seal(plaintext))
         except SessionSpent:
             self.sessions.end(now)
-        session.next_beat = self.ways.beat_after_sending(session.next_beat, now)
+        session.next_beat = self.behaviour.beat_after_sending(session.next_beat, now)
 
     def reply(self, session: Session, reply: CommandReply, now: int) -> None:
         self.reach("before_reply")
         first = reply.reply.ID not in session.replied
         session.replied.add(reply.reply.ID)
-        after = self.ways.reply_after(reply.reply, first=first)
+        after = self.behaviour.reply_after(reply.reply, first=first)
         if after == 0:
             self.send(session, encode(reply), now)
         elif after is not None:
@@ -348,7 +355,7 @@ class Device:
         session = self.sessions.running
         if session is None or now < session.next_beat:
             return
-        damaged, refused = self.ways.counts(self.wire.damaged, self.wire.refused)
+        damaged, refused = self.behaviour.counts(self.wire.damaged, self.wire.refused)
         beat = DeviceBeat(
             epoch=self.ring.epoch,
             head=self.ring.head,
@@ -359,7 +366,7 @@ class Device:
             damaged=damaged,
             refused=refused,
         )
-        session.next_beat = self.ways.next_beat(session.began, now)
+        session.next_beat = self.behaviour.next_beat(session.began, now)
         self.send(session, encode(beat), now)
 
     # --- what its parts ask for ---

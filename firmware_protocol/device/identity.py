@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
 from firmware_protocol.device.storage import (
-    Place,
+    DeviceFolder,
     PlaceProblem,
     make_folder,
     read_whole,
@@ -111,7 +111,7 @@ def create(
     capacity: int = RING_LEAST,
 ) -> Identity:
     """Make a device that has never been switched on. Its folder must not hold one already."""
-    place = Place(folder)
+    place = DeviceFolder(folder)
     if device_class not in MODELS:
         raise PlaceProblem(folder, f"{device_class.name} is no class of a device", _names())
     if place.identity.exists():
@@ -151,12 +151,12 @@ def save(folder: Path, identity: Identity, *, once: bool = False) -> None:
     }
     # A TOML string of such characters is written as JSON writes it.
     lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
-    write_whole(Place(folder).identity, lines.encode(), sync=True, once=once)
+    write_whole(DeviceFolder(folder).identity, lines.encode(), sync=True, once=once)
 
 
 def load(folder: Path) -> Identity:
     """Who the device in this folder is, or a PlaceProblem."""
-    path = Place(folder).identity
+    path = DeviceFolder(folder).identity
     data = read_whole(path)
     if not data:
         raise PlaceProblem(path, "is not there or empty", _AS_MADE)
@@ -204,7 +204,7 @@ def _names() -> str:
 
 def paired_host(folder: Path) -> bytes | None:
     """The public key of the host that is paired; None if there is none."""
-    path = Place(folder).host
+    path = DeviceFolder(folder).host
     text = read_whole(path)
     if not text:
         return None
@@ -220,7 +220,7 @@ def paired_host(folder: Path) -> bytes | None:
 def pair_directly(folder: Path, host_public_key: bytes) -> None:
     """The maker's bench way to pair, for tests and demos: no label, no switch, no record of it.
     A device that runs sees it at the next HELLO."""
-    path = Place(folder).host
+    path = DeviceFolder(folder).host
     if len(host_public_key) != _KEY_SIZE:
         raise PlaceProblem(path, f"key of {len(host_public_key)} bytes", "32 bytes")
     write_whole(path, host_public_key.hex().encode() + b"\n", sync=True)

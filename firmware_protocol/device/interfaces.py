@@ -10,15 +10,22 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeAlias
 
+from firmware_protocol.device.behaviour import Behaviour
 from firmware_protocol.device.control import Hand
+from firmware_protocol.device.identity import Identity
+from firmware_protocol.device.records import RecordContext, Records
+from firmware_protocol.device.ring import Ring
+from firmware_protocol.device.sessions import Session, Sessions, Wire
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.enums import (
     Capabilities,
     DeviceClass,
     DeviceState,
     FaultCode,
+    PowerCause,
     Refusal,
 )
+from firmware_protocol.tablelink.plaintext import CommandReply
 
 Answer: TypeAlias = dict[str, Any]
 """What the control socket answers: names and plain JSON values."""
@@ -51,6 +58,28 @@ class Peer(Protocol):
 
     def take(self) -> bytes:
         """Bytes for the host, all that wait."""
+
+
+class DeviceCore(RecordContext, Protocol):
+    """What the commands need of the device around them."""
+
+    identity: Identity
+    cause: PowerCause
+    behaviour: Behaviour
+    wire: Wire
+    ring: Ring
+    records: Records
+    sessions: Sessions
+    mechanism: Mechanism
+    faulty: bool
+
+    def state(self) -> DeviceState: ...
+
+    def ails(self, now: int) -> dict[FaultCode, int]: ...
+
+    def report(self, code: FaultCode, arg: int, now: int) -> bool: ...
+
+    def reply(self, session: Session, reply: CommandReply, now: int) -> None: ...
 
 
 class RingEnd(Protocol):
@@ -96,6 +125,17 @@ class Desk(Protocol):
 
     def kept(self, name: str) -> bytes:
         """What was kept under this name; b"" if nothing."""
+
+
+class RequestHandler(Protocol):
+    """Requests to a device that do not depend on its class: switches, breaks, the ring's memory."""
+
+    def started(self, now: int) -> None:
+        """The device has started, and its mechanism too."""
+
+    def handle(self, hand: Hand, now: int) -> Answer | None:
+        """Carry out a request, or None if it is the mechanism's. Raises CannotDo if it is
+        impossible now."""
 
 
 class Mechanism(Protocol):

@@ -41,7 +41,7 @@ class Pairing:
     ) -> None:
         self._identity = board.identity
         self._wire = board.wire
-        self._ways = board.ways
+        self._behaviour = board.behaviour
         self._draw = board.draw
         self._kept = board.kept
         self._sessions = sessions
@@ -109,11 +109,11 @@ class Pairing:
         self._finish(begun, now)
 
     def _allowed(self, now: int) -> bool:
-        if not self._ways.pairing_is_on(self.service):
+        if not self._behaviour.pairing_is_on(self.service):
             self._wire.refused += 1
             self._wire.alert(AlertCode.PAIRING_OFF, now)
             return False
-        if self._ways.locked_out(self._kept.last_number(_WRONG_CODES)):
+        if self._behaviour.locked_out(self._kept.last_number(_WRONG_CODES)):
             self._wire.refused += 1
             self._wire.alert(AlertCode.PAIRING_OFF, now)
             return False
@@ -123,7 +123,7 @@ class Pairing:
         # Counted before anything is told, so that no power cut gives a try for nothing.
         self._kept.number(_WRONG_CODES)
         self._wire.refused += 1
-        if self._ways.records_wrong_code():
+        if self._behaviour.records_wrong_code():
             self._record(Tamper(TamperSource.PAIRING_CODE, True), now)
         self._wire.alert(AlertCode.PAIRING_REFUSED, now)
 
@@ -131,8 +131,8 @@ class Pairing:
         host = begun.shake.their_key
         keys = begun.shake.split()
         # The former host's session goes first: it is not to see the record of the new one.
-        ends = self._ways.pairing_ends_session()
-        if ends and self._ways.ends_session_first():
+        ends = self._behaviour.pairing_ends_session()
+        if ends and self._behaviour.ends_session_first():
             self._sessions.end_all(now)
         # The number is taken before all else, so that none comes twice. With the event before the
         # key, power that goes between leaves an event too many, and never one too few.
@@ -141,6 +141,6 @@ class Pairing:
         self._store(host)
         if ends:
             self._sessions.end_all(now)
-        sealer = self._ways.sealer(keys.send, begun.session, begun.version)
+        sealer = self._behaviour.sealer(keys.send, begun.session, begun.version)
         self._wire.send(sealer.seal(encode(PairDone(fingerprint(host), pairings))))
         sealer.wipe()

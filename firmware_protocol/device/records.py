@@ -19,7 +19,7 @@ TORN: Final = SLOT // 2
 """How many bytes of a record are written when power goes in the middle of it."""
 
 
-class Around(Protocol):
+class RecordContext(Protocol):
     """What the records need of the device around them."""
 
     boot: int
@@ -39,11 +39,11 @@ class Around(Protocol):
 
 
 class Records:
-    def __init__(self, board: Board, ring: Ring, around: Around) -> None:
+    def __init__(self, board: Board, ring: Ring, around: RecordContext) -> None:
         self.ring = ring
-        self.room = Room(ring, board.kept, board.ways)
+        self.room = Room(ring, board.kept, board.behaviour)
         self._wire = board.wire
-        self._ways = board.ways
+        self._behaviour = board.behaviour
         self._around = around
         self._last_sent = 0
         """The last record that was sent in any session."""
@@ -59,14 +59,14 @@ class Records:
     def _commit(self, event: Event, now: int) -> None:
         around = self._around
         record = chained(
-            self._ways.chains_to(self.ring.chain),
+            self._behaviour.chains_to(self.ring.chain),
             epoch=self.ring.epoch,
             seq=self.ring.head + 1,
             boot=around.boot,
             t_us=around.clock(now),
             event=event,
         ).encode()
-        if self._ways.sends_before_commit():
+        if self._behaviour.sends_before_commit():
             self.flow(now, record)
         around.reach("before_commit")
         torn = around.torn()
@@ -76,7 +76,7 @@ class Records:
         self.ring.commit(record)
         self.room.committed()
         around.reach("after_commit")
-        arg = self._ways.alert_of(event)
+        arg = self._behaviour.alert_of(event)
         if arg is not None:
             self._wire.alert(AlertCode.DEFECT, now, arg)
         self.flow(now)
@@ -132,15 +132,15 @@ class Records:
     def begin(self, session: Session, now: int) -> None:
         """RESUME was answered with OK: all below what it wants are the host's."""
         session.resumed = True
-        first = self._ways.first_sent(session.wanted, self._last_sent)
+        first = self._behaviour.first_sent(session.wanted, self._last_sent)
         first = min(max(first, self.ring.oldest), self.ring.head + 1)
-        session.sending = Sending(first, self._ways)
+        session.sending = Sending(first, self._behaviour)
         self.room.acknowledge(first - 1)
         self._press(now)
 
     def begin_unasked(self, session: Session) -> None:
-        if session.sending is None and self._ways.sends_unasked():
-            session.sending = Sending(self.room.acked + 1, self._ways)
+        if session.sending is None and self._behaviour.sends_unasked():
+            session.sending = Sending(self.room.acked + 1, self._behaviour)
 
     def acknowledge(self, session: Session, epoch: int, seq: int, window: int, now: int) -> None:
         sending = session.sending
@@ -150,10 +150,10 @@ class Records:
             self._around.reach("before_ack")
         if sending.acknowledge(seq, window):
             self.room.acknowledge(seq)
-            self._send(session, self._ways.sent_after_ack(seq), now)
+            self._send(session, self._behaviour.sent_after_ack(seq), now)
 
     def wanted(self, session: Session, epoch: int, first: int, now: int) -> None:
         sending = session.sending
-        ours = self._ways.nak_is_ours(epoch == self.ring.epoch)
+        ours = self._behaviour.nak_is_ours(epoch == self.ring.epoch)
         if sending is not None and ours and self.ring.holds(first):
             self._send(session, sending.wanted(first, now), now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from firmware_protocol.device.behaviour import Ways
+from firmware_protocol.device.behaviour import Behaviour
 from firmware_protocol.device.ring import Ring
 from firmware_protocol.device.storage import Kept
 from firmware_protocol.messages.codec import Event
@@ -15,12 +15,12 @@ from firmware_protocol.messages.limits import PRESSURE_PERCENT, RING_SPARE, WIND
 class Sending:
     """Says what to send; who asks sends it, at once and in this order."""
 
-    def __init__(self, first: int, ways: Ways) -> None:
+    def __init__(self, first: int, behaviour: Behaviour) -> None:
         self.acked = first - 1
         self.sent = first - 1
         """The last record that was sent since RESUME."""
-        self.window = ways.window(WINDOW)
-        self._ways = ways
+        self.window = behaviour.window(WINDOW)
+        self._behaviour = behaviour
         self._times = 0
         self._last: dict[int, int] = {}
         """When each record on its way was sent last."""
@@ -43,7 +43,7 @@ class Sending:
 
     def due(self) -> int | None:
         """When again() has something to send."""
-        wait = self._ways.resend_wait(self._times)
+        wait = self._behaviour.resend_wait(self._times)
         last = self._last.get(self.acked + 1)
         if wait is None or last is None or not self.window:
             return None
@@ -53,8 +53,8 @@ class Sending:
         """An EVT_ACK or HOST_BEAT. Whether the acknowledged position moved on."""
         if seq > self.sent:
             return False
-        if self._ways.takes_window(older=seq < self.acked):
-            self.window = self._ways.window(window)
+        if self._behaviour.takes_window(older=seq < self.acked):
+            self.window = self._behaviour.window(window)
         if seq <= self.acked:
             return False
         self.acked = seq
@@ -64,21 +64,21 @@ class Sending:
 
     def wanted(self, first: int, now: int) -> list[int]:
         """An EVT_NAK: what goes out again at once, if it may."""
-        if not self.acked < first <= self.sent or not self._ways.heeds_nak():
+        if not self.acked < first <= self.sent or not self._behaviour.heeds_nak():
             return []
         again = self._from(first, now)
         # The wait is the oldest one's, whatever goes out.
-        self._note(list(self._ways.wait_after_nak(self.acked + 1)), now)
+        self._note(list(self._behaviour.wait_after_nak(self.acked + 1)), now)
         return again
 
     def _from(self, first: int, now: int) -> list[int]:
-        out = list(range(first, self._ways.last_of(self.sent, self._limit()) + 1))
+        out = list(range(first, self._behaviour.last_of(self.sent, self._limit()) + 1))
         self._note(out, now)
         return out
 
     def _note(self, seqs: list[int], now: int) -> None:
         self._last.update(dict.fromkeys(seqs, now))
-        if self._ways.sent_is_received() and seqs:
+        if self._behaviour.sent_is_received() and seqs:
             self.acked = max(self.acked, seqs[-1])
 
     def _limit(self) -> int:
@@ -98,11 +98,11 @@ _KEEP_BELOW: Final = 48
 
 
 class Room:
-    def __init__(self, ring: Ring, kept: Kept, ways: Ways) -> None:
+    def __init__(self, ring: Ring, kept: Kept, behaviour: Behaviour) -> None:
         self.full = False
         self._ring = ring
         self._kept = kept
-        self._ways = ways
+        self._behaviour = behaviour
         self._at_start()
 
     def _at_start(self) -> None:
@@ -112,7 +112,7 @@ class Room:
         self._said = self._kept.last_number("pressure")
         self._calm_down()
         full = self.free <= RING_SPARE or (self._said == FULL and self.free < 2 * RING_SPARE)
-        self.full = self._ways.is_full(full)
+        self.full = self._behaviour.is_full(full)
 
     @property
     def used(self) -> int:
@@ -129,7 +129,7 @@ class Room:
     def has(self, event: Event) -> bool:
         """Whether there is a slot that this event may have."""
         room = self.free > (0 if isinstance(event, _SPARE) else RING_SPARE)
-        return self._ways.has_room(room)
+        return self._behaviour.has_room(room)
 
     def acknowledge(self, seq: int) -> None:
         """All up to seq are the host's now; or, after RESUME, no more than these."""
@@ -159,7 +159,7 @@ class Room:
 
     def fills(self) -> bool:
         """Whether the ring has just become full."""
-        if self.full or not self._ways.is_full(self.free <= RING_SPARE):
+        if self.full or not self._behaviour.is_full(self.free <= RING_SPARE):
             return False
         self.full = True
         return True

@@ -12,7 +12,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from firmware_protocol.device.behaviour import Ways
+from firmware_protocol.device.behaviour import Behaviour
 from firmware_protocol.device.identity import Draw, Identity
 from firmware_protocol.device.send_window import Sending
 from firmware_protocol.device.storage import Kept
@@ -33,26 +33,26 @@ from firmware_protocol.tablelink.noise import Handshake, Keys
 
 
 class Wire:
-    def __init__(self, ways: Ways) -> None:
+    def __init__(self, behaviour: Behaviour) -> None:
         self.damaged = 0
         """Damaged frames since the start."""
         self.refused = 0
         """Whole frames that were ignored, and malformed plaintexts, since the start."""
-        self._ways = ways
+        self._behaviour = behaviour
         self._deframer = Deframer()
         self._out = bytearray()
         self._alert_from: int | None = None
 
     def malformed(self) -> None:
         """A frame came whole, and what is in it is malformed."""
-        if self._ways.malformed_is_damage():
+        if self._behaviour.malformed_is_damage():
             self.damaged += 1
         else:
             self.refused += 1
 
     def hear(self, data: bytes, now: int) -> list[Frame]:
         frames = []
-        for heard in self._ways.hear(self._deframer, data, now):
+        for heard in self._behaviour.hear(self._deframer, data, now):
             if isinstance(heard, Damage):
                 self.damaged += 1
             else:
@@ -78,7 +78,7 @@ class Board(Struct, frozen=True):
     identity: Identity
     kept: Kept
     wire: Wire
-    ways: Ways
+    behaviour: Behaviour
     draw: Draw
 
 
@@ -96,7 +96,9 @@ class Greeting(Struct, frozen=True):
 class Session:
     """The keys of one session, and how far it is."""
 
-    def __init__(self, keys: Keys, greeting: Greeting, version: int, now: int, ways: Ways) -> None:
+    def __init__(
+        self, keys: Keys, greeting: Greeting, version: int, now: int, behaviour: Behaviour
+    ) -> None:
         self.id = greeting.session
         self.made = now
         self.began = now
@@ -113,8 +115,8 @@ class Session:
         """The first record that a RESUME wants whose OK is about to be sent."""
         self.sending: Sending | None = None
         """What flows since RESUME was answered OK."""
-        self._sealer = ways.sealer(keys.send, self.id, version)
-        self._opener = ways.opener(keys.receive, self.id, version)
+        self._sealer = behaviour.sealer(keys.send, self.id, version)
+        self._opener = behaviour.opener(keys.receive, self.id, version)
 
     def open(self, frame: Frame) -> bytes:
         return self._opener.open(frame)
@@ -151,7 +153,7 @@ class Sessions:
         self._former: Session | None = None  # stays None in an honest device
         self._identity = board.identity
         self._wire = board.wire
-        self._ways = board.ways
+        self._behaviour = board.behaviour
         self._draw = board.draw
         self._capabilities = capabilities
         self._host = host
@@ -164,15 +166,15 @@ class Sessions:
     def hello(self, frame: Frame, now: int) -> bool:
         """Answer a HELLO; False if it is malformed, and then nothing has changed."""
         try:
-            hello = self._ways.read_hello(frame.payload)
+            hello = self._behaviour.read_hello(frame.payload)
         except ProtocolError:
             self._wire.malformed()
             return False
         if self._cannot_work(now):
             return False
-        if self._ways.hello_ends_session():
+        if self._behaviour.hello_ends_session():
             self.end(now)
-        version = self._ways.common_version(hello)
+        version = self._behaviour.common_version(hello)
         identity = self._identity
         answer = HelloRsp(
             version_min=VERSIONS[0],
@@ -180,9 +182,9 @@ class Sessions:
             device_class=identity.device_class,
             largest=FrameLimit.LARGE,
             capabilities=self._capabilities,
-            schema=self._ways.schema(VERSIONS[-1] if version is None else version),
+            schema=self._behaviour.schema(VERSIONS[-1] if version is None else version),
             fingerprint=identity.fingerprint,
-            random=self._ways.hello_random(self._draw),
+            random=self._behaviour.hello_random(self._draw),
             maker=identity.maker,
             model=identity.model,
             serial=identity.serial,
@@ -199,7 +201,7 @@ class Sessions:
         if self._cannot_work(now):
             return None
         greeting = self.greeting
-        if greeting is None or not self._ways.greets(greeting.session, frame.session):
+        if greeting is None or not self._behaviour.greets(greeting.session, frame.session):
             self._wire.refused += 1
             return None
         if greeting.version != frame.version:
@@ -220,7 +222,7 @@ class Sessions:
         greeting = self.greeting_for(frame, now)
         if greeting is None:
             return
-        if not self._ways.greeting_serves_again():
+        if not self._behaviour.greeting_serves_again():
             self.greeting = None
         host = self._host()
         if host is None:
@@ -234,15 +236,15 @@ class Sessions:
         except HandshakeError:
             self._refuse_hs1(frame, now)
             return
-        if self._ways.hs1_ends_session():
+        if self._behaviour.hs1_ends_session():
             self.end(now)
         self.forget_pending()
-        self.pending = Session(shake.split(), greeting, frame.version, now, self._ways)
+        self.pending = Session(shake.split(), greeting, frame.version, now, self._behaviour)
         self._wire.send(Frame(FrameKind.HS2, frame.session, 0, answer, frame.version))
 
     def _refuse_hs1(self, frame: Frame, now: int) -> None:
         self._wire.refused += 1
-        answer = self._ways.unopened_hs1(self._draw)
+        answer = self._behaviour.unopened_hs1(self._draw)
         if answer is not None:
             self._wire.send(Frame(FrameKind.HS2, frame.session, 0, answer, frame.version))
         self._wire.alert(AlertCode.HANDSHAKE_REFUSED, now)
@@ -274,13 +276,13 @@ class Sessions:
 
     def _take_over(self, session: Session, now: int) -> None:
         if self.running is not None:
-            if self._ways.former_goes_on():
+            if self._behaviour.former_goes_on():
                 self._former = self.running
             else:
                 self.running.wipe()
         self.running, self.pending = session, None
         session.began = now
-        session.next_beat = self._ways.next_beat(now, now)
+        session.next_beat = self._behaviour.next_beat(now, now)
 
     # --- the end ---
 
@@ -308,10 +310,10 @@ class Sessions:
         return self._pending_ends(), self._running_ends()
 
     def _pending_ends(self) -> int | None:
-        return None if self.pending is None else self._ways.pending_ends(self.pending.made)
+        return None if self.pending is None else self._behaviour.pending_ends(self.pending.made)
 
     def _running_ends(self) -> int | None:
-        return None if self.running is None else self._ways.session_ends(self.running.heard)
+        return None if self.running is None else self._behaviour.session_ends(self.running.heard)
 
     def forget_pending(self) -> None:
         """A handshake that has not become a session is over."""

@@ -26,10 +26,12 @@ class PlaceProblem(Exception):
         self.allowed = allowed
 
 
-class Place(Struct, frozen=True):
+class DeviceFolder(Struct, frozen=True):
     """What is where. `kept` is the core's, `mechanism` that of the cards and buttons."""
 
     folder: Path
+    sync: bool = True
+    """Whether a write is durable when it returns; tests do without."""
 
     @property
     def identity(self) -> Path:

@@ -19,12 +19,12 @@ from typing import Final
 from drivers.ports import Address, Ears, Port, PortLost, Transport, open_serial
 from drivers.session import Wanted
 from firmware_protocol.device import identity
-from firmware_protocol.device.core import Device
 from firmware_protocol.messages.enums import DeviceClass, JamCode
 from firmware_protocol.messages.shoe import ShoeJam
 from hil.bench.devices import PUBLIC, Memory, hosted
 from hil.bench.measure import Line, Pace, Section
 from hil.devices import Shoe
+from hil.faults import faulty_device
 from hil.ports import point
 
 SIZE: Final = 86
@@ -43,7 +43,7 @@ class _Far:
         self.master, self.slave = os.openpty()
         tty.setraw(self.slave)
         point(link, os.ttyname(self.slave))
-        self.device = Device(place, Shoe(), now=_now(), sync=False)
+        self.device = faulty_device(place, Shoe(), now=_now(), sync=False)
 
     def echo(self, count: int) -> list[float]:
         """Microseconds until all bytes of a frame have come back."""

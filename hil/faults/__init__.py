@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hil.faults.behaviour import Mistakes
+from hil.faults.behaviour import FaultyBehaviour
 from hil.faults.catalogue import BREAKS, BY_NAME
+from hil.faults.device import faulty_device
 from hil.faults.frames import to_the_end, whole_frames
 from hil.faults.line import CLEAN, Strand
 from hil.faults.tap import Tapped
@@ -12,9 +13,10 @@ __all__ = [
     "BREAKS",
     "BY_NAME",
     "CLEAN",
-    "Mistakes",
+    "FaultyBehaviour",
     "Strand",
     "Tapped",
+    "faulty_device",
     "to_the_end",
     "whole_frames",
 ]

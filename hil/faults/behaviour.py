@@ -10,7 +10,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-from firmware_protocol.device.behaviour import Key, Ways
+from firmware_protocol.device.behaviour import Behaviour, Key
 from firmware_protocol.device.identity import Draw
 from firmware_protocol.messages.codec import Command, Event, Reply, Unfit
 from firmware_protocol.messages.common import InfoReply, Refused, Resume
@@ -53,13 +53,20 @@ _NO_BACKOFF: Final = 50_000
 _MANY: Final = 0xFF
 
 
-class Mistakes(Ways):
-    """The firmware with the breaks that are switched on. Made anew at each start."""
+class FaultyBehaviour(Behaviour):
+    """The firmware with the breaks that are switched on."""
 
-    def __init__(self, broken: Broken) -> None:
-        self._broken = broken
-        self._ear = _Ear(broken)
+    def __init__(self, breaks: set[str]) -> None:
+        """`breaks`: may be changed by its owner at any time."""
+        self._broken = breaks.__contains__
+        self.started()
+
+    def started(self) -> None:
+        self._ear = _Ear(self._broken)
         self._random: bytes | None = None
+
+    def broken(self, name: str) -> bool:
+        return self._broken(name)
 
     # --- frames and HELLO ---
 

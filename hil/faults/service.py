@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import convert
 from msgspec.structs import replace
@@ -24,8 +24,9 @@ from firmware_protocol.device.control import (
     Service,
     Tamper,
 )
+from firmware_protocol.device.core import Device
 from firmware_protocol.device.interfaces import Answer, CannotDo
-from firmware_protocol.device.storage import Kept, read_whole, write_whole
+from firmware_protocol.device.storage import read_whole, write_whole
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import Tamper as TamperEvent
 from firmware_protocol.messages.enums import DeviceClass, FaultCode, PowerCause, TamperSource
@@ -35,9 +36,6 @@ from firmware_protocol.messages.station import LampFault
 from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_text
 from hil.faults.catalogue import BY_NAME
 
-if TYPE_CHECKING:
-    from firmware_protocol.device.core import Device
-
 _FILLING: Final[dict[DeviceClass, Event]] = {
     DeviceClass.SHOE: Cover(False),
     DeviceClass.SHUFFLER: Door(False),
@@ -46,151 +44,147 @@ _FILLING: Final[dict[DeviceClass, Event]] = {
 """What a ring is filled with: nothing that a table acts on."""
 
 
-def _describe(device: Device, hand: Describe, now: int) -> Answer:
-    own, ring, session = device.identity, device.ring, device.sessions.running
-    answer: Answer = {
-        "class": own.device_class.name.lower(),
-        "maker": own.maker,
-        "model": own.model,
-        "serial": own.serial,
-        "firmware": own.firmware,
-        "label": own.label_text,
-        "key": own.public.hex(),
-        "fingerprint": fingerprint_text(own.fingerprint),
-        "host": None if device.host is None else fingerprint_text(fingerprint(device.host)),
-        "state": [flag.name for flag in device.state()],
-        "epoch": ring.epoch,
-        "oldest": ring.oldest,
-        "head": ring.head,
-        "acked": device.records.room.acked,
-        "boot": device.boot,
-        "cause": device.cause.name,
-        "session": None if session is None else session.id,
-        "resumed": session is not None and session.resumed,
-        "defects": sorted(code.name.lower() for code in device.defects),
-        "breaks": sorted(device.breaks),
-        "mechanism": {},
-    }
-    with suppress(CannotDo):
-        answer["mechanism"] = device.mechanism.hand(hand, now)
-    return answer
+class FaultService:
+    """Carries out the requests that any device takes, whatever its class."""
 
+    def __init__(self, device: Device, breaks: set[str]) -> None:
+        """`breaks`: those that are switched on; it is changed by requests."""
+        self._device = device
+        self._breaks = breaks
 
-def _service(device: Device, hand: Service, now: int) -> Answer:
-    device.pairing.turn_service(hand.on, now)
-    return {"service": hand.on}
+    def started(self, now: int) -> None:
+        """Apply the stored defects to the mechanism. They are not reported again."""
+        for code, arg in self._device.defects.items():
+            hand = convert({"code": code.name.lower(), "arg": arg}, Defect)
+            with suppress(CannotDo):
+                self._device.mechanism.hand(hand, now)
 
+    def handle(self, hand: Hand, now: int) -> Answer | None:
+        method = _HANDS.get(type(hand))
+        return None if method is None else method(self, hand, now)
 
-def _break(device: Device, hand: Break, now: int) -> Answer:
-    broken = BY_NAME.get(hand.name)
-    if broken is None:
-        raise CannotDo(f"{hand.name!r} is no break", ", ".join(sorted(BY_NAME)))
-    profile = device.identity.device_class.name.lower()
-    if broken.profiles and profile not in broken.profiles:
-        raise CannotDo(f"{hand.name} is for a {broken.profiles[0]}", f"a {profile}'s, or any's")
-    if hand.on:
-        device.breaks.add(hand.name)
-    else:
-        device.breaks.discard(hand.name)
-    return {"breaks": sorted(device.breaks)}
-
-
-def _tamper(device: Device, hand: Tamper, now: int) -> Answer:
-    recorded = device.record(TamperEvent(TamperSource[hand.source.upper()], hand.active), now)
-    return {"recorded": recorded}
-
-
-def _defect(device: Device, hand: Defect, now: int) -> Answer:
-    code = FaultCode[hand.code.upper()]
-    begins = hand.on and code not in device.defects
-    if hand.on:
-        device.defects[code] = hand.arg
-    else:
-        device.defects.pop(code, None)
-    device.keep_defects()
-    with suppress(CannotDo):  # a mechanism need not feel it
-        device.mechanism.hand(hand, now)
-    return {"recorded": begins and device.report(code, hand.arg, now)}
-
-
-def standing(kept: Kept) -> dict[FaultCode, int]:
-    """What hands broke before the start, and nobody has mended since."""
-    words = kept.kept("defects").decode().split()
-    return {FaultCode[name]: int(arg) for name, arg in zip(words[::2], words[1::2], strict=True)}
-
-
-def keep_standing(kept: Kept, defects: dict[FaultCode, int]) -> None:
-    kept.keep("defects", "".join(f"{c.name} {arg}\n" for c, arg in defects.items()).encode())
-
-
-def stand(device: Device, now: int) -> None:
-    """After a start: the mechanism feels what is broken. It is not told anew."""
-    for code, arg in device.defects.items():
-        hand = convert({"code": code.name.lower(), "arg": arg}, Defect)
+    def _describe(self, hand: Describe, now: int) -> Answer:
+        own, ring, session = self._device.identity, self._device.ring, self._device.sessions.running
+        answer: Answer = {
+            "class": own.device_class.name.lower(),
+            "maker": own.maker,
+            "model": own.model,
+            "serial": own.serial,
+            "firmware": own.firmware,
+            "label": own.label_text,
+            "key": own.public.hex(),
+            "fingerprint": fingerprint_text(own.fingerprint),
+            "host": None
+            if self._device.host is None
+            else fingerprint_text(fingerprint(self._device.host)),
+            "state": [flag.name for flag in self._device.state()],
+            "epoch": ring.epoch,
+            "oldest": ring.oldest,
+            "head": ring.head,
+            "acked": self._device.records.room.acked,
+            "boot": self._device.boot,
+            "cause": self._device.cause.name,
+            "session": None if session is None else session.id,
+            "resumed": session is not None and session.resumed,
+            "defects": sorted(code.name.lower() for code in self._device.defects),
+            "breaks": sorted(self._breaks),
+            "mechanism": {},
+        }
         with suppress(CannotDo):
-            device.mechanism.hand(hand, now)
+            answer["mechanism"] = self._device.mechanism.hand(hand, now)
+        return answer
 
+    def _service(self, hand: Service, now: int) -> Answer:
+        self._device.pairing.turn_service(hand.on, now)
+        return {"service": hand.on}
 
-def _firmware(device: Device, hand: Firmware, now: int) -> Answer:
-    identity.save(device.place.folder, replace(device.identity, firmware=hand.version))
-    device.start(now, PowerCause.SOFTWARE)
-    return {"firmware": device.identity.digest.hex(), "boot": device.boot}
+    def _break(self, hand: Break, now: int) -> Answer:
+        broken = BY_NAME.get(hand.name)
+        if broken is None:
+            raise CannotDo(f"{hand.name!r} is no break", ", ".join(sorted(BY_NAME)))
+        profile = self._device.identity.device_class.name.lower()
+        if broken.profiles and profile not in broken.profiles:
+            raise CannotDo(f"{hand.name} is for a {broken.profiles[0]}", f"a {profile}'s, or any's")
+        if hand.on:
+            self._breaks.add(hand.name)
+        else:
+            self._breaks.discard(hand.name)
+        return {"breaks": sorted(self._breaks)}
 
+    def _tamper(self, hand: Tamper, now: int) -> Answer:
+        recorded = self._device.record(
+            TamperEvent(TamperSource[hand.source.upper()], hand.active), now
+        )
+        return {"recorded": recorded}
 
-# --- the ring's memory ----------------------------------------------------------------------
+    def _defect(self, hand: Defect, now: int) -> Answer:
+        code = FaultCode[hand.code.upper()]
+        begins = hand.on and code not in self._device.defects
+        if hand.on:
+            self._device.defects[code] = hand.arg
+        else:
+            self._device.defects.pop(code, None)
+        self._device.keep_defects()
+        with suppress(CannotDo):  # a mechanism need not feel it
+            self._device.mechanism.hand(hand, now)
+        return {"recorded": begins and self._device.report(code, hand.arg, now)}
 
+    def _firmware(self, hand: Firmware, now: int) -> Answer:
+        identity.save(
+            self._device.place.folder, replace(self._device.identity, firmware=hand.version)
+        )
+        self._device.start(now, PowerCause.SOFTWARE)
+        return {"firmware": self._device.identity.digest.hex(), "boot": self._device.boot}
 
-def _ring(device: Device, hand: Ring, now: int) -> Answer:
-    _RING[hand.what](device, now)
-    ring = device.ring
-    return {"epoch": ring.epoch, "oldest": ring.oldest, "head": ring.head}
+    def _ring(self, hand: Ring, now: int) -> Answer:
+        _RING[hand.what](self, now)
+        ring = self._device.ring
+        return {"epoch": ring.epoch, "oldest": ring.oldest, "head": ring.head}
 
+    def _save_ring(self, now: int) -> None:
+        write_whole(self._device.place.ring_copy, read_whole(self._device.place.ring), sync=False)
 
-def _save_ring(device: Device, now: int) -> None:
-    write_whole(device.place.ring_copy, read_whole(device.place.ring), sync=False)
+    def _restore_ring(self, now: int) -> None:
+        if not self._device.place.ring_copy.exists():
+            raise CannotDo("no copy of the ring was kept", "save one first")
+        write_whole(self._device.place.ring, read_whole(self._device.place.ring_copy), sync=False)
+        self._device.start(now, PowerCause.POWER_ON)
 
+    def _replace_ring(self, now: int) -> None:
+        self._device.new_ring()
+        self._device.start(now, PowerCause.POWER_ON)
 
-def _restore_ring(device: Device, now: int) -> None:
-    if not device.place.ring_copy.exists():
-        raise CannotDo("no copy of the ring was kept", "save one first")
-    write_whole(device.place.ring, read_whole(device.place.ring_copy), sync=False)
-    device.start(now, PowerCause.POWER_ON)
+    def _fill_ring(self, now: int) -> None:
+        # A device that overwrites is never full: one lap shows it.
+        for _ in range(self._device.ring.capacity):
+            if self._device.full() or not self._device.record(
+                _FILLING[self._device.identity.device_class], now
+            ):
+                return
 
-
-def _replace_ring(device: Device, now: int) -> None:
-    device.new_ring()
-    device.start(now, PowerCause.POWER_ON)
-
-
-def _fill_ring(device: Device, now: int) -> None:
-    # A device that overwrites is never full: one lap shows it.
-    for _ in range(device.ring.capacity):
-        if device.full() or not device.record(_FILLING[device.identity.device_class], now):
-            return
+    def _outside(self, hand: Hand, now: int) -> Answer:
+        raise CannotDo(
+            f"{type(hand).__name__.lower()} is no part of the device", "it is the stand's"
+        )
 
 
 _RING: Final = {
-    "save": _save_ring,
-    "restore": _restore_ring,
-    "fill": _fill_ring,
-    "replace": _replace_ring,
+    "save": FaultService._save_ring,
+    "restore": FaultService._restore_ring,
+    "fill": FaultService._fill_ring,
+    "replace": FaultService._replace_ring,
 }
 
-
-def _outside(device: Device, hand: Hand, now: int) -> Answer:
-    raise CannotDo(f"{type(hand).__name__.lower()} is no part of the device", "it is the stand's")
-
-
-HANDS: Final[dict[type, Callable[[Device, Any, int], Answer]]] = {
-    Describe: _describe,
-    Service: _service,
-    Break: _break,
-    Ring: _ring,
-    Tamper: _tamper,
-    Defect: _defect,
-    Firmware: _firmware,
-    Power: _outside,
-    Plug: _outside,
-    Freeze: _outside,
-    Line: _outside,
+_HANDS: Final[dict[type, Callable[[FaultService, Any, int], Answer]]] = {
+    Describe: FaultService._describe,
+    Service: FaultService._service,
+    Break: FaultService._break,
+    Ring: FaultService._ring,
+    Tamper: FaultService._tamper,
+    Defect: FaultService._defect,
+    Firmware: FaultService._firmware,
+    Power: FaultService._outside,
+    Plug: FaultService._outside,
+    Freeze: FaultService._outside,
+    Line: FaultService._outside,
 }

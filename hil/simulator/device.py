@@ -23,7 +23,7 @@ from firmware_protocol.device.control import Describe, Freeze, Hand, Line, Plug,
 from firmware_protocol.device.core import Device, PowerCut
 from firmware_protocol.device.interfaces import Answer, CannotDo, Mechanism
 from firmware_protocol.messages.enums import PowerCause
-from hil.faults import CLEAN, Strand, whole_frames
+from hil.faults import CLEAN, Strand, faulty_device, whole_frames
 
 UART: Final = 256
 """Bytes that the serial hardware keeps for firmware that does not look; more are lost."""
@@ -257,7 +257,9 @@ class Stand:
         self._frozen_at, self._lag = None, 0
         self._uart.clear()
         self.starts += 1
-        self._device = Device(self.place, self._mechanism(), now=now, cause=cause, **self._options)
+        self._device = faulty_device(
+            self.place, self._mechanism(), now=now, cause=cause, **self._options
+        )
         self._collect(now)
 
     def _cause(self) -> PowerCause:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from controller.errors import UsageProblem
-from firmware_protocol.device.storage import Place
+from firmware_protocol.device.storage import DeviceFolder
 
 if TYPE_CHECKING:
     from hil.simulator import run as sim
@@ -65,6 +65,6 @@ def others(setup: sim.Setup) -> list[str]:
     if not place.exists():
         return []
     ways = (path for path in (setup.control, setup.port, setup.usb) if path is not None)
-    own = {path.name for path in (*Place(place).all, *ways)} | {sim.LOCK, "control", "port"}
+    own = {path.name for path in (*DeviceFolder(place).all, *ways)} | {sim.LOCK, "control", "port"}
     names = sorted(path.name for path in place.iterdir())
     return [name for name in names if not {name, _LEFT.sub("", name).removeprefix(".")} & own]

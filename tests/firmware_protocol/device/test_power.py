@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firmware_protocol.device import control
-from firmware_protocol.device.behaviour import Ways
+from firmware_protocol.device.behaviour import Behaviour
 from firmware_protocol.device.control import Break, Describe, Firmware, Moment, Ring
 from firmware_protocol.device.core import PowerCut
 from firmware_protocol.device.interfaces import CannotDo
@@ -97,7 +97,7 @@ def test_of_the_free_slots_32_stay_free_over_a_start(bench: Bench) -> None:
         elif bench.device.records.room.used:
             bench.ack(min(bench.device.records.room.acked + 1, highest(bench)))
         free = bench.device.records.room.free
-        after = Room(bench.device.ring, Kept(bench.place / "kept", sync=False), Ways())
+        after = Room(bench.device.ring, Kept(bench.place / "kept", sync=False), Behaviour())
         assert after.free >= min(free, 32)
         assert after.acked <= bench.device.records.room.acked
     assert bench.device.full()  # it has seen all shares

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.device import identity
-from firmware_protocol.device.core import Device
 from firmware_protocol.messages.common import Info, InfoReply, ResumeReply
 from firmware_protocol.messages.control import DeviceBeat, EvtNak, HostBeat, TimeAnswer, TimeAsk
 from firmware_protocol.messages.enums import AlertCode, FrameKind, NakWhy, Verdict
@@ -16,6 +15,7 @@ from firmware_protocol.messages.frames import Alert
 from firmware_protocol.messages.limits import MAX_FRAMES
 from firmware_protocol.messages.shuffler import Start
 from firmware_protocol.tablelink.framing import Frame
+from hil.faults import faulty_device
 from tests.support.hil.devices.plain_device import MS, SECOND, Bench, Plain
 from tests.support.hil.devices.raw_host import ack, resume
 
@@ -291,7 +291,7 @@ def test_the_same_random_bytes_give_the_same_session(tmp_path: Path) -> None:
 def test_a_device_from_the_same_place_is_the_same_device(bench: Bench) -> None:
     bench.flowing()
     head = bench.device.ring.head
-    other = Device(bench.place, Plain(), now=0, sync=True)
+    other = faulty_device(bench.place, Plain(), now=0, sync=True)
     assert other.boot == 2
     assert other.ring.epoch == bench.device.ring.epoch
     assert other.ring.head == head + 1

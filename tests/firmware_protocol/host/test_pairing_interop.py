@@ -9,7 +9,6 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Service
-from firmware_protocol.device.core import Device
 from firmware_protocol.host import (
     Hinted,
     Introduced,
@@ -26,6 +25,7 @@ from firmware_protocol.messages.registry import Paired, Tamper
 from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
 from hil.devices import Station
+from hil.faults import faulty_device
 
 OWN = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 OWN_KEY = OWN.public_key().public_bytes_raw()
@@ -44,7 +44,7 @@ class Bench:
     def __init__(self, place: Path) -> None:
         identity.create(place, DeviceClass.STATION, "ST-7")
         self.now = 1_000_000
-        self.device = Device(place, Station(), now=self.now, sync=False)
+        self.device = faulty_device(place, Station(), now=self.now, sync=False)
 
     @property
     def psk(self) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Describe, Draw, Load, Moment, Put, Ring
-from firmware_protocol.device.core import Device, PowerCut
+from firmware_protocol.device.core import PowerCut
 from firmware_protocol.device.interfaces import Mechanism
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import Fault
@@ -19,6 +19,7 @@ from firmware_protocol.messages.shoe import CardRead, Loaded, Lock, ReadFail
 from firmware_protocol.messages.shuffler import CountError, Done, Start, Started
 from firmware_protocol.tablelink.plaintext import EventRecord, decode
 from hil.devices import Shoe, Shuffler
+from hil.faults import faulty_device
 from tests.support.hil.conform.tapped import Table
 
 MOMENTS = ("before_commit", "in_commit", "after_commit")
@@ -38,7 +39,9 @@ class Alone:
         self.start()
 
     def start(self) -> None:
-        self.device = Device(self.place, self.make(), now=self.now, sync=False, breaks=self.breaks)
+        self.device = faulty_device(
+            self.place, self.make(), now=self.now, sync=False, breaks=self.breaks
+        )
 
     def do(self, act: Callable[[], Any]) -> None:
         try:

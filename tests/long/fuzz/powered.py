@@ -16,6 +16,7 @@ from firmware_protocol.device.interfaces import CannotDo
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.limits import REKEY_FRAMES, SESSION_LIFE_S
 from hil.devices import Shoe
+from hil.faults import faulty_device
 from tests.long.fuzz.disk import Broken
 
 SERIAL: Final = "SH-0001"
@@ -58,7 +59,7 @@ class Powered:
     def on(self, now: int) -> None:
         self.on_at = None
         if self.device is None:
-            self.device = Device(
+            self.device = faulty_device(
                 self._folder,
                 Shoe(gate=self._terms.gate, gap_ms=5),
                 now=now,

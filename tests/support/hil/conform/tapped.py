@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Draw, Hand, Load
-from firmware_protocol.device.core import Device
 from firmware_protocol.host import Link
 from firmware_protocol.host.events import Arrived, Held, LinkEvent, Replied
 from firmware_protocol.messages.codec import Command
@@ -18,7 +17,7 @@ from firmware_protocol.messages.enums import DeviceClass, LockState
 from firmware_protocol.messages.shoe import Lock, Reread
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.devices import Shoe
-from hil.faults import Tapped
+from hil.faults import Tapped, faulty_device
 from hil.faults.tap import Tap
 
 START = 5_000_000
@@ -42,7 +41,7 @@ class Table:
         self.came: list[int] = []
         """When each of them came."""
         self.replies: list[Replied] = []
-        self.device = Device(
+        self.device = faulty_device(
             place,
             Shoe(),
             now=self.now,

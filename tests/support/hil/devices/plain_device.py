@@ -36,6 +36,7 @@ from firmware_protocol.messages.shuffler import (
 )
 from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, decode
+from hil.faults import faulty_device
 from tests.support.hil.devices.raw_host import RawHost, ack, resume
 
 MS = 1000
@@ -130,7 +131,7 @@ class Bench:
 
     def power_on(self, cause: PowerCause = PowerCause.POWER_ON) -> Device:
         self.plain = Plain(self.identity.device_class)
-        self.device = Device(
+        self.device = faulty_device(
             self.place,
             self.plain,
             now=self.now,
