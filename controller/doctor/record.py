@@ -21,7 +21,7 @@ from controller.audit.keys import load_table_private
 from controller.audit.log import COSIGNED, Opening, in_doubt
 from controller.audit.read.reader import in_words, read_segment, record_of
 from controller.audit.replay import Disagrees, OtherProcedure, fold, proc_of
-from controller.audit.text import when
+from controller.audit.text import format_time
 from controller.doctor.check import Case, Found, Problem, found, skipped, warning, wrong
 from controller.doctor.host import set_clock
 from controller.doctor.permissions import FIRST
@@ -118,7 +118,7 @@ def record_opens(case: Case) -> Found:
 def _told(opening: Opening) -> str:
     last = opening.last
     assert last is not None  # a segment that is read begins with one
-    return f"{last.seq} records, the last at {when(last.utc)}"
+    return f"{last.seq} records, the last at {format_time(last.utc)}"
 
 
 def _busy(busy: list[Process]) -> str:
@@ -269,9 +269,9 @@ def clock_goes_on(case: Case) -> Found:
         return found(NONE_YET)
     now = case.machine.clock().utc
     if now >= last.utc:
-        return found(f"{when(now)}, after the last record")
+        return found(f"{format_time(now)}, after the last record")
     behind = timedelta(microseconds=last.utc - now)
-    what = f"the clock says {when(now)}, and the record goes to {when(last.utc)}"
+    what = f"the clock says {format_time(now)}, and the record goes to {format_time(last.utc)}"
     if behind <= MOST_BEHIND:
         mend = "the record will say that the clock was set back"
         return found("", [warning(what, *set_clock(case), mend=mend)])

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from controller.audit.format.hole_cards import HoleKey
-from controller.audit.index import to_read
+from controller.audit.index import open_index
 from controller.audit.simulate import Keys, record_par
 from controller.config import load_game
 from controller.games import default_jurisdiction, game_of
@@ -123,7 +123,7 @@ async def _looked(record: Path, scratch: Path, rounds: int) -> dict[str, list[fl
     times: dict[str, list[float]] = {name: [] for one in NAMES for name in (one, f"{one}_sql")}
     rows: Counter[str] = Counter()
     transport = httpx.ASGITransport(review.app)
-    db = to_read(record)
+    db = open_index(record)
     random = Random(7)
     try:
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:

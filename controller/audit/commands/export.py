@@ -20,7 +20,7 @@ from controller.audit.commands.common import (
     text_of,
     writing,
 )
-from controller.audit.export import CheckedCase, check_export, check_free, rows
+from controller.audit.export import CaseCheck, check_case, check_free, rows
 from controller.audit.export import case as export
 from controller.audit.read.access_log import look
 from controller.audit.read.follow import to_its_end
@@ -72,7 +72,7 @@ def add_export(subparsers: Subparsers) -> None:
 
 def add_check_case(subparsers: Subparsers) -> None:
     does = "check that the files of a case are those that it was made of"
-    parser = command(subparsers, "check-case", does, check_case, CHECK_CASE_EXAMPLES)
+    parser = command(subparsers, "check-case", does, run_check_case, CHECK_CASE_EXAMPLES)
     parser.add_argument("case", metavar="CASE", help="a zip or a directory")
     parser.add_argument("--seal", metavar="HEX", help="the seal that was told when it was made")
     parser.add_argument(
@@ -138,7 +138,7 @@ def _export_rows(args: argparse.Namespace, record: Path, pick: Pick, out: Path |
                 print_bytes(line)
             return 0
         with writing(out):
-            count = rows.write(out, lines)
+            count = rows.write_rows(out, lines)
     shown = {"out": printable(out), "records": count - (args.format == "csv")}
     if args.json:
         print_json(shown)
@@ -147,11 +147,11 @@ def _export_rows(args: argparse.Namespace, record: Path, pick: Pick, out: Path |
     return 0
 
 
-def check_case(args: argparse.Namespace) -> int:
+def run_check_case(args: argparse.Namespace) -> int:
     if args.seal is not None and not _SEAL.fullmatch(args.seal):
         raise UsageProblem("--seal", f"{args.seal[:80]!a} is no seal", "64 hex digits")
     case = path_of("CASE", args.case)
-    found: CheckedCase = check_export(case)
+    found: CaseCheck = check_case(case)
     wrong = list(found.wrong)
     if args.retired_from is not None:
         wrong += _other_case(case, path_of("--retired-from", args.retired_from))

@@ -20,7 +20,7 @@ from controller.audit.commands.common import (
     words_of,
 )
 from controller.audit.errors import IndexBusy, IndexPlace
-from controller.audit.index import NAME, Answer, Index, Progress, ask
+from controller.audit.index import NAME, Index, IndexProgress, SqlAnswer, run_sql
 from controller.audit.read.access_log import look
 from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head
@@ -99,7 +99,7 @@ def sql(args: argparse.Namespace) -> int:
     with to_its_end(record):
         with caught_up(record, args.index) as index:
             file = index.file
-        answer = ask(file, statement, rows=args.rows, seconds=args.seconds)
+        answer = run_sql(file, statement, rows=args.rows, seconds=args.seconds)
         if args.json:
             rows = [[_plain(value) for value in row] for row in answer.rows]
             print_json({"columns": answer.columns, "rows": rows, "more": answer.more})
@@ -134,13 +134,13 @@ def _file(index: str | None) -> Path | None:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[Progress], None] | None]:
+def progress() -> Iterator[Callable[[IndexProgress], None] | None]:
     """How far it has come, on stderr, where that is a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
 
-    def tell(step: Progress) -> None:
+    def tell(step: IndexProgress) -> None:
         words = f"index: segment {step.segment} of {step.segments}, {step.records:,} records"
         print(f"\r{words} ", end="", file=sys.stderr, flush=True)
 
@@ -150,7 +150,7 @@ def progress() -> Iterator[Callable[[Progress], None] | None]:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def _table(answer: Answer) -> Iterator[str]:
+def _table(answer: SqlAnswer) -> Iterator[str]:
     """Columns one under the other, cut where they are long."""
     rows = [answer.columns, *([_cell(value) for value in row] for row in answer.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -18,7 +18,7 @@ from controller.audit.keys import store
 from controller.audit.read.access_log import look
 from controller.audit.read.follow import to_its_end
 from controller.audit.replay import Hole, holes_of, open_hole
-from controller.audit.text import when
+from controller.audit.text import format_time
 from controller.procedure.prompts import card_words
 from controller.rules.cards import NAMES, Card
 from controller.terminal import keys_place, mistakes
@@ -66,7 +66,7 @@ def _show(found: Sequence[tuple[Hole, Card]], *, json: bool) -> None:
         )
         return
     for hole, card in found:
-        dealt = f"dealt at {when(hole.utc)}, record {hole.seq}"
+        dealt = f"dealt at {format_time(hole.utc)}, record {hole.seq}"
         print(
             f"round {hole.round}: the hole card was the {card_words(card)} ({NAMES[card]}), {dealt}"
         )

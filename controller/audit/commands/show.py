@@ -15,13 +15,20 @@ from controller.audit.commands.common import Subparsers, path_of, rounds_of, say
 from controller.audit.commands.index import add_index, caught_up
 from controller.audit.errors import RecordProblem
 from controller.audit.format.records import KINDS, Opened, Record
-from controller.audit.index import LONGEST, Page, Wanted, amounts_of, find, time_of
+from controller.audit.index import (
+    MAX_PAGE,
+    RecordPage,
+    RecordQuery,
+    find,
+    parse_amounts,
+    parse_time,
+)
 from controller.audit.read.access_log import look
 from controller.audit.read.follow import Durable, Following, check_end, to_its_end
 from controller.audit.read.heads import first_head, gone_before
 from controller.audit.read.lookup import Boots, Told, at, last_of, last_round, of_rounds, of_seqs
 from controller.audit.read.retirements import gone
-from controller.audit.text import clock_time, lines, money_of, when
+from controller.audit.text import currency_of, format_clock, format_time, record_lines
 from controller.errors import UsageProblem, printable
 from controller.procedure.prompts import Speaks
 from controller.rules.cards import parse_card
@@ -176,8 +183,8 @@ def _seqs(text: str) -> tuple[int, int]:
 
 
 def _times(args: argparse.Namespace) -> tuple[int | None, int | None]:
-    since = None if args.since is None else time_of("--from", args.since)
-    until = None if args.until is None else time_of("--to", args.until, end=True)
+    since = None if args.since is None else parse_time("--from", args.since)
+    until = None if args.until is None else parse_time("--to", args.until, end=True)
     if since is not None and until is not None and until < since:
         raise UsageProblem("--to", f"{args.until!a} is before --from", "a later time")
     return since, until
@@ -186,10 +193,10 @@ def _times(args: argparse.Namespace) -> tuple[int | None, int | None]:
 def _money(record: Path) -> Speaks:
     """How the last boot writes amounts. NoRecord, Damaged."""
     (last,) = last_of(record, 1)
-    return money_of(last.opened)
+    return currency_of(last.opened)
 
 
-def _wanted(record: Path, args: argparse.Namespace) -> Wanted | None:
+def _wanted(record: Path, args: argparse.Namespace) -> RecordQuery | None:
     """What is looked for beside rounds; None without anything."""
     card = None if args.card is None else parse_card(args.card, "--card")
     for name in ("dealer", "person", "irregularity"):
@@ -198,8 +205,8 @@ def _wanted(record: Path, args: argparse.Namespace) -> Wanted | None:
     since, until = _times(args)
     least, most = (None, None)
     if args.amount is not None:
-        least, most = amounts_of("--amount", args.amount, _money(record))
-    wanted = Wanted(
+        least, most = parse_amounts("--amount", args.amount, _money(record))
+    wanted = RecordQuery(
         since=since,
         until=until,
         card=card,
@@ -209,7 +216,7 @@ def _wanted(record: Path, args: argparse.Namespace) -> Wanted | None:
         problem=args.problems,
         **filters,
     )
-    if wanted == Wanted():
+    if wanted == RecordQuery():
         return None
     return wanted if args.round is None else replace(wanted, rounds=rounds_of(args.round))
 
@@ -225,13 +232,13 @@ def _asked(args: argparse.Namespace) -> str:
     return ", ".join(given) or "the round at hand"
 
 
-def _found(record: Path, wanted: Wanted, args: argparse.Namespace) -> Iterator[Told]:
+def _found(record: Path, wanted: RecordQuery, args: argparse.Namespace) -> Iterator[Told]:
     """What the index finds, read from the segments."""
     with caught_up(record, args.index) as index:
         boots = Boots(record)
         left, after = args.limit, 0
         while left:
-            page: Page = find(index.db, wanted, after, min(left, LONGEST))
+            page: RecordPage = find(index.db, wanted, after, min(left, MAX_PAGE))
             for row in page.rows:
                 frame, found = at(record, row.place)
                 yield Told(row.place, frame.data, found, boots.opened(row.place))
@@ -297,7 +304,7 @@ class _Printer:
         self._json = json
         self._day = ""
         self._boot: Opened | None = None
-        self._money: Speaks = money_of(None)
+        self._money: Speaks = currency_of(None)
         self.count = 0
 
     def __call__(self, told: Told) -> None:
@@ -308,20 +315,20 @@ class _Printer:
             _print_text(f"{head}{told.data.decode(errors='replace')}}}")
             return
         if told.opened is not self._boot:
-            self._boot, self._money = told.opened, money_of(told.opened)
+            self._boot, self._money = told.opened, currency_of(told.opened)
         for line in self._lines(told.record):
             _print_text(line)
 
     def _lines(self, record: Record) -> Iterator[str]:
-        day = when(record.utc)[:10]
+        day = format_time(record.utc)[:10]
         if day != self._day:
             self._day = day
             yield f"{day} UTC, gaming day {printable(record.day)}, table {printable(record.table)}"
         sure = " " if record.clock == "synced" else "~"
         who = printable(record.by.name)
         seat = f" (seat {record.by.seat})" if record.by.seat else ""
-        head = f"{clock_time(record.utc)}{sure} {record.seq:>7}  round {record.round:<4} "
-        first, *rest = lines(record, self._money)
+        head = f"{format_clock(record.utc)}{sure} {record.seq:>7}  round {record.round:<4} "
+        first, *rest = record_lines(record, self._money)
         yield f"{head} {who}{seat}: {first}"
         indent = " " * len(head)
         yield from (f"{indent} {line}" for line in rest)

@@ -23,8 +23,16 @@ from controller.audit.commands.common import (
 from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import NoteProblem, VerifierKey
 from controller.audit.read.heads import first_head
-from controller.audit.text import when
-from controller.audit.verify import PARTLY, WRONG, Progress, Report, Sighting, Verification, given
+from controller.audit.text import format_time
+from controller.audit.verify import (
+    INCOMPLETE,
+    INVALID,
+    SeenCheckpoint,
+    Verification,
+    VerifyProgress,
+    VerifyReport,
+    seen_by_witness,
+)
 from controller.errors import UsageProblem, printable
 from controller.procedure.prompts import counted
 
@@ -129,7 +137,7 @@ def _table_key(value: str | None, record: Path) -> VerifierKey | None:
     return None if value is None else given_table(value, origin)
 
 
-def _witness(args: argparse.Namespace) -> Sighting | None:
+def _witness(args: argparse.Namespace) -> SeenCheckpoint | None:
     if (args.checkpoint is None) != (args.witness_key is None):
         what = "--checkpoint and --witness-key go together"
         raise UsageProblem("arguments", what, "both, or neither")
@@ -137,7 +145,7 @@ def _witness(args: argparse.Namespace) -> Sighting | None:
         return None
     key = given_witness(args.witness_key)
     try:
-        return given(bytes_of("--checkpoint", args.checkpoint), key)
+        return seen_by_witness(bytes_of("--checkpoint", args.checkpoint), key)
     except NoteProblem as problem:
         where = f"--checkpoint: {printable(args.checkpoint)}"
         raise UsageProblem(where, problem.what, "a note as the witness has made it") from None
@@ -147,7 +155,7 @@ def _witness(args: argparse.Namespace) -> Sighting | None:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[Progress], None]]:
+def _progress() -> Iterator[Callable[[VerifyProgress], None]]:
     """A bar on stderr, where that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda step: None
@@ -158,7 +166,7 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
     with Bar(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("segments")
 
-        def tell(step: Progress) -> None:
+        def tell(step: VerifyProgress) -> None:
             found = f", {step.findings} findings" if step.findings else ""
             words = f"{step.records:,} records{found}"
             bar.update(task, total=step.of, completed=step.segments, description=words)
@@ -166,7 +174,9 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
         yield tell
 
 
-def words(report: Report, *, replay: bool = True, witness: Sighting | None = None) -> Iterator[str]:
+def words(
+    report: VerifyReport, *, replay: bool = True, witness: SeenCheckpoint | None = None
+) -> Iterator[str]:
     """What verifying came to, for people."""
     first, last = report.segments
     yield report.origin or "a record whose beginning cannot be read"
@@ -174,7 +184,7 @@ def words(report: Report, *, replay: bool = True, witness: Sighting | None = Non
         f"  {report.records:,} records in segments {first} to {last}, {report.size:,} bytes, "
         f"{counted(report.boots, 'boot')}"
     )
-    yield f"  from {when(report.utc[0])} to {when(report.utc[1])}"
+    yield f"  from {format_time(report.utc[0])} to {format_time(report.utc[1])}"
     yield f"  {report.checkpoints:,} checkpoints; signed up to record {report.signed:,}"
     if replay:
         yield f"  {report.again:,} decisions and refusals made again by the rules"
@@ -183,7 +193,7 @@ def words(report: Report, *, replay: bool = True, witness: Sighting | None = Non
         yield f"  {report.unread:,} decisions and refusals were not made again: {why}"
     yield f"  {report.opened:,} hole cards opened as they were committed to"
     if report.witnessed:
-        at = when(report.witnessed_at * 1_000_000)
+        at = format_time(report.witnessed_at * 1_000_000)
         who = "" if witness is None else witness.who
         yield f"  the first {report.witnessed:,} records are those that {who} saw on {at}"
     for one in report.retired:
@@ -197,7 +207,7 @@ def words(report: Report, *, replay: bool = True, witness: Sighting | None = Non
     yield _VERDICTS[report.code]
 
 
-def _key_words(report: Report) -> Iterator[str]:
+def _key_words(report: VerifyReport) -> Iterator[str]:
     if not report.proven_key:
         yield (
             "THE TABLE'S KEY IS NOT PROVEN: it is the record's own word. Hold it against the "
@@ -207,11 +217,11 @@ def _key_words(report: Report) -> Iterator[str]:
         yield f"  {report.table_key}"
 
 
-def _findings(report: Report) -> Iterator[str]:
+def _findings(report: VerifyReport) -> Iterator[str]:
     for found in report.findings[:_SHOWN]:
         yield f"wrong: {found}"
         if found is report.findings[0] and found.since:
-            yield f"  until {when(found.since)} all was as it must be"
+            yield f"  until {format_time(found.since)} all was as it must be"
     rest = len(report.findings) - _SHOWN + report.more
     if rest > 0:
         yield f"wrong: {rest:,} more"
@@ -219,6 +229,6 @@ def _findings(report: Report) -> Iterator[str]:
 
 _VERDICTS: Final = {
     0: "RIGHT",
-    WRONG: "WRONG",
-    PARTLY: "RIGHT AS FAR AS IT COULD BE CHECKED",
+    INVALID: "WRONG",
+    INCOMPLETE: "RIGHT AS FAR AS IT COULD BE CHECKED",
 }

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from controller.audit.export.case import Case, export_case
+from controller.audit.export.case import SealedCase, export_case
 from controller.audit.export.case_folder import check_free
-from controller.audit.export.manifest import MANIFEST, CheckedCase, Manifest, check_export
+from controller.audit.export.manifest import MANIFEST, CaseCheck, Manifest, check_case
 from controller.audit.export.retire import retire
 from controller.audit.export.rows import RowFormat, time_text
 
 __all__ = [
     "MANIFEST",
-    "Case",
-    "CheckedCase",
+    "CaseCheck",
     "Manifest",
     "RowFormat",
-    "check_export",
+    "SealedCase",
+    "check_case",
     "check_free",
     "export_case",
     "retire",

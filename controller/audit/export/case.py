@@ -25,14 +25,14 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from controller.audit.errors import CannotProve, CannotWrite, RecordProblem
-from controller.audit.export.case_folder import Folder, check_free, folder_for
+from controller.audit.export.case_folder import CaseFolder, case_folder, check_free
 from controller.audit.export.manifest import (
     FORMAT,
     MANIFEST,
-    Against,
-    Boot,
-    Exported,
+    CaseBoot,
+    ExportScope,
     Manifest,
+    ProofCheckpoint,
     packed,
     seal_of,
 )
@@ -58,7 +58,7 @@ _NOTE: Final = re.compile(r"([1-9][0-9]{0,18})\.note")
 _WITH_IT: Final = ("FORMAT.md", "verify_record.py")
 
 
-class Case(Struct, frozen=True):
+class SealedCase(Struct, frozen=True):
     """A case that was made."""
 
     out: Path
@@ -75,7 +75,7 @@ def export_case(
     reason: str = "",
     tell: Callable[[int], None] = untold,
     noted: Noted | None = None,
-) -> Case:
+) -> SealedCase:
     """Makes a case; that it was made stands beside the record, or where `noted` puts it.
     RecordProblem, UsageProblem, OSError: nothing is made."""
     note = noted or look
@@ -84,22 +84,22 @@ def export_case(
         raise UsageProblem("--out", "lies in the record's own directory", "another place")
     first_head(record)  # nobody has looked at what is no record
     note(record, "export", str(pick), who=who, reason=reason, out=_name(out), seal="")
-    with folder_for(out) as folder:
-        making = _Making(record, pick, folder, tell)
+    with case_folder(out) as folder:
+        making = _CaseBuilder(record, pick, folder, tell)
         making.fill()
         manifest = making.manifest(who or account(), reason)
         data = packed(manifest)
         folder.put(MANIFEST, data)
         seal = seal_of(data)
         note(record, "exported", str(pick), who=who, reason=reason, out=_name(out), seal=seal)
-    return Case(out, seal, manifest)
+    return SealedCase(out, seal, manifest)
 
 
-class _Making:
+class _CaseBuilder:
     """One case."""
 
     def __init__(
-        self, record: Path, pick: Pick, folder: Folder, tell: Callable[[int], None]
+        self, record: Path, pick: Pick, folder: CaseFolder, tell: Callable[[int], None]
     ) -> None:
         self._record, self._pick, self._folder, self._tell = record, pick, folder, tell
         self._cosigned = _cosigned(record)  # first: what follows holds what they are over
@@ -107,7 +107,7 @@ class _Making:
         self._origin = first_head(record).snapshot.origin
         self._signatures = Signatures(self._origin)
         self._notes: dict[str, str] = {}
-        self._boots: dict[str, Boot] = {}
+        self._boots: dict[str, CaseBoot] = {}
         before = gone_before(record)
         self._remarks: list[str] = [before] if before else []
         self._seqs = (0, 0)
@@ -137,7 +137,7 @@ class _Making:
         against = None
         if signed is not None:
             said = signed.checkpoint
-            against = Against(said.size, said.root.hex(), f"checkpoints/{said.size}.note")
+            against = ProofCheckpoint(said.size, said.root.hex(), f"checkpoints/{said.size}.note")
         what: Literal["rounds", "day", "all", "retired"] = (
             "rounds" if pick.first else "day" if pick.day else "retired" if pick.until else "all"
         )
@@ -145,7 +145,7 @@ class _Making:
             FORMAT,
             self._origin,
             "" if table is None else str(table),
-            Exported(what, pick.first, pick.last, pick.day),
+            ExportScope(what, pick.first, pick.last, pick.day),
             by,
             reason,
             software_name(),
@@ -266,7 +266,7 @@ class _Making:
         return self._signatures.take(segment.place(frame), found)
 
     def _boot(self, boot: str, opened: Opened) -> None:
-        self._boots[boot] = Boot(
+        self._boots[boot] = CaseBoot(
             boot, opened.software, opened.sw, opened.conf, opened.proc, opened.code
         )
 

@@ -37,7 +37,7 @@ class CaseFile(Struct, frozen=True, order=True, forbid_unknown_fields=True):
     sha256: str
 
 
-class Folder:
+class CaseFolder:
     """Where the files of a case are put."""
 
     def __init__(self, place: Path) -> None:
@@ -56,7 +56,7 @@ class Folder:
 
 
 @contextmanager
-def folder_for(out: Path) -> Iterator[Folder]:
+def case_folder(out: Path) -> Iterator[CaseFolder]:
     """A folder that becomes the case when all goes well: a zip where the name ends so. UsageProblem
     where it cannot be put there. OSError."""
     check_free(out)
@@ -67,7 +67,7 @@ def folder_for(out: Path) -> Iterator[Folder]:
     try:
         made = place / "case"
         made.mkdir(DIRECTORY_MODE)
-        yield Folder(made)
+        yield CaseFolder(made)
         if out.suffix == ZIP:
             made = _zipped(made, place / "case.zip")
         else:

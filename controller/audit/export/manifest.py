@@ -20,11 +20,11 @@ from controller.audit.export.case_folder import CaseFile
 
 FORMAT: Final = "holecard case 1"
 MANIFEST: Final = "manifest.json"
-_MOST: Final = 1 << 28
+_MAX_MANIFEST: Final = 1 << 28
 _PIECE: Final = 1 << 20
 
 
-class Exported(Struct, frozen=True, forbid_unknown_fields=True):
+class ExportScope(Struct, frozen=True, forbid_unknown_fields=True):
     """What was asked for."""
 
     what: Literal["rounds", "day", "all", "retired"]
@@ -34,7 +34,7 @@ class Exported(Struct, frozen=True, forbid_unknown_fields=True):
     day: str
 
 
-class Boot(Struct, frozen=True, forbid_unknown_fields=True):
+class CaseBoot(Struct, frozen=True, forbid_unknown_fields=True):
     """What ran, with whole hashes."""
 
     boot: str
@@ -45,7 +45,7 @@ class Boot(Struct, frozen=True, forbid_unknown_fields=True):
     code: str
 
 
-class Against(Struct, frozen=True, forbid_unknown_fields=True):
+class ProofCheckpoint(Struct, frozen=True, forbid_unknown_fields=True):
     """The checkpoint that the proofs lead to."""
 
     size: int
@@ -61,15 +61,15 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     origin: str
     table_key: str
     """As the record names it: hold it against what the table's owner says."""
-    exported: Exported
+    exported: ExportScope
     by: str
     reason: str
     made_with: str
     segments: tuple[int, int]
     records: tuple[int, int]
     """The first and the last in these segments."""
-    proofs: Against | None
-    boots: tuple[Boot, ...]
+    proofs: ProofCheckpoint | None
+    boots: tuple[CaseBoot, ...]
     remarks: tuple[str, ...]
     files: tuple[CaseFile, ...]
     """All but this one, by their paths."""
@@ -83,7 +83,7 @@ class NoCase(CaseProblem, NoRecord):
     """It is something else than a case."""
 
 
-class CheckedCase(Struct, frozen=True):
+class CaseCheck(Struct, frozen=True):
     """What checking a case came to."""
 
     manifest: Manifest
@@ -103,7 +103,7 @@ def seal_of(manifest: bytes) -> str:
     return sha256(manifest).hexdigest()
 
 
-def check_export(case: Path) -> CheckedCase:
+def check_case(case: Path) -> CaseCheck:
     """Whether the files of a case are those of its manifest: each that is missing, changed, cut off
     or not of it. NoRecord where there is none, NoCase where it is something else, CaseProblem where
     it has no manifest that can be read."""
@@ -112,7 +112,7 @@ def check_export(case: Path) -> CheckedCase:
         if MANIFEST not in names:
             raise NoCase(case, f"it has no {MANIFEST}", "name a whole case")
         wrong = [f"{name}: is there twice" for name, n in Counter(names).items() if n > 1]
-        data = _read(files, MANIFEST, _MOST)
+        data = _read(files, MANIFEST, _MAX_MANIFEST)
         if isinstance(data, str):
             raise CaseProblem(case, f"{MANIFEST}: {data}", "ask for the case again")
         try:
@@ -129,7 +129,7 @@ def check_export(case: Path) -> CheckedCase:
         for name, one in said.items():
             if name in names:
                 wrong += [f"{name}: {what}" for what in _compared(files, one)]
-    return CheckedCase(manifest, seal_of(data), tuple(wrong))
+    return CaseCheck(manifest, seal_of(data), tuple(wrong))
 
 
 def _compared(files: _Files, said: CaseFile) -> Iterator[str]:

@@ -23,9 +23,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from controller.audit.errors import OtherTable, RecordProblem
-from controller.audit.export.case import Case, export_case
+from controller.audit.export.case import SealedCase, export_case
 from controller.audit.export.case_folder import check_free
-from controller.audit.export.manifest import check_export
+from controller.audit.export.manifest import check_case
 from controller.audit.files import Disk, RealDisk, make_directory, put, take_lock, undo, written_to
 from controller.audit.format.frames import Frame
 from controller.audit.format.merkle import Hash, Span, leaf_hash, merged
@@ -59,33 +59,41 @@ from controller.audit.read.retirements import (
 from controller.audit.read.selection import Pick
 from controller.audit.read.signatures import Signatures, Signed
 from controller.audit.replay import fallback
-from controller.audit.verify import HIDDEN, RIGHT, Finding, Hidden, Holes, Verification, event_of
+from controller.audit.verify import (
+    FACE_DOWN_EVENTS,
+    VALID,
+    FaceDownDecision,
+    HoleCardTracker,
+    RecordFinding,
+    Verification,
+    event_type,
+)
 from controller.audit.witness import COSIGNED
 from controller.errors import UsageProblem
 
 _NOTE: Final = re.compile(r"([1-9][0-9]{0,17})\.note")
 
 
-class Unsigned(RecordProblem):
+class NotSigned(RecordProblem):
     """No checkpoint is over all of it."""
 
 
-def summed(
+def sum_segments(
     record: Path, origin: str, last: int, table: VerifierKey, tell: Callable[[int], None]
 ) -> Sums:
     """Of all segments up to this one. Unsigned; Damaged, BadSignature."""
-    work = _Sums(record, origin, last, table)
-    wanted = witnessed_sizes(record)
+    work = _SegmentSums(record, origin, last, table)
+    wanted = cosigned_sizes(record)
     for segment in segments(record):
         tell(segment.number)
         work.take(segment, wanted)
         if work.signed is not None:
             return work.done()
     todo = "start the table once: it signs when it begins"
-    raise Unsigned(record, f"segment {last} has no checkpoint over all of it yet", todo)
+    raise NotSigned(record, f"segment {last} has no checkpoint over all of it yet", todo)
 
 
-def witnessed_sizes(record: Path) -> set[int]:
+def cosigned_sizes(record: Path) -> set[int]:
     """Of all checkpoints that a witness has countersigned, as the record and its directory tell."""
     place = record / COSIGNED
     names = [one.name for one in place.iterdir()] if place.is_dir() else []
@@ -107,11 +115,11 @@ def _sizes(segment: Segment) -> Iterator[int]:
                 continue
 
 
-class _Sums:
+class _SegmentSums:
     def __init__(self, record: Path, origin: str, last: int, table: VerifierKey) -> None:
         self._last = last
         self._signatures = Signatures(origin, table)
-        self._holes = Holes(whole=True)
+        self._holes = HoleCardTracker(whole=True)
         kept = kept_in(record)
         if kept and kept[-1].said is not None:
             self._holes.goes_on(kept[-1].said.hole, kept[-1].said.drawn)
@@ -176,9 +184,9 @@ class _Sums:
         self._rounds.add(found.round)
         if found.kind == "tail":
             self._tails.append(msgspec.json.decode(found.data, type=TailSet).file)
-        elif found.kind == "decision" and event_of(bytes(found.data)) in HIDDEN:
-            at = Finding(segment.number, frame.offset, frame.seq, found.round, "", 0)
-            self._holes.take(Hidden(at, found.table, found.cursor, bytes(found.data)))
+        elif found.kind == "decision" and event_type(bytes(found.data)) in FACE_DOWN_EVENTS:
+            at = RecordFinding(segment.number, frame.offset, frame.seq, found.round, "", 0)
+            self._holes.take(FaceDownDecision(at, found.table, found.cursor, bytes(found.data)))
 
     def _sign(self, signed: Signed) -> None:
         self.signed = signed
@@ -218,7 +226,7 @@ class NothingToRetire(RecordProblem):
     """No whole closed segment is that old."""
 
 
-class NotRight(RecordProblem):
+class InvalidRecord(RecordProblem):
     """What is wrong, or cannot be checked, is not taken apart."""
 
 
@@ -226,11 +234,11 @@ class BadCase(RecordProblem):
     """The case is not what it was made of: nothing was removed."""
 
 
-class NotEnded(RecordProblem):
+class UnfinishedRetirement(RecordProblem):
     """An earlier retirement was cut short, and its case is not at hand."""
 
 
-class Retired(Struct, frozen=True):
+class RetireResult(Struct, frozen=True):
     """What was taken out."""
 
     said: Retirement
@@ -251,13 +259,13 @@ def retire(  # noqa: PLR0913 - all but the first five have a usual value
     now: Callable[[], float] = time.time,
     jobs: int = 1,
     tell: Callable[[int], None] = untold,
-) -> Retired:
+) -> RetireResult:
     """All whole closed segments of gaming days before this one, in a case at `out`.
 
     NothingToRetire, NotRight, BadCase, NotEnded, InUse, OtherTable, other RecordProblem,
     UsageProblem, OSError: nothing was removed, unless the problem is one of removing."""
     with _locked(record):
-        work = _Work(record, out, two, table_key, disk or RealDisk(), tell)
+        work = _RetireRun(record, out, two, table_key, disk or RealDisk(), tell)
         cut_short = work.cut_short()
         if cut_short is not None and os.path.lexists(out):
             return work.end(cut_short)
@@ -281,7 +289,7 @@ def _locked(record: Path) -> Iterator[None]:
         os.close(lock.fd)
 
 
-class _Work:
+class _RetireRun:
     def __init__(
         self,
         record: Path,
@@ -306,7 +314,7 @@ class _Work:
             return None
         return kept[-1]
 
-    def end(self, kept: Kept) -> Retired:
+    def end(self, kept: Kept) -> RetireResult:
         """With its case at hand. UsageProblem where that is another one."""
         said = kept.said
         assert said is not None
@@ -316,14 +324,14 @@ class _Work:
             raise UsageProblem("--out", f"{str(self._out)!a} {what}", "that case")
         self._check(None)
         self._remove(said)
-        return Retired(said, kept.name, True)
+        return RetireResult(said, kept.name, True)
 
     def look_for_all_of(self, kept: Kept | None) -> None:
         """NotEnded where some of its segments are gone already."""
         if kept is not None and kept.said is not None and self._there[0] > kept.said.segments[0]:
             case = kept.said.case
             what = f"the retirement of {kept.name} was cut short: sha256 of its case {case}"
-            raise NotEnded(self._record, what, "name that case with --out")
+            raise UnfinishedRetirement(self._record, what, "name that case with --out")
 
     def forget(self, kept: Kept) -> None:
         """It has removed nothing, and its case is not given: it never was."""
@@ -372,16 +380,16 @@ class _Work:
         if report.table_key != str(self._key.verifier):
             what = "was signed with another table's key than the one that is given"
             raise OtherTable(self._record, what, "name the keys that it was begun with")
-        if report.code != RIGHT:
+        if report.code != VALID:
             why = [str(one) for one in report.findings] or list(report.unchecked)
             what = f"is not right, and stays as it is: {'; '.join(why[:3])}"
-            raise NotRight(self._record, what, "see `holecard audit verify`")
+            raise InvalidRecord(self._record, what, "see `holecard audit verify`")
 
     # --- taking it ------------------------------------------------------------------------
 
-    def retire(self, last: int, before: str, utc: int) -> Retired:
+    def retire(self, last: int, before: str, utc: int) -> RetireResult:
         record, disk = self._record, self._disk
-        sums = summed(record, self._origin, last, self._key.verifier, self._tell)
+        sums = sum_segments(record, self._origin, last, self._key.verifier, self._tell)
         who, why = " and ".join(self._two), f"retired: gaming days before {before}"
         pick = Pick(until=last)
         case = export_case(record, self._out, pick, who=who, reason=why, tell=self._tell)
@@ -394,17 +402,17 @@ class _Work:
             data = written(said, self._origin, self._key)
             put(disk, note_file(record, last), data)
         self._remove(said)
-        return Retired(said, name, False)
+        return RetireResult(said, name, False)
 
-    def _said(self, sums: Sums, case: Case, utc: int) -> Retirement:
+    def _said(self, sums: Sums, case: SealedCase, utc: int) -> Retirement:
         return Retirement(
             **asdict(sums), case=sha256_of(self._out), seal=case.seal, utc=utc, two=self._two
         )
 
-    def _check(self, case: Case | None) -> None:
+    def _check(self, case: SealedCase | None) -> None:
         """BadCase where it does not hold the very bytes that lie here. One that was made now is
         taken away again."""
-        found = check_export(self._out)
+        found = check_case(self._out)
         wrong = list(found.wrong)
         in_it = {one.path: one.sha256 for one in found.manifest.files}
         first, last = found.manifest.segments

@@ -130,7 +130,7 @@ def time_text(utc: int) -> str:
     return f"{_EPOCH + timedelta(microseconds=utc):%Y-%m-%d %H:%M:%S.%f}"
 
 
-def write(out: Path, lines: Iterable[bytes]) -> int:
+def write_rows(out: Path, lines: Iterable[bytes]) -> int:
     """Into a file that is there when it is whole and on the disk; how many lines. OSError."""
     fd, name = tempfile.mkstemp(prefix=f".{out.name[:100]}.", dir=out.parent)
     new, count = Path(name), 0

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from controller.audit.index.entries import NOT_UNDERSTOOD
-from controller.audit.index.file import NAME, told
-from controller.audit.index.index import Index, Progress, goes_on, to_read
-from controller.audit.index.query import LONGEST, Page, Round, find, find_rounds
-from controller.audit.index.search_terms import Wanted, amount_of, amounts_of, check, time_of
-from controller.audit.index.sql import Answer, ask
+from controller.audit.index.file import NAME, sqlite_errors
+from controller.audit.index.index import Index, IndexProgress, has_more, open_index
+from controller.audit.index.query import MAX_PAGE, RecordPage, RoundRow, find, find_rounds
+from controller.audit.index.search_terms import (
+    RecordQuery,
+    check_query,
+    parse_amount,
+    parse_amounts,
+    parse_time,
+)
+from controller.audit.index.sql import SqlAnswer, run_sql
 
 __all__ = [
-    "LONGEST",
+    "MAX_PAGE",
     "NAME",
     "NOT_UNDERSTOOD",
-    "Answer",
     "Index",
-    "Page",
-    "Progress",
-    "Round",
-    "Wanted",
-    "amount_of",
-    "amounts_of",
-    "ask",
-    "check",
+    "IndexProgress",
+    "RecordPage",
+    "RecordQuery",
+    "RoundRow",
+    "SqlAnswer",
+    "check_query",
     "find",
     "find_rounds",
-    "goes_on",
-    "time_of",
-    "to_read",
-    "told",
+    "has_more",
+    "open_index",
+    "parse_amount",
+    "parse_amounts",
+    "parse_time",
+    "run_sql",
+    "sqlite_errors",
 ]

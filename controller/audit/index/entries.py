@@ -51,85 +51,85 @@ from controller.procedure.model.events import (
 )
 from controller.procedure.model.holds import REFUSED, TAKEN
 
-Whole: TypeAlias = Annotated[int, Meta(ge=-(1 << 62), le=(1 << 62) - 1)]
+SqlInteger: TypeAlias = Annotated[int, Meta(ge=-(1 << 62), le=(1 << 62) - 1)]
 """SQLite can keep it, and the difference of two of them."""
 
 
-class By(Struct, gc=False):
+class IndexedActor(Struct, gc=False):
     role: str
     name: str
-    seat: Whole = 0
+    seat: SqlInteger = 0
 
 
-class Read(Struct, gc=False):
+class IndexedRecord(Struct, gc=False):
     day: str
-    utc: Whole
-    round: Whole
+    utc: SqlInteger
+    round: SqlInteger
     kind: str
-    by: By
+    by: IndexedActor
     data: msgspec.Raw
-    cause: Whole = 0
+    cause: SqlInteger = 0
 
 
-class Event(Struct, gc=False):
+class IndexedEvent(Struct, gc=False):
     """Of any event."""
 
     type: str
-    seat: Whole = 0
-    card: Whole = -1
+    seat: SqlInteger = 0
+    card: SqlInteger = -1
     bet: str = ""
-    amount: Whole | None = None
-    second: By | None = None
+    amount: SqlInteger | None = None
+    second: IndexedActor | None = None
 
 
-class Effect(Struct, gc=False):
+class IndexedEffect(Struct, gc=False):
     """Of any effect."""
 
     type: str
-    round: Whole = 0
-    seat: Whole = 0
-    hand: Whole = -1
+    round: SqlInteger = 0
+    seat: SqlInteger = 0
+    hand: SqlInteger = -1
     bet: str = ""
     outcome: str = ""
-    stake: Whole = 0
-    returned: Whole = 0
+    stake: SqlInteger = 0
+    returned: SqlInteger = 0
     why: str = ""
-    card: Whole = -1
-    cards: tuple[Whole, ...] = ()
+    card: SqlInteger = -1
+    cards: tuple[SqlInteger, ...] = ()
     tell: str = ""
-    count: Whole = 0
-    amount: Whole = 0
-    lamps: tuple[tuple[Whole, str], ...] = ()
+    count: SqlInteger = 0
+    amount: SqlInteger = 0
+    lamps: tuple[tuple[SqlInteger, str], ...] = ()
     who: str = ""
     what: str = ""
     way: str = ""
     by: str = ""
     second: str = ""
-    total: Whole = 0
-    won: Whole = 0
-    bank: Whole = 0
-    paid: Whole = 0
-    due: Whole = 0
+    total: SqlInteger = 0
+    won: SqlInteger = 0
+    bank: SqlInteger = 0
+    paid: SqlInteger = 0
+    due: SqlInteger = 0
 
 
-class Made(Struct, gc=False):
-    event: Event
-    effects: tuple[Effect, ...]
+class IndexedDecision(Struct, gc=False):
+    event: IndexedEvent
+    effects: tuple[IndexedEffect, ...]
 
 
-class TurnedDown(Struct, gc=False):
-    event: Event
+class IndexedRefusal(Struct, gc=False):
+    event: IndexedEvent
     id: str
 
 
-class What(Struct, gc=False):
+class IndexedOther(Struct, gc=False):
     what: str = ""
 
 
-read_record: Final = msgspec.json.Decoder(Read).decode
-read_made: Final = msgspec.json.Decoder(Made).decode
-read_turned_down: Final = msgspec.json.Decoder(TurnedDown).decode
-read_what: Final = msgspec.json.Decoder(What).decode
+read_record: Final = msgspec.json.Decoder(IndexedRecord).decode
+read_made: Final = msgspec.json.Decoder(IndexedDecision).decode
+read_turned_down: Final = msgspec.json.Decoder(IndexedRefusal).decode
+read_what: Final = msgspec.json.Decoder(IndexedOther).decode
 """All of them raise what is in CANNOT_READ."""
 CANNOT_READ: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -138,7 +138,7 @@ NOT_UNDERSTOOD: Final = "not_understood"
 """The problem that a record is which the index cannot read."""
 
 
-def take(rows: Rows, segment: int, offset: int, seq: int, data: bytes) -> None:
+def index_record(rows: Rows, segment: int, offset: int, seq: int, data: bytes) -> None:
     """The next record, and all that the index has of it."""
     w = rows.words
     spans = rows.spans
@@ -146,7 +146,7 @@ def take(rows: Rows, segment: int, offset: int, seq: int, data: bytes) -> None:
     try:
         read = read_record(data)
     except CANNOT_READ:
-        read = Read("", now.utc, 0, "", By("", ""), Raw(b"{}"))
+        read = IndexedRecord("", now.utc, 0, "", IndexedActor("", ""), Raw(b"{}"))
         rows.problem(NOT_UNDERSTOOD)
     by, utc = read.by, read.utc
     spans.record(segment, seq, utc)
@@ -176,11 +176,11 @@ _CLOSED: Final = TableClosed.__name__
 
 # --- by kind ----------------------------------------------------------------------------------
 
-_Reads: TypeAlias = Callable[[Rows, int, Read], str]
+_Reads: TypeAlias = Callable[[Rows, int, IndexedRecord], str]
 """Puts down what the record's data says; answers with its event, or what happened."""
 
 
-def _decision(rows: Rows, seq: int, read: Read) -> str:
+def _decision(rows: Rows, seq: int, read: IndexedRecord) -> str:
     made = read_made(read.data)
     event = made.event
     spans = rows.spans
@@ -203,14 +203,14 @@ def _decision(rows: Rows, seq: int, read: Read) -> str:
     return event.type
 
 
-def _seat(made: Made) -> int:
+def _seat(made: IndexedDecision) -> int:
     """Whose chips it is about: what is withdrawn, the seat is asked for anew."""
     if made.event.type != Withdrawn.__name__:
         return made.event.seat
     return next((one.seat for one in made.effects if one.type == Prompt.__name__), 0)
 
 
-def _refusal(rows: Rows, seq: int, read: Read) -> str:
+def _refusal(rows: Rows, seq: int, read: IndexedRecord) -> str:
     down = read_turned_down(read.data)
     event = down.event
     shown = REFUSED.get(down.id)
@@ -223,11 +223,11 @@ def _refusal(rows: Rows, seq: int, read: Read) -> str:
     return event.type
 
 
-def _happened(rows: Rows, seq: int, read: Read) -> str:
+def _happened(rows: Rows, seq: int, read: IndexedRecord) -> str:
     return read_what(read.data).what
 
 
-def _wrong(rows: Rows, seq: int, read: Read) -> str:
+def _wrong(rows: Rows, seq: int, read: IndexedRecord) -> str:
     """Something that the house wants to see again: by its name, or by its kind."""
     what = read_what(read.data).what
     rows.problem(what or read.kind)
@@ -249,40 +249,40 @@ _KINDS: Final[dict[str, _Reads]] = {
 
 # --- by event ---------------------------------------------------------------------------------
 
-_Happens: TypeAlias = Callable[[Rows, int, Read, Event], None]
+_Happens: TypeAlias = Callable[[Rows, int, IndexedRecord, IndexedEvent], None]
 
 
 def _card(how: str) -> _Happens:
-    def happens(rows: Rows, seq: int, read: Read, event: Event) -> None:
+    def happens(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
         rows.card(seq, event.card, 0, how)
 
     return happens
 
 
-def _drawn(rows: Rows, seq: int, read: Read, event: Event) -> None:
+def _drawn(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
     rows.card(seq, event.card, rows.spans.standing.seat, "drawn")
 
 
-def _not_read(rows: Rows, seq: int, read: Read, event: Event) -> None:
+def _not_read(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
     rows.spans.standing.unread = rows.spans.standing.seat
 
 
-def _misread(rows: Rows, seq: int, read: Read, event: Event) -> None:
+def _misread(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
     """The floor is told of the seat, where it is not the dealer's own."""
     rows.spans.standing.unread = 0
 
 
-def _entered(rows: Rows, seq: int, read: Read, event: Event) -> None:
+def _entered(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
     """Read from the felt: where it was to go when nobody could read it."""
     rows.card(seq, event.card, rows.spans.standing.unread, "entered")
 
 
-def _wager(rows: Rows, seq: int, read: Read, event: Event) -> None:
+def _wager(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
     rows.amount(seq, "wager", event.seat, event.bet, event.amount or 0)
     rows.spans.wager(read.utc)
 
 
-def _paid(rows: Rows, seq: int, read: Read, event: Event) -> None:
+def _paid(rows: Rows, seq: int, read: IndexedRecord, event: IndexedEvent) -> None:
     if event.amount is not None:
         rows.amount(seq, "declared", 0, "", event.amount)
 
@@ -303,10 +303,12 @@ _EVENTS: Final[dict[str, _Happens]] = {
 
 # --- by effect --------------------------------------------------------------------------------
 
-_Follows: TypeAlias = Callable[[Rows, int, Read, Made, Effect], None]
+_Follows: TypeAlias = Callable[[Rows, int, IndexedRecord, IndexedDecision, IndexedEffect], None]
 
 
-def _prompt(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
+def _prompt(
+    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
+) -> None:
     """Where the next card goes, and which chips a double, split or insurance asks for."""
     now = rows.spans.standing
     tell = e.tell
@@ -326,7 +328,9 @@ def _prompt(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
         rows.spans.no_wagers()
 
 
-def _settled(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
+def _settled(
+    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
+) -> None:
     numbers = (e.round, e.seat, e.hand, e.stake, e.returned)
     rows.settled(seq, numbers, e.bet, e.outcome, e.why)
     if e.returned > e.stake:
@@ -339,7 +343,9 @@ def _settled(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
         rows.card(seq, card, e.seat, "settled")
 
 
-def _tucked(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
+def _tucked(
+    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
+) -> None:
     for card in e.cards:
         rows.card(seq, card, e.seat, "tucked")
 
@@ -347,13 +353,17 @@ def _tucked(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
 def _away(how: str) -> _Follows:
     """A card that left play; its face is there only where it was seen."""
 
-    def follows(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
+    def follows(
+        rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
+    ) -> None:
         rows.card(seq, e.card, 0, how)
 
     return follows
 
 
-def _told(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
+def _told(
+    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
+) -> None:
     """The floor is told of every irregularity that is held or let pass; surveillance of some of
     them as well."""
     if e.who == "floor":
@@ -366,41 +376,55 @@ _READ_AGAIN: Final = frozenset({CardMisread.__name__, UnknownCardDrawn.__name__}
 """Of a card that lies on its place already."""
 
 
-def _ruled(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
+def _ruled(
+    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
+) -> None:
     rows.ruled(seq, e.what, e.way, e.by, e.second)
 
 
-def _dead(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
+def _dead(
+    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
+) -> None:
     rows.seat(e.seat)
 
 
-def _corrected(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
+def _corrected(
+    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
+) -> None:
     rows.amount(seq, "was_paid", e.seat, e.bet, e.paid)
     rows.amount(seq, "was_due", e.seat, e.bet, e.due)
     rows.spans.correct(e.round)
 
 
-def _locked(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
+def _locked(
+    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
+) -> None:
     rows.amount(seq, "locked", 0, "", e.total)
     now = rows.spans.standing.round
     if now is not None and now.round == e.round:
         now.wagered = e.total
 
 
-def _void(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
+def _void(
+    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
+) -> None:
     now = rows.spans.standing.round
     if now is not None and now.round == e.round:
         now.void = 1
 
 
-def _over(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
+def _over(
+    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
+) -> None:
     rows.amount(seq, "won", 0, "", e.won)
     now = rows.spans.standing.round
     if now is not None and now.round == e.round:
         now.won, now.over_seq, now.over_utc = e.won, seq, read.utc
 
 
-def _counted(rows: Rows, seq: int, read: Read, made: Made, e: Effect) -> None:
+def _counted(
+    rows: Rows, seq: int, read: IndexedRecord, made: IndexedDecision, e: IndexedEffect
+) -> None:
     rows.amount(seq, "bank", 0, "", e.bank)
 
 

@@ -26,14 +26,14 @@ from controller.audit.errors import (
     IndexPlace,
 )
 from controller.audit.files import MODE
-from controller.audit.index.frames import Goes, Start
+from controller.audit.index.frames import IndexPosition, RecordStart
 from controller.audit.index.schema import APPLICATION, SCHEMA, VERSION
 from controller.errors import printable
 
 NAME: Final = "index.db"
 """In the record's directory, where nobody names another place."""
-ANEW: Final = f"make it anew: {REBUILD}"
-ELSEWHERE: Final = "name another file: --index FILE"
+REBUILD_HINT: Final = f"make it anew: {REBUILD}"
+OTHER_FILE_HINT: Final = "name another file: --index FILE"
 WAIT_MS: Final = 5_000
 """For somebody else who writes the index."""
 _CACHE_KIB: Final = 32 * 1024
@@ -61,24 +61,24 @@ _PLACE: Final = (
 
 
 @contextmanager
-def told(file: Path) -> Iterator[None]:
+def sqlite_errors(file: Path) -> Iterator[None]:
     """SQLite's errors as problems of this index."""
     try:
         yield
     except (*_DAMAGED, UnicodeDecodeError) as problem:
-        raise IndexDamaged(file, f"the index is damaged: {problem}", ANEW) from problem
+        raise IndexDamaged(file, f"the index is damaged: {problem}", REBUILD_HINT) from problem
     except apsw.FullError as problem:
-        todo = f"free some, or {ELSEWHERE}; nothing of the record is lost"
+        todo = f"free some, or {OTHER_FILE_HINT}; nothing of the record is lost"
         raise IndexNoRoom(file, "there is no room for the index", todo) from problem
     except (apsw.BusyError, apsw.LockedError) as problem:
         what = "somebody else writes the index for too long"
         raise IndexBusy(file, what, "try again when that is done") from problem
     except _PLACE as problem:
         what = f"the index cannot be read or written: {problem}"
-        raise IndexPlace(file, what, ELSEWHERE) from problem
+        raise IndexPlace(file, what, OTHER_FILE_HINT) from problem
 
 
-def connected(file: Path) -> apsw.Connection:
+def open_for_writing(file: Path) -> apsw.Connection:
     """For writing; an empty file is made where there is none. IndexPlace."""
     name = _name(file)
     try:
@@ -86,15 +86,15 @@ def connected(file: Path) -> apsw.Connection:
         os.close(os.open(file, flags, MODE))
     except FileExistsError:
         if not file.is_file():
-            raise IndexPlace(file, "is no file", ELSEWHERE) from None
+            raise IndexPlace(file, "is no file", OTHER_FILE_HINT) from None
     except OSError as problem:
         what = f"the index cannot be made: {problem.strerror}"
-        raise IndexPlace(file, what, ELSEWHERE) from None
-    with told(file):
+        raise IndexPlace(file, what, OTHER_FILE_HINT) from None
+    with sqlite_errors(file):
         db = apsw.Connection(name, apsw.SQLITE_OPEN_READWRITE)
         try:
             if db.readonly("main"):
-                raise IndexPlace(file, "the index cannot be written", ELSEWHERE)
+                raise IndexPlace(file, "the index cannot be written", OTHER_FILE_HINT)
             db.set_busy_timeout(WAIT_MS)
         except BaseException:
             db.close()
@@ -109,12 +109,12 @@ def _name(file: Path) -> str:
         name.encode()
     except UnicodeEncodeError:
         what = "the index cannot be there: its name, or its directory's, is not UTF-8"
-        raise IndexPlace(printable(file), what, ELSEWHERE) from None
+        raise IndexPlace(printable(file), what, OTHER_FILE_HINT) from None
     return name
 
 
 @contextmanager
-def changing(db: apsw.Connection) -> Iterator[None]:
+def transaction(db: apsw.Connection) -> Iterator[None]:
     """All of what is done, or nothing of it. Nobody else writes meanwhile."""
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -150,13 +150,13 @@ def has_tables(db: apsw.Connection) -> bool:
 def check_version(db: apsw.Connection, file: Path) -> None:
     """IndexOutdated."""
     if db.pragma("user_version") != VERSION:
-        raise IndexOutdated(file, "the index was made by another version", ANEW)
+        raise IndexOutdated(file, "the index was made by another version", REBUILD_HINT)
 
 
-def to_read(file: Path) -> apsw.Connection:
+def open_readonly(file: Path) -> apsw.Connection:
     """The index as it is, for who may not write it or does not want to. IndexProblem."""
     name = _name(file)
-    with told(file):
+    with sqlite_errors(file):
         db = apsw.Connection(name, apsw.SQLITE_OPEN_READONLY)
         try:
             if application(db) != APPLICATION:
@@ -170,42 +170,42 @@ def to_read(file: Path) -> apsw.Connection:
     return db
 
 
-def make(db: apsw.Connection, file: Path, start: Start) -> None:
+def create(db: apsw.Connection, file: Path, start: RecordStart) -> None:
     """The index of a record of which it has nothing yet, in an empty file."""
-    with changing(db):
+    with transaction(db):
         if is_empty(db, file):  # still, now that nobody else can make it
             for statement in SCHEMA:
                 db.execute(statement)
             db.pragma("application_id", APPLICATION)
             db.pragma("user_version", VERSION)
-            put_goes(db, start.origin, start.goes, "{}")
+            store_position(db, start.origin, start.goes, "{}")
 
 
-def put_goes(db: apsw.Connection, origin: str, goes: Goes, standing: str) -> None:
+def store_position(db: apsw.Connection, origin: str, goes: IndexPosition, standing: str) -> None:
     row = (origin, *goes, standing, _crc(origin, goes, standing))
     db.execute("INSERT OR REPLACE INTO goes VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
-def read_goes(db: apsw.Connection, file: Path) -> tuple[str, Goes, str]:
+def read_position(db: apsw.Connection, file: Path) -> tuple[str, IndexPosition, str]:
     """The origin, how far it goes, and what stands open there. IndexDamaged."""
     row = db.execute(_READ_GOES).fetchone()
     if row is None:
-        raise IndexDamaged(file, "the index does not say how far it goes", ANEW)
+        raise IndexDamaged(file, "the index does not say how far it goes", REBUILD_HINT)
     origin, *where, standing, crc = row
-    goes = Goes(*where)
+    goes = IndexPosition(*where)
     if crc != _crc(origin, goes, standing):
-        raise IndexDamaged(file, "the index is damaged where it says how far it goes", ANEW)
+        raise IndexDamaged(file, "the index is damaged where it says how far it goes", REBUILD_HINT)
     return origin, goes, standing
 
 
 _READ_GOES: Final = "SELECT origin, segment, offset, until, seq, chain, standing, crc FROM goes"
 
 
-def _crc(origin: str, goes: Goes, standing: str) -> int:
+def _crc(origin: str, goes: IndexPosition, standing: str) -> int:
     return crc32(repr((origin, tuple(goes), standing)).encode())
 
 
-def read_beside(db: apsw.Connection) -> None:
+def set_wal_mode(db: apsw.Connection) -> None:
     """Whoever reads is never in the way of who writes, nor the other way. The two files beside it
     stay, empty, so that who may only read it can do so."""
     db.pragma("journal_mode", "WAL")
@@ -236,4 +236,4 @@ def _whatever_it_holds(db: apsw.Connection) -> Iterator[None]:
 
 def not_ours(file: Path) -> IndexOfOther:
     what = "holds something else than the index of a record"
-    return IndexOfOther(file, what, f"put it away yourself, or {ELSEWHERE}")
+    return IndexOfOther(file, what, f"put it away yourself, or {OTHER_FILE_HINT}")

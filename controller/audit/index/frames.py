@@ -31,7 +31,7 @@ _NOTHING_TO_SYNC: Final = frozenset({errno.EINVAL, errno.EROFS})
 """What a file system says that nobody can write to."""
 
 
-class Goes(NamedTuple):
+class IndexPosition(NamedTuple):
     """How far an index goes: the last frame that is in it."""
 
     segment: int
@@ -42,23 +42,23 @@ class Goes(NamedTuple):
     chain: bytes
 
 
-class Fresh(NamedTuple):
+class NewFrames(NamedTuple):
     frames: list[tuple[int, int, Frame]]
     """Each with its segment, and where in it the frame's own offset is counted from."""
-    goes: Goes
+    goes: IndexPosition
     more: bool
     """There may be more of them."""
 
 
-class Start(NamedTuple):
+class RecordStart(NamedTuple):
     """What a record begins with, as far as it is still there."""
 
     origin: str
-    goes: Goes
+    goes: IndexPosition
     """Before its first record."""
 
 
-def start_of(record: Path) -> Start:
+def record_start(record: Path) -> RecordStart:
     """NoRecord, Damaged, CannotWrite."""
     try:
         there = numbers(record)
@@ -74,10 +74,10 @@ def start_of(record: Path) -> Start:
         raise Damaged(file, f"offset {HEADER_SIZE}: its first record is not whole", ASK)
     snapshot = snapshot_of(file, number, record_of(file, first))
     chain = bytes.fromhex(snapshot.chain)
-    return Start(snapshot.origin, Goes(number, 0, HEADER_SIZE, first.seq - 1, chain))
+    return RecordStart(snapshot.origin, IndexPosition(number, 0, HEADER_SIZE, first.seq - 1, chain))
 
 
-def is_there(record: Path, goes: Goes) -> bool:
+def has_frame(record: Path, goes: IndexPosition) -> bool:
     """Whether the record has the frame that an index ends with. Damaged, CannotWrite."""
     if not segment_file(record, goes.segment).exists():
         return False
@@ -86,7 +86,9 @@ def is_there(record: Path, goes: Goes) -> bool:
     return frame is not None and (frame.seq, frame.chain) == (goes.seq, goes.chain)
 
 
-def fresh(record: Path, goes: Goes, room: int, durable: int | None = None) -> Fresh:
+def read_new_frames(
+    record: Path, goes: IndexPosition, room: int, durable: int | None = None
+) -> NewFrames:
     """The frames after `goes`, up to so many bytes of records and one more. `durable`: the last seq
     that is known to be on the disk; where nobody knows, they are brought there.
 
@@ -107,19 +109,19 @@ def fresh(record: Path, goes: Goes, room: int, durable: int | None = None) -> Fr
                 known = max(known, frames[-1].before)
                 end = frames[-1]
                 offset, until = start + end.offset, start + end.end
-                goes = Goes(here.segment, offset, until, end.seq, end.chain)
+                goes = IndexPosition(here.segment, offset, until, end.seq, end.chain)
             if found and durable is None and not followed and known < goes.seq:
                 segment.settle()
         if not begun:
             if found:
-                return Fresh(found, goes, True)  # what is wrong is said next time
+                return NewFrames(found, goes, True)  # what is wrong is said next time
             file = segment_file(record, goes.segment)
             what = f"offset {goes.until}: no whole record after seq {goes.seq}, and the next"
             raise Damaged(file, f"{what} segment does not go on from there", ASK)
         if not followed:
             break
         here = goes._replace(segment=goes.segment + 1, until=HEADER_SIZE)
-    return Fresh(found, goes, room <= 0)
+    return NewFrames(found, goes, room <= 0)
 
 
 class _Segment:
@@ -157,7 +159,9 @@ class _Segment:
         """A window from there on."""
         return self._pread(WINDOW, at)
 
-    def windows(self, here: Goes, room: int, last: int) -> Iterator[tuple[int, list[Frame]]]:
+    def windows(
+        self, here: IndexPosition, room: int, last: int
+    ) -> Iterator[tuple[int, list[Frame]]]:
         """The good frames from there on, window by window: until `room` is used up, and up to seq
         `last`."""
         start, where = here.until, Where(here.seq, here.chain)

@@ -28,38 +28,44 @@ from controller.audit.errors import (
 )
 from controller.audit.format.segments import numbers
 from controller.audit.index import file as index_file
-from controller.audit.index.entries import take
+from controller.audit.index.entries import index_record
 from controller.audit.index.file import (
-    ANEW,
-    ELSEWHERE,
     NAME,
+    OTHER_FILE_HINT,
+    REBUILD_HINT,
     application,
-    changing,
     check_version,
-    connected,
+    create,
     has_tables,
     is_empty,
-    make,
     not_ours,
-    put_goes,
-    read_beside,
-    read_goes,
-    told,
+    open_for_writing,
+    read_position,
+    set_wal_mode,
+    sqlite_errors,
+    store_position,
+    transaction,
     wipe,
 )
-from controller.audit.index.frames import Goes, Start, fresh, is_there, start_of
-from controller.audit.index.open_state import Standing
+from controller.audit.index.frames import (
+    IndexPosition,
+    RecordStart,
+    has_frame,
+    read_new_frames,
+    record_start,
+)
+from controller.audit.index.open_state import OpenState
 from controller.audit.index.rows import Rows, Words
 from controller.audit.index.schema import APPLICATION
 from controller.audit.read.reader import read_segment
 
-TOGETHER: Final = 4 * 1024 * 1024
+BATCH_BYTES: Final = 4 * 1024 * 1024
 """Bytes of records that one transaction takes."""
 _CORRECTED: Final = "UPDATE raw_rounds SET corrected = corrected + 1 WHERE round = ?"
-_standing: Final = msgspec.json.Decoder(Standing).decode
+_standing: Final = msgspec.json.Decoder(OpenState).decode
 
 
-class Step(NamedTuple):
+class IndexStep(NamedTuple):
     """What one transaction has taken."""
 
     records: int
@@ -67,7 +73,7 @@ class Step(NamedTuple):
     """There was more to be had at once."""
 
 
-class Progress(NamedTuple):
+class IndexProgress(NamedTuple):
     """How far a catching up has come."""
 
     records: int
@@ -87,7 +93,7 @@ class Index:
         self.db = db
         self._inode = _inode(file)
         self._words = Words()
-        self._words_at: Goes | None = None
+        self._words_at: IndexPosition | None = None
         """How far the index went when `_words` were all of its words."""
 
     @classmethod
@@ -95,16 +101,16 @@ class Index:
         """The index as far as it goes; an empty one where there is none. NoRecord, Damaged;
         IndexProblem where it does not serve this record."""
         file = file or record / NAME
-        start = start_of(record)
-        db = connected(file)
+        start = record_start(record)
+        db = open_for_writing(file)
         try:
-            with told(file):
+            with sqlite_errors(file):
                 if is_empty(db, file):
-                    make(db, file, start)
+                    create(db, file, start)
                 elif application(db) != APPLICATION:
                     raise _not_an_index(db, file, record)
                 _check(db, file, record, start)
-                read_beside(db)
+                set_wal_mode(db)
             return cls(record, file, db)
         except BaseException:
             db.close()
@@ -115,16 +121,16 @@ class Index:
         """An index that has nothing yet, whatever was there: in a record's directory anything of
         its name, elsewhere an index. NoRecord, Damaged; IndexProblem."""
         file = file or record / NAME
-        start = start_of(record)
-        db = connected(file)
+        start = record_start(record)
+        db = open_for_writing(file)
         try:
-            with told(file):
+            with sqlite_errors(file):
                 ours = file == record / NAME or application(db) == APPLICATION
                 if not ours and not is_empty(db, file):
                     raise not_ours(file)
                 wipe(db)
-                make(db, file, start)
-                read_beside(db)
+                create(db, file, start)
+                set_wal_mode(db)
             return cls(record, file, db)
         except BaseException:
             db.close()
@@ -159,13 +165,13 @@ class Index:
         self.db.close()
 
     @property
-    def goes(self) -> Goes:
+    def goes(self) -> IndexPosition:
         """The last frame that is in it."""
-        with told(self.file):
-            return read_goes(self.db, self.file)[1]
+        with sqlite_errors(self.file):
+            return read_position(self.db, self.file)[1]
 
     def catch_up(
-        self, progress: Callable[[Progress], None] | None = None, durable: int | None = None
+        self, progress: Callable[[IndexProgress], None] | None = None, durable: int | None = None
     ) -> int:
         """Takes what the record has more, and says how many records that were. What is stopped
         half-way leaves an index that ends earlier. `durable`: see step().
@@ -178,10 +184,10 @@ class Index:
             if progress is not None and taken:
                 goes = self.goes
                 last = numbers(self.record)[-1]
-                progress(Progress(count, goes.seq, goes.segment, last))
+                progress(IndexProgress(count, goes.seq, goes.segment, last))
         return count
 
-    def step(self, durable: int | None = None, room: int = TOGETHER) -> Step:
+    def step(self, durable: int | None = None, room: int = BATCH_BYTES) -> IndexStep:
         """One transaction: up to so many bytes of records. `durable`: the last seq that is known to
         be on the disk, for who knows that; else what is taken is synced before.
 
@@ -189,15 +195,15 @@ class Index:
         if _inode(self.file) != self._inode:
             what = "the index is no longer the file that was opened: somebody has replaced it"
             raise IndexPlace(self.file, what, "open it again")
-        with told(self.file), changing(self.db):
+        with sqlite_errors(self.file), transaction(self.db):
             return self._take(durable, room)
 
-    def _take(self, durable: int | None, room: int) -> Step:
+    def _take(self, durable: int | None, room: int) -> IndexStep:
         db = self.db
-        origin, goes, text = read_goes(db, self.file)
-        found = fresh(self.record, goes, room, durable)
+        origin, goes, text = read_position(db, self.file)
+        found = read_new_frames(self.record, goes, room, durable)
         if not found.frames:
-            return Step(0, found.more)
+            return IndexStep(0, found.more)
         if goes != self._words_at:
             self._words = Words(db.execute("SELECT word, id FROM words"))
         # Until this is kept, the new words in it are not the index's.
@@ -205,11 +211,11 @@ class Index:
         standing = _standing(text)
         rows = Rows(self._words, standing)
         for segment, start, frame in found.frames:
-            take(rows, segment, start + frame.offset, frame.seq, frame.data)
+            index_record(rows, segment, start + frame.offset, frame.seq, frame.data)
         self._keep(rows)
-        put_goes(db, origin, found.goes, msgspec.json.encode(standing).decode())
+        store_position(db, origin, found.goes, msgspec.json.encode(standing).decode())
         self._words_at = found.goes
-        return Step(len(found.frames), found.more)
+        return IndexStep(len(found.frames), found.more)
 
     def _keep(self, rows: Rows) -> None:
         db = self.db
@@ -221,14 +227,14 @@ class Index:
         db.executemany(_CORRECTED, rows.spans.corrected)
 
 
-def to_read(record: Path, file: Path | None = None) -> apsw.Connection:
+def open_index(record: Path, file: Path | None = None) -> apsw.Connection:
     """The index as far as it goes, for who may not write it; find() asks it. NoRecord, Damaged;
     IndexProblem where it does not serve this record."""
     file = file or record / NAME
-    start = start_of(record)
-    db = index_file.to_read(file)
+    start = record_start(record)
+    db = index_file.open_readonly(file)
     try:
-        with told(file):
+        with sqlite_errors(file):
             _check(db, file, record, start)
     except BaseException:
         db.close()
@@ -236,11 +242,11 @@ def to_read(record: Path, file: Path | None = None) -> apsw.Connection:
     return db
 
 
-def goes_on(record: Path, db: apsw.Connection, file: Path) -> bool:
+def has_more(record: Path, db: apsw.Connection, file: Path) -> bool:
     """The record has more than this index. Damaged, CannotWrite; IndexDamaged."""
-    with told(file):
-        goes = read_goes(db, file)[1]
-    return bool(fresh(record, goes, 1, goes.seq + 1).frames)
+    with sqlite_errors(file):
+        goes = read_position(db, file)[1]
+    return bool(read_new_frames(record, goes, 1, goes.seq + 1).frames)
 
 
 def _inode(file: Path) -> tuple[int, int]:
@@ -248,7 +254,7 @@ def _inode(file: Path) -> tuple[int, int]:
         found = os.stat(file)
     except OSError as problem:
         what = f"the index cannot be looked at: {problem.strerror}"
-        raise IndexPlace(file, what, ELSEWHERE) from None
+        raise IndexPlace(file, what, OTHER_FILE_HINT) from None
     return found.st_dev, found.st_ino
 
 
@@ -258,25 +264,25 @@ def _inode(file: Path) -> tuple[int, int]:
 def _not_an_index(db: apsw.Connection, file: Path, record: Path) -> IndexProblem:
     """Where only an index can be, what is no database is a damaged one."""
     if file == record / NAME and not has_tables(db):
-        return IndexDamaged(file, "the index is damaged: file is not a database", ANEW)
+        return IndexDamaged(file, "the index is damaged: file is not a database", REBUILD_HINT)
     return not_ours(file)
 
 
-def _check(db: apsw.Connection, file: Path, record: Path, start: Start) -> None:
+def _check(db: apsw.Connection, file: Path, record: Path, start: RecordStart) -> None:
     check_version(db, file)
-    origin, goes, _ = read_goes(db, file)
+    origin, goes, _ = read_position(db, file)
     if origin != start.origin:
         what = f"is the index of another record, {origin}, not of {start.origin}"
-        raise IndexOfOther(file, what, f"{ELSEWHERE}, or {ANEW}")
+        raise IndexOfOther(file, what, f"{OTHER_FILE_HINT}, or {REBUILD_HINT}")
     first = db.execute("SELECT min(number) FROM raw_segments").get or goes.segment
     if first < start.goes.segment:
         what = f"the index knows segments from {first:08d} on, the record begins later"
-        raise IndexOutdated(file, what, ANEW)
-    if goes.offset and not is_there(record, goes):
+        raise IndexOutdated(file, what, REBUILD_HINT)
+    if goes.offset and not has_frame(record, goes):
         raise _ahead(file, record, goes)
 
 
-def _ahead(file: Path, record: Path, goes: Goes) -> IndexAhead:
+def _ahead(file: Path, record: Path, goes: IndexPosition) -> IndexAhead:
     """What it has seen last is not in the record."""
     last = read_segment(record, numbers(record)[-1]).after.seq
     what = f"the index has seen another record at seq {goes.seq} than there is now"
@@ -284,6 +290,6 @@ def _ahead(file: Path, record: Path, goes: Goes) -> IndexAhead:
         what = f"the index has seen records up to seq {goes.seq}, the record ends with {last}"
     todo = (
         "the record was put back from an older copy, or its end is gone: look into that first, "
-        f"then {ANEW}"
+        f"then {REBUILD_HINT}"
     )
     return IndexAhead(file, what, todo)

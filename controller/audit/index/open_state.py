@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from controller.audit.index.schema import ROUNDS, SEGMENTS, SHIFTS, Table
+from controller.audit.index.schema import ROUNDS, SEGMENTS, SHIFTS, IndexTable
 
 Row = tuple[int, ...]
 _NONE = (0, -1)
 """Least and most of no amounts."""
 
 
-class Round(Struct, gc=False):
+class OpenRound(Struct, gc=False):
     """A row of `rounds`; one ends where the wagers for the next one begin."""
 
     round: int
@@ -36,14 +36,14 @@ class Round(Struct, gc=False):
         return tuple(getattr(self, name) for name in ROUNDS.names)
 
 
-class Shift(Struct, gc=False):
+class OpenShift(Struct, gc=False):
     """A row of `shifts`: who deals, and since when."""
 
     first_seq: int
     dealer: int
 
 
-class Zone(Struct, gc=False):
+class SegmentRange(Struct, gc=False):
     """A row of `segments`: what times and amounts can be found there at all."""
 
     number: int
@@ -59,7 +59,7 @@ class Zone(Struct, gc=False):
         return tuple(getattr(self, name) for name in SEGMENTS.names)
 
 
-class Wagers(Struct, gc=False):
+class OpenWagers(Struct, gc=False):
     """The first wager for the next round, and when the record before it was made."""
 
     seq: int
@@ -68,7 +68,7 @@ class Wagers(Struct, gc=False):
     irregularities: int = 0
 
 
-class Standing(Struct, gc=False):
+class OpenState(Struct, gc=False):
     """After the last record."""
 
     seq: int = 0
@@ -77,18 +77,18 @@ class Standing(Struct, gc=False):
     """Where the next card goes; 0: to the dealer, or none is due."""
     unread: int = 0
     """Where the card went that nobody has read yet."""
-    round: Round | None = None
-    wagers: Wagers | None = None
-    shift: Shift | None = None
-    zone: Zone | None = None
+    round: OpenRound | None = None
+    wagers: OpenWagers | None = None
+    shift: OpenShift | None = None
+    zone: SegmentRange | None = None
 
 
 class Spans:
     """Rows of what goes over several records, as they change with each."""
 
-    def __init__(self, standing: Standing) -> None:
+    def __init__(self, standing: OpenState) -> None:
         self.standing = standing
-        self._rounds: dict[int, Round] = {}
+        self._rounds: dict[int, OpenRound] = {}
         self._shifts: list[Row] = []
         self._zones: list[Row] = []
         self.corrected: list[tuple[int]] = []
@@ -102,7 +102,7 @@ class Spans:
         if zone is None or zone.number != segment:
             if zone is not None:
                 self._zones.append(zone.row)
-            now.zone = Zone(segment, seq, seq, utc, utc)
+            now.zone = SegmentRange(segment, seq, seq, utc, utc)
             return
         zone.last_seq = seq
         if utc > zone.last_utc:
@@ -123,7 +123,7 @@ class Spans:
         """One lies on the felt. The first of them begins the next round, if one is dealt."""
         now = self.standing
         if now.wagers is None:
-            now.wagers = Wagers(now.seq, utc, now.utc)
+            now.wagers = OpenWagers(now.seq, utc, now.utc)
 
     def no_wagers(self) -> None:
         """None lies there: the round at hand goes on until there is one."""
@@ -145,12 +145,12 @@ class Spans:
         last = now.round
         if number <= 0 if last is None else number <= last.round:
             return
-        first = now.wagers or Wagers(now.seq, utc, now.utc)
+        first = now.wagers or OpenWagers(now.seq, utc, now.utc)
         if last is not None:
             last.last_seq, last.last_utc = first.seq - 1, first.before
             self._rounds[last.round] = last
         dealer = 0 if now.shift is None else now.shift.dealer
-        now.round = Round(number, first.seq, now.seq, first.utc, utc, dealer)
+        now.round = OpenRound(number, first.seq, now.seq, first.utc, utc, dealer)
         now.round.irregularities = first.irregularities
         now.wagers = None
 
@@ -169,7 +169,7 @@ class Spans:
         now = self.standing
         if now.shift is None or now.shift.dealer != dealer:
             self._end_shift(now.seq - 1)
-            now.shift = Shift(now.seq, dealer)
+            now.shift = OpenShift(now.seq, dealer)
 
     def nobody_deals(self) -> None:
         """After this record."""
@@ -183,7 +183,7 @@ class Spans:
 
     # --- as rows --------------------------------------------------------------------------
 
-    def changed(self) -> tuple[tuple[Table, list[Row]], ...]:
+    def changed(self) -> tuple[tuple[IndexTable, list[Row]], ...]:
         """The rows that take the place of those of their keys."""
         now = self.standing
         if now.round is not None:

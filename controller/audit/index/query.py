@@ -19,19 +19,25 @@ import apsw
 from msgspec import Struct
 
 from controller.audit.format.records import Place
-from controller.audit.index.file import told
-from controller.audit.index.schema import RECORDS, ROUNDS, Table
-from controller.audit.index.search_terms import Term, Terms, Wanted, check, terms_of
+from controller.audit.index.file import sqlite_errors
+from controller.audit.index.schema import RECORDS, ROUNDS, IndexTable
+from controller.audit.index.search_terms import (
+    RecordQuery,
+    SearchTerm,
+    SearchTerms,
+    check_query,
+    terms_of,
+)
 from controller.errors import UsageProblem
 from controller.rules.money import Amount
 
-LONGEST: Final = 1_000
+MAX_PAGE: Final = 1_000
 """Rows of a page."""
-_GOES: Final = 40
+MAX_STEPS: Final = 40
 """How often a page begins anew from the record that it has come to."""
 
 
-class Row(Struct, frozen=True, gc=False):
+class IndexRow(Struct, frozen=True, gc=False):
     """A record, as the index has it."""
 
     seq: int
@@ -54,7 +60,7 @@ class Row(Struct, frozen=True, gc=False):
         return Place(self.segment, self.offset, self.seq)
 
 
-class Round(Struct, frozen=True, gc=False):
+class RoundRow(Struct, frozen=True, gc=False):
     """A round, from the first wager for it to the record before those for the next one."""
 
     round: int
@@ -76,41 +82,43 @@ class Round(Struct, frozen=True, gc=False):
     """How many of its payments were corrected, then or later."""
 
 
-class Page(Struct, frozen=True):
-    rows: tuple[Row, ...]
+class RecordPage(Struct, frozen=True):
+    rows: tuple[IndexRow, ...]
     next: int | None
     """The record after which to go on; None: there are no more."""
 
 
 class RoundPage(Struct, frozen=True):
-    rounds: tuple[Round, ...]
+    rounds: tuple[RoundRow, ...]
     next: int | None
     """As of a page."""
 
 
-def find(db: apsw.Connection, wanted: Wanted, after: int = 0, limit: int = 100) -> Page:
+def find(db: apsw.Connection, wanted: RecordQuery, after: int = 0, limit: int = 100) -> RecordPage:
     """Records after seq `after`, in their order. UsageProblem, IndexProblem."""
     with _asked(db, wanted, after, limit):
         terms = terms_of(db, wanted)
         if terms is None:
-            return Page((), None)
-        found, goes_on, _ = _look(db, terms, after, limit, _SHOWN, _GOES)
-        return Page(tuple(Row(*row) for row in found), goes_on)
+            return RecordPage((), None)
+        found, goes_on, _ = _look(db, terms, after, limit, _SHOWN, MAX_STEPS)
+        return RecordPage(tuple(IndexRow(*row) for row in found), goes_on)
 
 
-def find_rounds(db: apsw.Connection, wanted: Wanted, after: int = 0, limit: int = 100) -> RoundPage:
+def find_rounds(
+    db: apsw.Connection, wanted: RecordQuery, after: int = 0, limit: int = 100
+) -> RoundPage:
     """Rounds with a record after seq `after` that is wanted. UsageProblem, IndexProblem."""
     with _asked(db, wanted, after, limit):
         terms = terms_of(db, wanted)
         first = db.execute("SELECT min(first_seq) FROM raw_rounds").get
         if terms is None or first is None:
             return RoundPage((), None)
-        rounds: list[Round] = []
+        rounds: list[RoundRow] = []
         goes_on: int | None = max(after, first - 1)
-        goes = _GOES
+        goes = MAX_STEPS
         while goes_on is not None and goes and len(rounds) < limit:
             after = goes_on
-            found, goes_on, goes = _look(db, terms, after, LONGEST, "r.seq", goes)
+            found, goes_on, goes = _look(db, terms, after, MAX_PAGE, "r.seq", goes)
             for (seq,) in found:
                 if seq > after and len(rounds) < limit:
                     rounds.append(_round_of(db, seq))
@@ -121,14 +129,14 @@ def find_rounds(db: apsw.Connection, wanted: Wanted, after: int = 0, limit: int 
 
 
 @contextmanager
-def _asked(db: apsw.Connection, wanted: Wanted, after: int, limit: int) -> Iterator[None]:
+def _asked(db: apsw.Connection, wanted: RecordQuery, after: int, limit: int) -> Iterator[None]:
     """One question: asked rightly, and answered from one and the same state of the index."""
-    check(wanted)
-    if not 1 <= limit <= LONGEST:
-        raise UsageProblem("limit", f"a page of {limit} rows", f"1 to {LONGEST}")
+    check_query(wanted)
+    if not 1 <= limit <= MAX_PAGE:
+        raise UsageProblem("limit", f"a page of {limit} rows", f"1 to {MAX_PAGE}")
     if not 0 <= after < 1 << 62:
         raise UsageProblem("after", f"there is no record {after}", "0, or the last one seen")
-    with told(Path(db.filename)):
+    with sqlite_errors(Path(db.filename)):
         # SQLite would make an index of a whole table for one question, where ours are not enough.
         db.pragma("automatic_index", False)
         db.execute("BEGIN")
@@ -140,7 +148,7 @@ def _asked(db: apsw.Connection, wanted: Wanted, after: int, limit: int) -> Itera
 
 
 def _look(
-    db: apsw.Connection, terms: Terms, after: int, limit: int, shown: str, goes: int
+    db: apsw.Connection, terms: SearchTerms, after: int, limit: int, shown: str, goes: int
 ) -> tuple[list[tuple[Any, ...]], int | None, int]:
     """What there is after `after`, where to go on, and how many of `goes` are left."""
     rows: list[tuple[Any, ...]] = []
@@ -162,7 +170,7 @@ def _look(
     return [row[1:] for row in rows], after if after < terms.last else None, goes
 
 
-def statement(terms: Terms, along: Term, shown: str) -> str:
+def statement(terms: SearchTerms, along: SearchTerm, shown: str) -> str:
     """Records after :after and up to :upto, along one list, of which all holds."""
     others = " AND ".join(other.holds for other in terms.terms if other is not along) or "TRUE"
     return (
@@ -171,9 +179,11 @@ def statement(terms: Terms, along: Term, shown: str) -> str:
     )
 
 
-def _sparsest(db: apsw.Connection, terms: Terms, at: dict[str, int]) -> tuple[Term, int]:
+def _sparsest(
+    db: apsw.Connection, terms: SearchTerms, at: dict[str, int]
+) -> tuple[SearchTerm, int]:
     """The term that comes the furthest with so many records, and how far that is."""
-    best: tuple[int, int, Term] | None = None
+    best: tuple[int, int, SearchTerm] | None = None
     for term in terms.terms:
         row = db.execute(term.reach, {**term.values, **at}).fetchone()
         assert row is not None
@@ -185,17 +195,17 @@ def _sparsest(db: apsw.Connection, terms: Terms, at: dict[str, int]) -> tuple[Te
     return best[2], best[0]
 
 
-def _round_of(db: apsw.Connection, seq: int) -> Round:
+def _round_of(db: apsw.Connection, seq: int) -> RoundRow:
     """The round in which a record stands; each does, from the first round on."""
     row = db.execute(
         f"SELECT {_ROUND} FROM raw_rounds r WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1",
         (seq,),
     ).fetchone()
     assert row is not None
-    return Round(*row)
+    return RoundRow(*row)
 
 
-def _columns(table: Table, of: type[Struct]) -> str:
+def _columns(table: IndexTable, of: type[Struct]) -> str:
     """The columns of a row r as the struct has them, with words in the place of their numbers."""
     return ", ".join(
         f"(SELECT word FROM words WHERE id = r.{name})" if name in table.words else f"r.{name}"
@@ -203,5 +213,5 @@ def _columns(table: Table, of: type[Struct]) -> str:
     )
 
 
-_SHOWN: Final = _columns(RECORDS, Row)
-_ROUND: Final = _columns(ROUNDS, Round)
+_SHOWN: Final = _columns(RECORDS, IndexRow)
+_ROUND: Final = _columns(ROUNDS, RoundRow)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controller.audit.index.open_state import Row, Spans, Standing
+from controller.audit.index.open_state import OpenState, Row, Spans
 from controller.audit.index.schema import (
     AMOUNTS,
     BETS,
@@ -14,7 +14,7 @@ from controller.audit.index.schema import (
     PROBLEMS,
     RECORDS,
     SEATS,
-    Table,
+    IndexTable,
 )
 from controller.rules.cards import DECK, Card
 from controller.rules.money import Amount
@@ -44,7 +44,7 @@ class Words(dict[str, int]):
 class Rows:
     """What there is to be put down of a record has a method; `end` comes last of each record."""
 
-    def __init__(self, words: Words, standing: Standing) -> None:
+    def __init__(self, words: Words, standing: OpenState) -> None:
         self.words = words
         self.spans = Spans(standing)
         self._records: list[Row] = []
@@ -61,7 +61,7 @@ class Rows:
         self._seat_numbers: set[int] = set()
         self._faces: set[Row] = set()
 
-    def lists(self) -> tuple[tuple[Table, list[Row]], ...]:
+    def lists(self) -> tuple[tuple[IndexTable, list[Row]], ...]:
         """What is to be inserted into which table."""
         return (
             (RECORDS, self._records),

@@ -15,7 +15,7 @@ MEANING: Final = 2
 """One more whenever the same record gives other rows in the same tables."""
 
 
-class Table(NamedTuple):
+class IndexTable(NamedTuple):
     """Of integers all through; a word's column has a star behind its name."""
 
     name: str
@@ -61,29 +61,31 @@ class Table(NamedTuple):
 _TIME: Final = "strftime('%Y-%m-%dT%H:%M:%fZ', t.utc / 1000000.0, 'unixepoch')"
 _FACE: Final = "substr('A23456789TJQK', t.card % 13 + 1, 1) || substr('CDHS', t.card / 13 + 1, 1)"
 
-RECORDS: Final = Table(
+RECORDS: Final = IndexTable(
     "records",
     "seq utc day* round kind* role* name* seat event* dealer* cause segment offset length",
     "seq",
     (("time", _TIME),),
 )
-SEATS: Final = Table("seats", "seat seq", "seat, seq")
-CARDS: Final = Table("cards", "card seq seat how*", "card, seq, seat, how", (("face", _FACE),))
-AMOUNTS: Final = Table("amounts", "seq nth what* seat bet* amount", "seq, nth")
-BETS: Final = Table("bets", "seq nth round seat hand bet* outcome* stake returned why*", "seq, nth")
-IRREGULARITIES: Final = Table(
+SEATS: Final = IndexTable("seats", "seat seq", "seat, seq")
+CARDS: Final = IndexTable("cards", "card seq seat how*", "card, seq, seat, how", (("face", _FACE),))
+AMOUNTS: Final = IndexTable("amounts", "seq nth what* seat bet* amount", "seq, nth")
+BETS: Final = IndexTable(
+    "bets", "seq nth round seat hand bet* outcome* stake returned why*", "seq, nth"
+)
+IRREGULARITIES: Final = IndexTable(
     "irregularities", "what* seq nth seat way* by* second*", "what, seq, nth"
 )
-PROBLEMS: Final = Table("problems", "seq what*", "seq")
-PEOPLE: Final = Table("people", "name* seq part*", "name, seq, part")
-SHIFTS: Final = Table("shifts", "first_seq last_seq dealer*", "first_seq")
-ROUNDS: Final = Table(
+PROBLEMS: Final = IndexTable("problems", "seq what*", "seq")
+PEOPLE: Final = IndexTable("people", "name* seq part*", "name, seq, part")
+SHIFTS: Final = IndexTable("shifts", "first_seq last_seq dealer*", "first_seq")
+ROUNDS: Final = IndexTable(
     "rounds",
     "round first_seq last_seq first_utc last_utc over_seq over_utc dealer* wagered won void "
     "irregularities corrected",
     "round",
 )
-SEGMENTS: Final = Table(
+SEGMENTS: Final = IndexTable(
     "segments", "number first_seq last_seq first_utc last_utc least most", "number"
 )
 """`first_utc` and `last_utc` are the earliest and latest, whatever was done to the clock; `least`

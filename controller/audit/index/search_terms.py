@@ -22,13 +22,13 @@ from controller.rules.money import Amount
 
 CHUNK: Final = 2_000
 """Records of a list that are looked at in one go."""
-_SCAN: Final = 4_000
+SCAN_CHUNK: Final = 4_000
 """Amounts that are looked at in one go, where no list has only those that are wanted."""
 _LEAST: Final = -(1 << 62)
 _MOST: Final = (1 << 62) - 1
 
 
-class Wanted(Struct, frozen=True):
+class RecordQuery(Struct, frozen=True):
     """Records that are looked for: all that is named holds of them. None: whatever it is."""
 
     since: int | None = None
@@ -56,7 +56,7 @@ class Wanted(Struct, frozen=True):
     """What went wrong, was refused or irregular."""
 
 
-def check(wanted: Wanted) -> None:
+def check_query(wanted: RecordQuery) -> None:
     """UsageProblem for what no record can be."""
     numbers = {name: getattr(wanted, name) for name in ("since", "until", "least", "most", "seat")}
     for name, value in numbers.items():
@@ -82,7 +82,7 @@ def check(wanted: Wanted) -> None:
         raise UsageProblem("irregularity", what, ", ".join(names))
 
 
-class Term(NamedTuple):
+class SearchTerm(NamedTuple):
     """One thing that is looked for."""
 
     walk: str
@@ -102,18 +102,18 @@ class Term(NamedTuple):
         return self.bounded or f"SELECT count(*), {last} FROM ({self.walk} LIMIT {CHUNK})"
 
 
-class Terms(NamedTuple):
-    terms: tuple[Term, ...]
+class SearchTerms(NamedTuple):
+    terms: tuple[SearchTerm, ...]
     first: int
     last: int
     """Nothing lies outside of these records."""
 
 
 _IN: Final = "seq > :after AND seq <= :upto"
-_EVERY: Final = Term(f"SELECT seq FROM raw_records WHERE {_IN} ORDER BY seq", "TRUE", {})
+_EVERY: Final = SearchTerm(f"SELECT seq FROM raw_records WHERE {_IN} ORDER BY seq", "TRUE", {})
 
 
-def terms_of(db: apsw.Connection, wanted: Wanted) -> Terms | None:
+def terms_of(db: apsw.Connection, wanted: RecordQuery) -> SearchTerms | None:
     """None where nothing can be found, as far as the index goes."""
     first, last = 1, int(db.execute("SELECT seq FROM goes").get)
     if wanted.rounds is not None:
@@ -145,7 +145,7 @@ def terms_of(db: apsw.Connection, wanted: Wanted) -> Terms | None:
         terms.append(_SEAT._replace(values={"seat": wanted.seat}))
     if wanted.problem:
         terms.append(_PROBLEM)
-    return Terms(tuple(terms) or (_EVERY,), first, last)
+    return SearchTerms(tuple(terms) or (_EVERY,), first, last)
 
 
 def _span(db: apsw.Connection, first: int, last: int) -> tuple[int, int] | None:
@@ -158,12 +158,12 @@ def _span(db: apsw.Connection, first: int, last: int) -> tuple[int, int] | None:
     return int(begin[1]), int(end[2])
 
 
-_SEAT: Final = Term(
+_SEAT: Final = SearchTerm(
     f"SELECT seq FROM raw_seats WHERE seat = :seat AND {_IN} ORDER BY seq",
     "EXISTS (SELECT 1 FROM raw_seats WHERE seat = :seat AND seq = w.seq)",
     {},
 )
-_PROBLEM: Final = Term(
+_PROBLEM: Final = SearchTerm(
     f"SELECT seq FROM raw_problems WHERE {_IN} ORDER BY seq",
     "EXISTS (SELECT 1 FROM raw_problems WHERE seq = w.seq)",
     {},
@@ -187,32 +187,32 @@ _SINCE: Final = (
 """The dealer's shift before which none counts."""
 _DEALS: Final = f"s.dealer = :dealer AND s.first_seq >= coalesce({_SINCE}, 0)"
 _BY_WORD: Final = {
-    "dealer": Term(
+    "dealer": SearchTerm(
         f"SELECT t.seq AS seq {_within('raw_records', _SHIFTS, _DEALS)} "
         "ORDER BY s.first_seq, t.seq",
         "EXISTS (SELECT 1 FROM raw_records WHERE seq = w.seq AND dealer = :dealer)",
         {},
     ),
-    "kind": Term(
+    "kind": SearchTerm(
         "SELECT seq FROM raw_records INDEXED BY raw_records_kind "
         f"WHERE kind = :kind AND {_IN} ORDER BY seq",
         "EXISTS (SELECT 1 FROM raw_records INDEXED BY raw_records_kind "
         "WHERE kind = :kind AND seq = w.seq)",
         {},
     ),
-    "event": Term(
+    "event": SearchTerm(
         "SELECT seq FROM raw_records INDEXED BY raw_records_event "
         f"WHERE event = :event AND event <> 0 AND {_IN} ORDER BY seq",
         "EXISTS (SELECT 1 FROM raw_records INDEXED BY raw_records_event "
         "WHERE event = :event AND event <> 0 AND seq = w.seq)",
         {},
     ),
-    "irregularity": Term(
+    "irregularity": SearchTerm(
         f"SELECT seq FROM raw_irregularities WHERE what = :irregularity AND {_IN} ORDER BY seq",
         "EXISTS (SELECT 1 FROM raw_irregularities WHERE what = :irregularity AND seq = w.seq)",
         {},
     ),
-    "person": Term(
+    "person": SearchTerm(
         f"SELECT seq FROM raw_people WHERE name = :person AND {_IN} ORDER BY seq",
         "EXISTS (SELECT 1 FROM raw_people WHERE name = :person AND seq = w.seq)",
         {},
@@ -220,7 +220,7 @@ _BY_WORD: Final = {
 }
 
 
-def _time(wanted: Wanted) -> Term:
+def _time(wanted: RecordQuery) -> SearchTerm:
     """By way of the segments, which know their earliest and latest record: the clock may have been
     set, so that the order of the records is not that of their times."""
     values = {
@@ -230,23 +230,23 @@ def _time(wanted: Wanted) -> Term:
     also = "s.last_utc >= :since AND s.first_utc <= :until AND t.utc BETWEEN :since AND :until"
     walk = f"SELECT t.seq AS seq {_within('raw_records', 'raw_segments s', also)}"
     holds = "EXISTS (SELECT 1 FROM raw_records WHERE seq = w.seq AND utc BETWEEN :since AND :until)"
-    return Term(f"{walk} ORDER BY s.number, t.seq", holds, values)
+    return SearchTerm(f"{walk} ORDER BY s.number, t.seq", holds, values)
 
 
-def _card(card: Card, seat: int | None) -> Term:
+def _card(card: Card, seat: int | None) -> SearchTerm:
     values = {"card": card}
     there = ""
     if seat is not None:
         values["seat"] = seat
         there = " AND seat = :seat"
-    return Term(
+    return SearchTerm(
         f"SELECT seq FROM raw_cards WHERE card = :card AND {_IN}{there} ORDER BY seq",
         f"EXISTS (SELECT 1 FROM raw_cards WHERE card = :card AND seq = w.seq{there})",
         values,
     )
 
 
-def _amount(db: apsw.Connection, wanted: Wanted) -> Term:
+def _amount(db: apsw.Connection, wanted: RecordQuery) -> SearchTerm:
     """Where there are few such amounts, sorted; else by way of the segments, which know their least
     and most."""
     values = {
@@ -263,18 +263,18 @@ def _amount(db: apsw.Connection, wanted: Wanted) -> Term:
         there = " AND seat = :seat"
     holds = f"EXISTS (SELECT 1 FROM raw_amounts WHERE seq = w.seq AND {between}{there})"
     if few:
-        return Term(f"SELECT seq {by_amount} AND {_IN}{there} ORDER BY seq", holds, values)
+        return SearchTerm(f"SELECT seq {by_amount} AND {_IN}{there} ORDER BY seq", holds, values)
     can = "s.least <= :most AND s.most >= :least AND s.most >= s.least"
     within = _within("raw_amounts", "raw_segments s", can)
     order = "ORDER BY s.number, t.seq, t.nth"
     passed = f"SELECT t.seq AS seq, t.amount AS amount, t.seat AS seat {within} {order}"
-    return Term(
+    return SearchTerm(
         f"SELECT t.seq AS seq {within} AND t.{between}{there.replace('seat =', 't.seat =')} "
         f"{order}",
         holds,
         values,
         f"SELECT count(*) FILTER (WHERE {between}{there}), "
-        f"CASE count(*) WHEN {_SCAN} THEN max(seq) END FROM ({passed} LIMIT {_SCAN})",
+        f"CASE count(*) WHEN {SCAN_CHUNK} THEN max(seq) END FROM ({passed} LIMIT {SCAN_CHUNK})",
     )
 
 
@@ -292,7 +292,7 @@ def _shown(text: str) -> str:
     return f'"{printable(short)}"'
 
 
-def time_of(name: str, text: str, *, end: bool = False) -> int:
+def parse_time(name: str, text: str, *, end: bool = False) -> int:
     """Microseconds since 1970. `end`: the last moment of what was said, be it a day or a second."""
     found = _TIME.fullmatch(text)
     try:
@@ -313,7 +313,7 @@ def time_of(name: str, text: str, *, end: bool = False) -> int:
     return utc + step * 1_000_000 - 1
 
 
-def amount_of(name: str, text: str, money: Speaks) -> int:
+def parse_amount(name: str, text: str, money: Speaks) -> int:
     """As the table writes amounts, with its sign or without: 25, $12.50, 1,250."""
     digits, bare = 0, text
     if isinstance(money, Currency):
@@ -327,15 +327,15 @@ def amount_of(name: str, text: str, money: Speaks) -> int:
     return -size if whole.startswith("-") else size
 
 
-def amounts_of(name: str, text: str, money: Speaks) -> tuple[int, int | None]:
+def parse_amounts(name: str, text: str, money: Speaks) -> tuple[int, int | None]:
     """The least and the most of it: 25, 25-100, or 25- for 25 and more."""
     found = _FROM_TO.fullmatch(text)
     if found is None:
         raise UsageProblem(name, f"{_shown(text)} is no amount", "N, N-M, or N- for N and more")
-    least = amount_of(name, found[1], money)
+    least = parse_amount(name, found[1], money)
     if found[2] is None:
         return least, least
-    most = None if found[3] is None else amount_of(name, found[3], money)
+    most = None if found[3] is None else parse_amount(name, found[3], money)
     if most is not None and most < least:
         raise UsageProblem(name, f"{_shown(text)} ends before it begins", "N-M with M not less")
     return least, most

@@ -16,12 +16,12 @@ from typing import Final
 import apsw
 from msgspec import Struct
 
-from controller.audit.index.file import to_read, told
+from controller.audit.index.file import open_readonly, sqlite_errors
 from controller.errors import UsageProblem
 
-MOST_ROWS: Final = 100_000
-MOST_SECONDS: Final = 600.0
-LONGEST: Final = 100_000
+MAX_ROWS: Final = 100_000
+MAX_SECONDS: Final = 600.0
+MAX_BYTES: Final = 100_000
 """Bytes of a value, and of the statement."""
 _STEPS: Final = 10_000
 """Of SQLite's, between looks at the clock."""
@@ -37,34 +37,34 @@ _NOT_SQL: Final = (
 )
 
 
-class Answer(Struct, frozen=True):
+class SqlAnswer(Struct, frozen=True):
     columns: tuple[str, ...]
     rows: tuple[tuple[apsw.SQLiteValue, ...], ...]
     more: bool
     """There were more rows than were asked for."""
 
 
-def ask(
+def run_sql(
     file: Path,
     sql: str,
     values: apsw.Bindings = (),
     *,
     rows: int = 1_000,
     seconds: float = 5.0,
-) -> Answer:
+) -> SqlAnswer:
     """What one statement answers: so many rows at most, within so many seconds. It can change
     nothing. UsageProblem, IndexProblem."""
-    if not 1 <= rows <= MOST_ROWS:
-        raise UsageProblem("rows", f"{rows} rows", f"1 to {MOST_ROWS}")
-    if not 0 < seconds <= MOST_SECONDS:
-        raise UsageProblem("seconds", f"{seconds:g} s", f"up to {MOST_SECONDS:g}")
-    db = to_read(file)
+    if not 1 <= rows <= MAX_ROWS:
+        raise UsageProblem("rows", f"{rows} rows", f"1 to {MAX_ROWS}")
+    if not 0 < seconds <= MAX_SECONDS:
+        raise UsageProblem("seconds", f"{seconds:g} s", f"up to {MAX_SECONDS:g}")
+    db = open_readonly(file)
     try:
-        with told(file):
+        with sqlite_errors(file):
             # From here on nothing but reading, whatever the statement says.
             db.authorizer = _reads_only
-            db.limit(apsw.SQLITE_LIMIT_LENGTH, LONGEST)
-            db.limit(apsw.SQLITE_LIMIT_SQL_LENGTH, LONGEST)
+            db.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_BYTES)
+            db.limit(apsw.SQLITE_LIMIT_SQL_LENGTH, MAX_BYTES)
             return _answer(db, sql, values, rows, seconds)
     finally:
         db.close()
@@ -78,7 +78,7 @@ def _reads_only(
 
 def _answer(
     db: apsw.Connection, sql: str, values: apsw.Bindings, most: int, seconds: float
-) -> Answer:
+) -> SqlAnswer:
     columns: list[str] = []
 
     def begins(cursor: apsw.Cursor, statement: str, _: apsw.Bindings | None) -> bool:
@@ -105,4 +105,4 @@ def _answer(
         cursor.close(True)
     if not columns:
         raise UsageProblem("sql", "asks nothing", "a SELECT from the views of the index")
-    return Answer(tuple(columns), tuple(found[:most]), len(found) > most)
+    return SqlAnswer(tuple(columns), tuple(found[:most]), len(found) > most)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from controller.audit.text.device_events import is_look, is_quiet
-from controller.audit.text.records import clock_time, lines, money_of, when
+from controller.audit.text.device_events import is_access, is_quiet
+from controller.audit.text.records import currency_of, format_clock, format_time, record_lines
 
 __all__ = [
-    "clock_time",
-    "is_look",
+    "currency_of",
+    "format_clock",
+    "format_time",
+    "is_access",
     "is_quiet",
-    "lines",
-    "money_of",
-    "when",
+    "record_lines",
 ]

@@ -354,6 +354,6 @@ def is_quiet(record: Record, found: Fields) -> bool:
     return record.kind in KEEPING or (record.kind, what) in _QUIET or on_the_way
 
 
-def is_look(record: Record, found: Fields) -> bool:
+def is_access(record: Record, found: Fields) -> bool:
     """Somebody looked at the record, beside whatever happened at the table."""
     return record.kind == "person" and _what(found) == "looked"

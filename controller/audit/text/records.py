@@ -44,7 +44,7 @@ _MOST: Final = 400
 """Characters of what is told as it stands."""
 
 
-class Bare:
+class PlainAmounts:
     """Amounts of a game that does not say how they are written: of the smallest unit that it
     has."""
 
@@ -52,20 +52,20 @@ class Bare:
         return f"{amount:,} {'unit' if abs(amount) == 1 else 'units'}"
 
 
-class _Terms(Struct, frozen=True):
+class _CurrencyTerms(Struct, frozen=True):
     currency: Currency | None = None
 
 
-def money_of(opened: Opened | None) -> Speaks:
+def currency_of(opened: Opened | None) -> Speaks:
     """How the game that a boot deals writes amounts."""
     try:
-        terms = None if opened is None else msgspec.json.decode(opened.game, type=_Terms)
+        terms = None if opened is None else msgspec.json.decode(opened.game, type=_CurrencyTerms)
     except msgspec.DecodeError:
         terms = None
-    return Bare() if terms is None or terms.currency is None else terms.currency
+    return PlainAmounts() if terms is None or terms.currency is None else terms.currency
 
 
-def when(utc: int) -> str:
+def format_time(utc: int) -> str:
     """A time of the record."""
     try:
         moment = datetime.fromtimestamp(utc // 1_000_000, UTC)
@@ -74,13 +74,13 @@ def when(utc: int) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{utc % 1_000_000:06d} UTC"
 
 
-def clock_time(utc: int) -> str:
+def format_clock(utc: int) -> str:
     """The time of day alone, in milliseconds."""
-    whole = when(utc)
+    whole = format_time(utc)
     return whole.partition(" ")[2][:12] if whole.endswith("UTC") else whole
 
 
-def lines(record: Record, money: Speaks) -> Iterator[str]:
+def record_lines(record: Record, money: Speaks) -> Iterator[str]:
     """What happened, and below it what came of it."""
     tell = _KINDS.get(record.kind, _fields)
     try:
@@ -186,12 +186,12 @@ def _witnessed(record: Record, money: Speaks) -> Iterator[str]:
 
 def _unwitnessed(record: Record, money: Speaks) -> Iterator[str]:
     since = msgspec.json.decode(record.data, type=dict[str, int])["since"]
-    yield f"no witness has countersigned since {when(since)}"
+    yield f"no witness has countersigned since {format_time(since)}"
 
 
 def _clock(record: Record, money: Speaks) -> Iterator[str]:
     was = msgspec.json.decode(record.data, type=ClockSet)
-    yield f"the clock was set: it would have been {when(was.utc_was)}"
+    yield f"the clock was set: it would have been {format_time(was.utc_was)}"
     if was.two:
         yield f"  {was.two[0]} and {was.two[1]} said that it was right now"
 

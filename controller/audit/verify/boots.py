@@ -20,10 +20,16 @@ from controller.audit.format.notes import (
 )
 from controller.audit.format.records import SHORT, NoteData, Opened, TailSet, encode
 from controller.audit.read.scan import PartOfTree
-from controller.audit.verify.facts import SECOND, Boot, Found, Held, Ran
-from controller.audit.verify.finding import Finding
+from controller.audit.verify.facts import (
+    SECOND,
+    BootState,
+    DeferredCheckpoint,
+    RunHashes,
+    SegmentFindings,
+)
+from controller.audit.verify.finding import RecordFinding
 
-QUIET: Final = frozenset(("checkpoint", "snapshot", "clock", "witnessed"))
+AFTER_CLOSED: Final = frozenset(("checkpoint", "snapshot", "clock", "witnessed"))
 """Kinds that may follow on `closed`."""
 _BEFORE_OPENED: Final = frozenset(("snapshot", "clock"))
 """Kinds that may stand in a boot before its `opened`."""
@@ -31,36 +37,38 @@ _COSIGNATURE: Final = 72
 """Bytes of a time and a signature, behind the key id."""
 
 
-class Boots:
+class SegmentBoots:
     """What the records of a segment say of their boots, one after the other."""
 
-    def __init__(self, origin: str, opened: Opened | None, note: str, found: Found) -> None:
+    def __init__(
+        self, origin: str, opened: Opened | None, note: str, found: SegmentFindings
+    ) -> None:
         """`opened`, `note`: what the snapshot says of the last boot."""
         self.origin = origin
         self.table = origin.removeprefix("holecard/").rpartition("/")[0]
         self.opened = opened
         self.opened_bytes = b"" if opened is None else encode(opened)
         self.note = note
-        self.left: list[Boot] = []
+        self.left: list[BootState] = []
         """Boots that are over, how each stood at its end."""
         self.certificates: list[Certificate] = []
         self.checkpoints = self.signed = 0
-        self.held: list[Held] = []
+        self.held: list[DeferredCheckpoint] = []
         self.told: set[str] = set()
         self.late = self.longest = 0
         # Of the boot at hand:
         self.name = ""
-        self.ran: Ran = ("", "", "")
+        self.ran: RunHashes = ("", "", "")
         self.opened_at = 0
         self.begun: bool | None = None
         """Whether its `opened` came first; None while that cannot be told."""
         self.certified = 0
         self.unusual = True
         """`takes_kind` has to look at the next record as well."""
-        self.inherits: Finding | None = None
+        self.inherits: RecordFinding | None = None
         """The first record of the segment's first boot that stands behind its `opened`, which is
         not in the segment."""
-        self.other: Finding | None = None
+        self.other: RecordFinding | None = None
         """The first record of the segment's first boot that may not follow on `closed`."""
         self.closed = False
         self.untold = 0
@@ -104,7 +112,7 @@ class Boots:
         if self.untold and kind != "tail":
             self._found.say(f"no tail record tells of {self.untold} bytes that were set aside")
             self.untold = 0
-        if kind not in QUIET:
+        if kind not in AFTER_CLOSED:
             if self.closed:
                 self._found.say(f"a {kind} follows on closed")
             if not self.left and self.other is None:
@@ -224,7 +232,7 @@ class Boots:
         elif said.size >= seq:
             self._found.say(f"a {what} over {said.size} records; {seq - 1} stand before it")
         elif said.size < tree.base:
-            self.held.append(Held(self._found.at(), said.size, said.root))
+            self.held.append(DeferredCheckpoint(self._found.at(), said.size, said.root))
         elif said.root != tree.root(said.size):
             self._found.say(
                 f"a {what} over another tree than that of the first {said.size} records"
@@ -242,8 +250,8 @@ class Boots:
 
     # --- what comes of it -----------------------------------------------------------------
 
-    def boot(self, mono: int, durable: int) -> Boot:
-        return Boot(
+    def boot(self, mono: int, durable: int) -> BootState:
+        return BootState(
             self.name,
             mono,
             durable,
@@ -256,5 +264,5 @@ class Boots:
         )
 
 
-def _short(opened: Opened) -> Ran:
+def _short(opened: Opened) -> RunHashes:
     return opened.sw[:SHORT], opened.conf[:SHORT], opened.proc[:SHORT]

@@ -15,11 +15,11 @@ from msgspec import UNSET
 from controller.audit.format.decode import DAY, HEX, HEX16, Strict, StrictCursor
 from controller.audit.format.records import DeviceCursor
 from controller.audit.log import STEP_US
-from controller.audit.verify.boots import Boots
-from controller.audit.verify.facts import Tick
+from controller.audit.verify.boots import SegmentBoots
+from controller.audit.verify.facts import ClockReading
 
 
-def clock_wrong(former: Tick, tick: Tick) -> str:
+def clock_error(former: ClockReading, tick: ClockReading) -> str:
     """What the clocks of two records that follow each other cannot say; empty where they can."""
     told = tick.clock or former.clock
     if tick.utc < former.utc and not told:
@@ -53,19 +53,19 @@ _ADOPTED: Final = b'"what":"adopted"'
 """Two people have accepted a device's log as it is."""
 
 
-class Succession:
+class Continuity:
     """What the next record has to go on from."""
 
-    def __init__(self, boots: Boots, cursors: dict[str, DeviceCursor]) -> None:
+    def __init__(self, boots: SegmentBoots, cursors: dict[str, DeviceCursor]) -> None:
         """`cursors`: as the segment's snapshot says."""
         self._boots = boots
         self._cursors: dict[str, StrictCursor | DeviceCursor] = dict(cursors)
         self._day = ""
         self.mono = 0
         """Of the last record."""
-        self.tick = Tick("", 0, 0, True)
+        self.tick = ClockReading("", 0, 0, True)
         """The clocks of the last record that is no snapshot; of no boot before the first."""
-        self.first: Tick | None = None
+        self.first: ClockReading | None = None
         """Of the first."""
 
     @property
@@ -95,7 +95,7 @@ class Succession:
         cursors = [cursor for cursor in map(_CURSOR, rows) if cursor is not UNSET]
         if not self._go_on(cursors):
             return False
-        self.mono, self.tick = monos[-1], Tick(boots.name, utcs[-1], monos[-1], False)
+        self.mono, self.tick = monos[-1], ClockReading(boots.name, utcs[-1], monos[-1], False)
         return True
 
     def _in_pace(self, monos: list[int], utcs: list[int]) -> bool:
@@ -144,7 +144,7 @@ class Succession:
             yield "its clock that only goes forward went back"
         self._day, self.mono = row.day, row.mono
         if row.kind != "snapshot":
-            yield from self._timed(Tick(row.boot, row.utc, row.mono, row.kind == "clock"))
+            yield from self._timed(ClockReading(row.boot, row.utc, row.mono, row.kind == "clock"))
         if row.cause is not UNSET and not 0 < row.cause < seq:
             yield f"its cause {row.cause} is no record before it"
         if row.cursor is not UNSET:
@@ -153,11 +153,11 @@ class Succession:
         if boots.unusual:
             boots.takes_kind(row.kind)
 
-    def _timed(self, tick: Tick) -> Iterator[str]:
+    def _timed(self, tick: ClockReading) -> Iterator[str]:
         if self.first is None:
             self.first = tick
         else:
-            wrong = clock_wrong(self.tick, tick)
+            wrong = clock_error(self.tick, tick)
             if wrong:
                 yield wrong
         self.tick = tick

@@ -27,7 +27,7 @@ from controller.audit.witness import COSIGNED
 _NAME: Final = re.compile(r"(0|[1-9][0-9]{0,17})\.note")
 
 
-class Sighting(Struct, frozen=True):
+class SeenCheckpoint(Struct, frozen=True):
     """A checkpoint that somebody else has seen."""
 
     who: str
@@ -44,14 +44,14 @@ class BadNote(Struct, frozen=True):
     what: str
 
 
-def given(note: bytes, key: VerifierKey) -> Sighting:
+def seen_by_witness(note: bytes, key: VerifierKey) -> SeenCheckpoint:
     """NoteProblem unless the witness with this key has countersigned a checkpoint in it."""
     read = parse_note(note)
     (signer,) = verified(read, (key,))
-    return Sighting(key.name, read, parse_checkpoint(read.text), signer.seconds or 0)
+    return SeenCheckpoint(key.name, read, parse_checkpoint(read.text), signer.seconds or 0)
 
 
-def beside(record: Path) -> tuple[list[Sighting], list[BadNote]]:
+def read_cosigned(record: Path) -> tuple[list[SeenCheckpoint], list[BadNote]]:
     """What lies in `cosigned/`: who signed it is not known here, but what it says is held."""
     found, bad = [], []
     for file in sorted((record / COSIGNED).glob("*.note")):
@@ -70,12 +70,12 @@ def beside(record: Path) -> tuple[list[Sighting], list[BadNote]]:
             continue
         if checkpoint.size != size:
             bad.append(BadNote(size, f"{where}: is of {checkpoint.size} records"))
-        found.append(Sighting(where, note, checkpoint))
+        found.append(SeenCheckpoint(where, note, checkpoint))
     return found, bad
 
 
-def held_against(
-    seen: Sighting,
+def witness_error(
+    seen: SeenCheckpoint,
     origin: str,
     last: int,
     roots: Mapping[int, Hash],
@@ -96,7 +96,7 @@ def held_against(
     return _signed_by_boot(seen, origin, keys)
 
 
-def _signed_by_boot(seen: Sighting, origin: str, keys: Iterable[Certificate]) -> str:
+def _signed_by_boot(seen: SeenCheckpoint, origin: str, keys: Iterable[Certificate]) -> str:
     """The table's own signature on what was seen is that of a boot of this record."""
     known = {key.verifier.key_id: key.verifier for key in keys}
     ours = [one for one in seen.note.signatures if one.name == origin]

@@ -19,8 +19,13 @@ from controller.audit.format.data_fields import check_data
 from controller.audit.format.decode import UNREADABLE, Strict, StrictBy
 from controller.audit.format.records import By, Opened, Record, encode
 from controller.audit.replay import PROCEDURE, OtherProcedure, Replay, source_hash
-from controller.audit.verify.facts import Code, Found
-from controller.audit.verify.hole_cards import HIDDEN, LAID, Hidden, wrong_refusal
+from controller.audit.verify.facts import CodeVersion, SegmentFindings
+from controller.audit.verify.hole_cards import (
+    FACE_DOWN_EVENTS,
+    LAID_EVENTS,
+    FaceDownDecision,
+    refusal_error,
+)
 from controller.procedure.model.events import Actor
 
 DECIDED: Final = frozenset(("decision", "refusal"))
@@ -33,24 +38,26 @@ _SEAL: Final = 160
 _BEGIN: Final = _TYPE + 4
 _MOST_OPEN: Final = 256
 """More beginnings than there are events."""
-_BEGINNINGS: Final = frozenset(name[:4].encode() for name in HIDDEN)
+_BEGINNINGS: Final = frozenset(name[:4].encode() for name in FACE_DOWN_EVENTS)
 
 
-class _Event(Struct, frozen=True, gc=False):
+class _TypedEvent(Struct, frozen=True, gc=False):
     type: str
 
 
-class _Eventful(Struct, frozen=True, gc=False):
-    event: _Event
+class _WithEvent(Struct, frozen=True, gc=False):
+    event: _TypedEvent
 
 
-_eventful: Final = msgspec.json.Decoder(_Eventful).decode
+_read_event: Final = msgspec.json.Decoder(_WithEvent).decode
 
 
-class Decisions:
+class DecisionReplay:
     """Follows the procedure along a segment."""
 
-    def __init__(self, record: Path, opened: Opened | None, found: Found, *, replay: bool) -> None:
+    def __init__(
+        self, record: Path, opened: Opened | None, found: SegmentFindings, *, replay: bool
+    ) -> None:
         """`opened`: the last boot before the segment."""
         self._replay: Replay | None = Replay(record) if replay else None
         self.asked = replay
@@ -58,13 +65,13 @@ class Decisions:
         self._found = found
         self._ours = source_hash(*PROCEDURE)
         self._opened = opened
-        self._lost: Code | None = None
+        self._lost: CodeVersion | None = None
         """Code of which it is not known whether it left a round open: nothing after it is."""
         self._open: set[bytes] = set()
         """How decisions begin that are about no card that lies face down."""
-        self.hidden: list[Hidden] = []
+        self.hidden: list[FaceDownDecision] = []
         self.again = self.unread = 0
-        self.taken: Counter[Code] = Counter()
+        self.taken: Counter[CodeVersion] = Counter()
 
     @property
     def known(self) -> bytes:
@@ -122,14 +129,14 @@ class Decisions:
         data = row.bytes
         if data[:_BEGIN] in self._open or self._is_open(row):
             return
-        if event_of(data) in HIDDEN:
+        if event_type(data) in FACE_DOWN_EVENTS:
             cursor = None if row.cursor is UNSET else row.cursor.as_kept()
-            self.hidden.append(Hidden(self._found.at(), row.table, cursor, data))
+            self.hidden.append(FaceDownDecision(self._found.at(), row.table, cursor, data))
 
     def tells(self, row: Strict) -> str:
         """A refusal that tells a card that lies face down."""
         data = row.bytes
-        return wrong_refusal(data) if event_of(data) in LAID else ""
+        return refusal_error(data) if event_type(data) in LAID_EVENTS else ""
 
     def _play(self, row: Strict, former: Opened | None) -> str:
         """Into the replay, if there still is one: what follows from a wrong state says nothing."""
@@ -146,10 +153,10 @@ class Decisions:
         return ""
 
 
-def event_of(data: bytes) -> str:
+def event_type(data: bytes) -> str:
     """The type of the event in the `data` of a decision; empty where there is none."""
     try:
-        return _eventful(data).event.type
+        return _read_event(data).event.type
     except UNREADABLE:
         return ""
 
@@ -164,8 +171,8 @@ def _as_record(row: Strict) -> Record:
 def _wrong_seal(row: Strict, data: bytes) -> str:
     """Only a card that lies face down has something sealed beside it."""
     sealed = row.kind == "decision" and _SEALED in data[-_SEAL:]
-    if sealed and event_of(data) not in LAID:
-        return f"something is sealed that does not belong to {event_of(data)}"
+    if sealed and event_type(data) not in LAID_EVENTS:
+        return f"something is sealed that does not belong to {event_type(data)}"
     return ""
 
 
@@ -181,5 +188,5 @@ def _actor(by: StrictBy) -> bytes:
     return encode(Actor(by.role, by.name, by.seat))
 
 
-def _other(opened: Opened | None, ours: str) -> Code | None:
+def _other(opened: Opened | None, ours: str) -> CodeVersion | None:
     return None if opened is None or opened.code == ours else (opened.software, opened.code)

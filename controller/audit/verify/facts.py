@@ -14,21 +14,21 @@ from controller.audit.format.merkle import Hash
 from controller.audit.format.records import DeviceCursor, Place, TailSet
 from controller.audit.read.reader import Where
 from controller.audit.read.scan import Scanned
-from controller.audit.verify.finding import Finding
-from controller.audit.verify.hole_cards import Hidden
+from controller.audit.verify.finding import RecordFinding
+from controller.audit.verify.hole_cards import FaceDownDecision
 
-Ran: TypeAlias = tuple[str, str, str]
+RunHashes: TypeAlias = tuple[str, str, str]
 """The beginnings of the hashes of software, configuration and procedure."""
-Code: TypeAlias = tuple[str, str]
+CodeVersion: TypeAlias = tuple[str, str]
 """Name and version of a software, and the hash of its procedure's code."""
 
 SECOND: Final = 1_000_000_000
 """Of `mono`: for no longer anything stands without a signature over it."""
-MOST_FINDINGS: Final = 50
+MAX_FINDINGS: Final = 50
 """Of one segment that are told one by one."""
 
 
-class Wanted(NamedTuple):
+class VerifyScope(NamedTuple):
     """What is to be looked at."""
 
     replay: bool = True
@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
     """Roots that are asked for, in order."""
 
 
-class Tick(Struct, frozen=True, gc=False):
+class ClockReading(Struct, frozen=True, gc=False):
     """What the clocks said in a record."""
 
     boot: str
@@ -47,7 +47,7 @@ class Tick(Struct, frozen=True, gc=False):
     """It tells that the clock was set."""
 
 
-class Boot(Struct, frozen=True):
+class BootState(Struct, frozen=True):
     """How a boot stands where a segment ends. What stands before the segment is not known here."""
 
     name: str
@@ -66,26 +66,26 @@ class Boot(Struct, frozen=True):
     """`mono` of the first record since its last checkpoint; -1 where there is none."""
 
 
-class Start(Struct, frozen=True):
+class SegmentStart(Struct, frozen=True):
     """How a segment begins, to be held against how the one before it ends."""
 
-    first: Boot
+    first: BootState
     """The boot of its first record, how it stands where it is over or the segment ends."""
     mono: int
     durable: int
     """What its first record says."""
-    inherits: Finding | None = None
+    inherits: RecordFinding | None = None
     """The first record of that boot that its `opened` must stand before, where it is not in this
     segment; and nothing found yet."""
-    other: Finding | None = None
+    other: RecordFinding | None = None
     """The first record of it that may not follow on `closed`, and nothing found yet."""
-    tails: tuple[tuple[Finding, TailSet], ...] = ()
+    tails: tuple[tuple[RecordFinding, TailSet], ...] = ()
     """What `tail` records of it tell of the segment before, with their places."""
-    tick: Tick | None = None
+    tick: ClockReading | None = None
     """Of the first record that is no snapshot, whatever boot it is of."""
 
 
-class Edge(Struct, frozen=True):
+class SegmentEdge(Struct, frozen=True):
     """How things stand before a segment, as it says, or after it, as was found."""
 
     where: Where
@@ -100,38 +100,38 @@ class Edge(Struct, frozen=True):
     """There was a decision, so that there is a state."""
 
 
-class Held(Struct, frozen=True):
+class DeferredCheckpoint(Struct, frozen=True):
     """A checkpoint that is told of where its records are not at hand."""
 
-    at: Finding
+    at: RecordFinding
     """Its place, and nothing found yet."""
     size: int
     root: bytes
 
 
-class Verified(Struct, frozen=True):
+class VerifiedSegment(Struct, frozen=True):
     """What came of one segment."""
 
     number: int
-    findings: list[Finding]
+    findings: list[RecordFinding]
     more: int = 0
     """Findings that are not told one by one."""
     whole: bool = False
     """It could be read to its end."""
     origin: str = ""
-    before: Edge | None = None
+    before: SegmentEdge | None = None
     """None where the segment cannot be read at all."""
-    start: Start | None = None
-    after: Edge | None = None
-    boot: Boot | None = None
-    tick: Tick | None = None
+    start: SegmentStart | None = None
+    after: SegmentEdge | None = None
+    boot: BootState | None = None
+    tick: ClockReading | None = None
     """Of the last record that is no snapshot."""
     end: int = 0
     """Where its last record ends."""
     boots: tuple[str, ...] = ()
     certificates: tuple[Certificate, ...] = ()
-    hidden: list[Hidden] = []
-    held: list[Held] = []
+    hidden: list[FaceDownDecision] = []
+    held: list[DeferredCheckpoint] = []
     kinds: dict[str, int] = {}
     records: int = 0
     checkpoints: int = 0
@@ -139,7 +139,7 @@ class Verified(Struct, frozen=True):
     """Seq of the last record that a right checkpoint is over."""
     again: int = 0
     """Decisions and refusals that were made again."""
-    taken: dict[Code, int] = {}
+    taken: dict[CodeVersion, int] = {}
     """Those of other code, which could not be."""
     unread: int = 0
     """Those that nobody asked to be made again."""
@@ -157,7 +157,7 @@ class Verified(Struct, frozen=True):
     """Of its first and its last record."""
 
 
-class Glance(Struct, frozen=True, gc=False):
+class RecordGlance(Struct, frozen=True, gc=False):
     """What a finding needs of a record."""
 
     utc: int = 0
@@ -165,18 +165,18 @@ class Glance(Struct, frozen=True, gc=False):
     round: int = 0
 
 
-_glance: Final = msgspec.json.Decoder(Glance).decode
+_glance: Final = msgspec.json.Decoder(RecordGlance).decode
 
 
-def glanced(record: bytes) -> Glance:
+def read_glance(record: bytes) -> RecordGlance:
     """Zeros where it is no record."""
     try:
         return _glance(record)
     except UNREADABLE:
-        return Glance()
+        return RecordGlance()
 
 
-class Found:
+class SegmentFindings:
     """The findings of one segment, and the record that is looked at now."""
 
     def __init__(self, number: int, base: int, scanned: Scanned) -> None:
@@ -184,7 +184,7 @@ class Found:
         self._number, self._base, self._scanned = number, base, scanned
         self.index = 0
         """Of the record at hand, from 0."""
-        self.findings: list[Finding] = []
+        self.findings: list[RecordFinding] = []
         self.more = 0
         """Findings beyond those."""
 
@@ -201,16 +201,16 @@ class Found:
     def place(self) -> Place:
         return Place(self._number, self._scanned.offsets[self.index], self.seq)
 
-    def at(self) -> Finding:
+    def at(self) -> RecordFinding:
         """The place of the record at hand, and nothing found yet."""
         place = self.place
-        since = glanced(self._scanned.records[self.index - 1]).utc if self.index else 0
-        turn = glanced(self.record).round
-        return Finding(place.segment, place.offset, place.seq, turn, "", since)
+        since = read_glance(self._scanned.records[self.index - 1]).utc if self.index else 0
+        turn = read_glance(self.record).round
+        return RecordFinding(place.segment, place.offset, place.seq, turn, "", since)
 
     def say(self, what: str) -> None:
         """Something is wrong with the record at hand."""
-        if len(self.findings) < MOST_FINDINGS:
+        if len(self.findings) < MAX_FINDINGS:
             self.findings.append(replace(self.at(), what=what))
         else:
             self.more += 1
@@ -219,6 +219,6 @@ class Found:
         """Something is wrong with what stands behind the last record."""
         scanned = self._scanned
         self.index = len(scanned.records) - 1
-        since = glanced(self.record).utc
+        since = read_glance(self.record).utc
         at = replace(self.at(), offset=scanned.end, seq=scanned.where.seq + 1, since=since)
         self.findings.append(replace(at, what=what))

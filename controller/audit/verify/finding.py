@@ -7,7 +7,7 @@ from msgspec import Struct
 from controller.audit.format.records import Place
 
 
-class Finding(Struct, frozen=True, order=True):
+class RecordFinding(Struct, frozen=True, order=True):
     """Something that a record must not have. They are ordered as they lie."""
 
     segment: int

@@ -17,7 +17,7 @@ from controller.audit.witness import COSIGNED
 
 KEYS: Final = "keys"
 """Demo keys, where a record of scripts has them beside it."""
-MOST: Final = 20
+MAX_LISTED: Final = 20
 """That are told one by one."""
 _HERE: Final = re.compile(
     rf"{DIRECTORY}|{TAILS}|{COSIGNED}|{RETIRED}|{LOCK}|{KEYS}|index\.db(-wal|-shm)?"
@@ -31,13 +31,13 @@ _WITHIN: Final = {
 """With .new those that are being written, or were when the power went."""
 
 
-def strangers(record: Path, told: Collection[str]) -> Iterator[str]:
+def foreign_files(record: Path, told: Collection[str]) -> Iterator[str]:
     """What is to be said of each, in the order of their names. `told`: the files of `tail` records,
     as they name them."""
     found = [name for name in _names(record) if name not in told]
-    yield from (f"{name}: is no part of the record" for name in found[:MOST])
-    if len(found) > MOST:
-        yield f"{len(found) - MOST} more files that are no part of the record"
+    yield from (f"{name}: is no part of the record" for name in found[:MAX_LISTED])
+    if len(found) > MAX_LISTED:
+        yield f"{len(found) - MAX_LISTED} more files that are no part of the record"
 
 
 def _names(record: Path) -> Iterator[str]:

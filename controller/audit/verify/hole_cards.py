@@ -23,44 +23,44 @@ from controller.audit.format.hole_cards import (
 )
 from controller.audit.format.records import DeviceCursor
 from controller.audit.read.retirements import Card
-from controller.audit.verify.finding import Finding
+from controller.audit.verify.finding import RecordFinding
 
-HIDDEN: Final = frozenset(("HoleDealt", "ErrorCardDrawn", "HoleRevealed"))
+FACE_DOWN_EVENTS: Final = frozenset(("HoleDealt", "ErrorCardDrawn", "HoleRevealed"))
 """Types of the events about a card that lies face down."""
-LAID: Final = frozenset(("HoleDealt", "ErrorCardDrawn"))
+LAID_EVENTS: Final = frozenset(("HoleDealt", "ErrorCardDrawn"))
 """Of them, those that lay one there."""
-KEPT: Final = 64
+MAX_DRAWN: Final = 64
 """Cards drawn in error that may still become hole cards; a table has one."""
 
 
-class Hidden(Struct, frozen=True):
+class FaceDownDecision(Struct, frozen=True):
     """A decision about a card that lay face down."""
 
-    at: Finding
+    at: RecordFinding
     """Its place, and nothing found yet."""
     table: str
     cursor: DeviceCursor | None
     data: bytes
 
 
-class _Event(Struct, frozen=True, gc=False):
+class _CardEvent(Struct, frozen=True, gc=False):
     type: str
     commitment: str = ""
     opening: str = ""
     card: int | UnsetType = UNSET
 
 
-class _Said(Struct, frozen=True, gc=False):
-    event: _Event
+class _CardDecision(Struct, frozen=True, gc=False):
+    event: _CardEvent
     sealed: str = ""
 
 
 _SEALED: Final = re.compile(SEALED_TEXT)
 """Base64 of 104 bytes."""
-_read: Final = msgspec.json.Decoder(_Said).decode
+_read: Final = msgspec.json.Decoder(_CardDecision).decode
 
 
-class _Down(Struct, frozen=True, gc=False):
+class _Commitment(Struct, frozen=True, gc=False):
     """The commitment that lies on the table."""
 
     round: int
@@ -69,7 +69,7 @@ class _Down(Struct, frozen=True, gc=False):
     """None where it was drawn in a segment that is not here."""
 
 
-class Holes:
+class HoleCardTracker:
     """Follows commitments until their opening."""
 
     def __init__(self, whole: bool) -> None:
@@ -77,8 +77,8 @@ class Holes:
         self._whole = whole
         self._drawn: dict[str, DeviceCursor] = {}
         """Cards drawn in error: of each commitment, the device's record that it binds."""
-        self._hole: _Down | None = None
-        self._turned: _Down | None = None
+        self._hole: _Commitment | None = None
+        self._turned: _Commitment | None = None
         """The one that was turned over last."""
         self._begun = whole
         """A hole card was seen dealt, or none can lie there."""
@@ -95,7 +95,7 @@ class Holes:
     def goes_on(self, hole: Card | None, drawn: Iterable[Card]) -> None:
         """With the cards that lie face down where the record begins."""
         if hole is not None:
-            self._hole = _Down(hole.round, hole.commitment, hole.cursor)
+            self._hole = _Commitment(hole.round, hole.commitment, hole.cursor)
         self._drawn = {one.commitment: one.cursor for one in drawn if one.cursor is not None}
 
     @property
@@ -105,7 +105,7 @@ class Holes:
         last = None if hole is None else Card(hole.round, hole.commitment, hole.cursor)
         return last, tuple(Card(0, name, cursor) for name, cursor in self._drawn.items())
 
-    def take(self, hidden: Hidden) -> list[Finding]:
+    def take(self, hidden: FaceDownDecision) -> list[RecordFinding]:
         try:
             said = _read(hidden.data)
         except UNREADABLE as problem:
@@ -116,7 +116,7 @@ class Holes:
             wrong = self._laid(hidden, said)
         return [replace(hidden.at, what=wrong)] if wrong else []
 
-    def _laid(self, hidden: Hidden, said: _Said) -> str:
+    def _laid(self, hidden: FaceDownDecision, said: _CardDecision) -> str:
         event, cursor = said.event, hidden.cursor
         wrong = _told(event)
         if not wrong and not _is_commitment(event.commitment):
@@ -128,23 +128,23 @@ class Holes:
             if not sealed or cursor is None:
                 return "a card drawn in error without its cursor or its sealed opening"
             self._drawn[event.commitment] = cursor
-            if len(self._drawn) > KEPT:
+            if len(self._drawn) > MAX_DRAWN:
                 del self._drawn[next(iter(self._drawn))]
             return ""
         if not sealed:
             cursor = self._drawn.pop(event.commitment, None)
             if cursor is None and self._whole:
                 return "a hole card without its cursor or its sealed opening"
-        self._hole = _Down(hidden.at.round, event.commitment, cursor)
+        self._hole = _Commitment(hidden.at.round, event.commitment, cursor)
         self._begun = True
         return ""
 
-    def _revealed(self, hidden: Hidden, event: _Event) -> str:
+    def _revealed(self, hidden: FaceDownDecision, event: _CardEvent) -> str:
         hole = self._hole
         if event.card is UNSET:
             return "a hole card that was turned over and not told"
         if hole is None and not self._begun:
-            hole = self._hole = _Down(hidden.at.round, "", None)
+            hole = self._hole = _Commitment(hidden.at.round, "", None)
             self._begun = True
         if hole is None or hole.round != hidden.at.round:
             return "a hole card is turned over where no commitment lies on the table"
@@ -162,7 +162,7 @@ class Holes:
         return ""
 
 
-def wrong_refusal(data: bytes) -> str:
+def refusal_error(data: bytes) -> str:
     """What a refusal tells of a card that lies face down, and must not."""
     try:
         return _told(_read(data).event)
@@ -170,7 +170,7 @@ def wrong_refusal(data: bytes) -> str:
         return f"a card face down that cannot be read: {problem}"
 
 
-def _told(event: _Event) -> str:
+def _told(event: _CardEvent) -> str:
     told = event.card is not UNSET or event.opening
     return f"{event.type} tells the card that lies face down" if told else ""
 

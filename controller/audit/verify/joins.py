@@ -20,24 +20,30 @@ from controller.audit.read.retirements import (
     kept_in,
 )
 from controller.audit.read.retirements import in_words as told
-from controller.audit.verify.continuity import clock_wrong
-from controller.audit.verify.facts import SECOND, Boot, Edge, Start, Verified
-from controller.audit.verify.finding import Finding
-from controller.audit.verify.tails import wrong_place
+from controller.audit.verify.continuity import clock_error
+from controller.audit.verify.facts import (
+    SECOND,
+    BootState,
+    SegmentEdge,
+    SegmentStart,
+    VerifiedSegment,
+)
+from controller.audit.verify.finding import RecordFinding
+from controller.audit.verify.tails import place_error
 
 
-class Joins:
+class SegmentJoins:
     """The end of each segment, carried to the next one."""
 
     def __init__(self) -> None:
-        self._former: Verified | None = None
-        self._boot: Boot | None = None
+        self._former: VerifiedSegment | None = None
+        self._boot: BootState | None = None
         """How the last boot stands, with all that is known of it from the segments before."""
         self._names: set[str] = set()
         self._last_name = ""
         self.late = self.longest = 0
 
-    def take(self, segment: Verified) -> list[Finding]:
+    def take(self, segment: VerifiedSegment) -> list[RecordFinding]:
         """What is wrong where it goes on from the segment before it."""
         former, self._former = self._former, segment
         start, boot, before = segment.start, segment.boot, segment.before
@@ -45,7 +51,7 @@ class Joins:
             self._boot = None
             return []
         known = self._boot if former is not None and former.boot is not None else None
-        found: list[Finding] = []
+        found: list[RecordFinding] = []
         if former is not None and former.whole and former.after is not None:
             found += _of_edges(former, former.after, segment, before)
         if not found:  # else the rest would be no more than what follows from it
@@ -75,7 +81,7 @@ class Joins:
         if self._boot is not None and self._boot.unsigned >= 0:
             self._late(self._boot.mono - self._boot.unsigned)
 
-    def _unsigned(self, start: Start, known: Boot | None, *, left: bool) -> None:
+    def _unsigned(self, start: SegmentStart, known: BootState | None, *, left: bool) -> None:
         """What stood without a signature where the segment before this one ends. `left`: its boot
         is over in this segment, or was."""
         if known is None or known.unsigned < 0:
@@ -95,7 +101,7 @@ class Joins:
             self.longest = max(self.longest, span)
 
 
-def _carried(known: Boot | None, start: Start, boot: Boot) -> Boot:
+def _carried(known: BootState | None, start: SegmentStart, boot: BootState) -> BootState:
     """How the boot stands that a segment ends with, whatever it began before."""
     if known is None or boot.name != known.name or boot.name != start.first.name:
         return boot
@@ -108,12 +114,14 @@ def _carried(known: Boot | None, start: Start, boot: Boot) -> Boot:
     )
 
 
-def _at(segment: Verified, former: Verified) -> Finding:
+def _at(segment: VerifiedSegment, former: VerifiedSegment) -> RecordFinding:
     seq = 0 if segment.before is None else segment.before.where.seq + 1
-    return Finding(segment.number, HEADER_SIZE, seq, 0, "", former.utc[1])
+    return RecordFinding(segment.number, HEADER_SIZE, seq, 0, "", former.utc[1])
 
 
-def _of_edges(former: Verified, found: Edge, segment: Verified, said: Edge) -> Iterator[Finding]:
+def _of_edges(
+    former: VerifiedSegment, found: SegmentEdge, segment: VerifiedSegment, said: SegmentEdge
+) -> Iterator[RecordFinding]:
     """What a snapshot says; the first that is wrong, for the others may follow from it."""
     at = _at(segment, former)
     if segment.origin != former.origin:
@@ -137,31 +145,40 @@ def _of_edges(former: Verified, found: Edge, segment: Verified, said: Edge) -> I
         yield replace(at, what=what)
 
 
-def _of_clocks(segment: Verified, start: Start, former: Verified) -> Iterator[Finding]:
+def _of_clocks(
+    segment: VerifiedSegment, start: SegmentStart, former: VerifiedSegment
+) -> Iterator[RecordFinding]:
     tick = start.tick
     if former.tick is None or tick is None:
         return
-    wrong = clock_wrong(former.tick, tick)
+    wrong = clock_error(former.tick, tick)
     if wrong:
         yield replace(_at(segment, former), what=wrong)
 
 
-def _of_tails(start: Start, former: Verified, known: Boot | None) -> Iterator[Finding]:
+def _of_tails(
+    start: SegmentStart, former: VerifiedSegment, known: BootState | None
+) -> Iterator[RecordFinding]:
     if known is not None and known.name == start.first.name:
         return
     for at, tail in start.tails:
-        wrong = wrong_place(tail, former.number, former.end)
+        wrong = place_error(tail, former.number, former.end)
         if wrong:
             yield replace(at, what=wrong)
 
 
 def _of_boots(
-    segment: Verified, start: Start, known: Boot | None, over: set[str], *, read: bool
-) -> Iterator[Finding]:
+    segment: VerifiedSegment,
+    start: SegmentStart,
+    known: BootState | None,
+    over: set[str],
+    *,
+    read: bool,
+) -> Iterator[RecordFinding]:
     """`over`: the names of boots that another one has followed. `read`: all of the segment before
     could be, else another boot may have been opened there, and have told of what was set aside."""
     first = start.first
-    at = Finding(segment.number, HEADER_SIZE, 0, 0, "", 0)
+    at = RecordFinding(segment.number, HEADER_SIZE, 0, 0, "", 0)
     if segment.before is not None:
         at = replace(at, seq=segment.before.where.seq + 1)
     for name in over.intersection(segment.boots):
@@ -191,7 +208,7 @@ def _of_boots(
 _OTHER = "begins otherwise than what was retired ends"
 
 
-class Retirements:
+class RetiredSegments:
     """All of one record."""
 
     def __init__(self, record: Path, there: Sequence[int]) -> None:
@@ -243,8 +260,8 @@ class Retirements:
             )
 
     def hold(
-        self, origin: str, key: str, begins: Edge | None, roots: dict[int, Hash], last: int
-    ) -> Iterator[Finding]:
+        self, origin: str, key: str, begins: SegmentEdge | None, roots: dict[int, Hash], last: int
+    ) -> Iterator[RecordFinding]:
         """What is wrong with them. `key`: the table's, as the record names it; `begins`: how the
         first segment does, as far as it can be read; `last`: the record's last seq."""
         if self._last is None:
@@ -252,17 +269,17 @@ class Retirements:
         try:
             found = before(self.kept, origin, VerifierKey.parse(key))
         except (Changed, NoteProblem) as problem:
-            yield Finding(self._last.number, 0, 0, 0, str(problem), 0)
+            yield RecordFinding(self._last.number, 0, 0, 0, str(problem), 0)
             return
         size = found.where.seq
         same = roots.get(size, found.roots[size]) == found.roots[size]
         if self.joins and begins is not None:
             same = (begins.where, begins.frontier) == (found.where, found.frontier)
         if not same:
-            yield Finding(found.segment + 1, 0, size + 1, 0, f"the record {_OTHER}", 0)
+            yield RecordFinding(found.segment + 1, 0, size + 1, 0, f"the record {_OTHER}", 0)
             return
         if found.signed > last:
             what = f"cut off: {self._last.name} tells of {found.signed} records, {last} are here"
-            yield Finding(found.segment + 1, 0, last + 1, 0, what, 0)
+            yield RecordFinding(found.segment + 1, 0, last + 1, 0, what, 0)
             return
         self.before = found

@@ -22,18 +22,25 @@ from controller.audit.format.segments import HEADER_SIZE, segment_file
 from controller.audit.format.tail import Verdict, classify
 from controller.audit.read.reader import Segment, Where, in_words, load, record_of, snapshot_of
 from controller.audit.read.scan import PartOfTree, Scanned, roots, scan
-from controller.audit.verify.boots import Boots
-from controller.audit.verify.continuity import Succession
-from controller.audit.verify.decisions import Decisions
-from controller.audit.verify.facts import Edge, Found, Start, Verified, Wanted, glanced
-from controller.audit.verify.finding import Finding
-from controller.audit.verify.tails import wrong_place, wrong_tail
+from controller.audit.verify.boots import SegmentBoots
+from controller.audit.verify.continuity import Continuity
+from controller.audit.verify.decisions import DecisionReplay
+from controller.audit.verify.facts import (
+    SegmentEdge,
+    SegmentFindings,
+    SegmentStart,
+    VerifiedSegment,
+    VerifyScope,
+    read_glance,
+)
+from controller.audit.verify.finding import RecordFinding
+from controller.audit.verify.tails import place_error, tail_error
 
-MOST_READINGS: Final = 8
+MAX_READINGS: Final = 8
 """Of a segment that changes each time."""
 
 
-class Whole(NamedTuple):
+class ScannedSegment(NamedTuple):
     """A segment up to its last good frame."""
 
     segment: Segment
@@ -41,28 +48,30 @@ class Whole(NamedTuple):
     scanned: Scanned
 
 
-def whole(record: Path, number: int, *, grows: bool = False) -> Whole | Finding:
+def scan_segment(
+    record: Path, number: int, *, grows: bool = False
+) -> ScannedSegment | RecordFinding:
     """`grows`: somebody may be writing it. What then looks amiss behind its last record is read
     again for as long as more of it is there. CannotWrite where its file cannot be read."""
-    found = _whole(record, number)
-    for _ in range(MOST_READINGS if grows else 0):
+    found = _scan_once(record, number)
+    for _ in range(MAX_READINGS if grows else 0):
         before = _end(found)
         if before is None:
             break
-        found = _whole(record, number)
+        found = _scan_once(record, number)
         if _end(found) == before:
             break
     return found
 
 
-def _end(found: Whole | Finding) -> int | None:
+def _end(found: ScannedSegment | RecordFinding) -> int | None:
     """How far it was read, where something stands there that is not the next record."""
-    if isinstance(found, Finding):
+    if isinstance(found, RecordFinding):
         return 0
     return found.scanned.end if found.scanned.why else None
 
 
-def _whole(record: Path, number: int) -> Whole | Finding:
+def _scan_once(record: Path, number: int) -> ScannedSegment | RecordFinding:
     file = segment_file(record, number)
     at = 0
     try:
@@ -70,26 +79,26 @@ def _whole(record: Path, number: int) -> Whole | Finding:
         at = HEADER_SIZE
         snapshot, seq = _snapshot(file, number, buffer)
     except Damaged as problem:
-        return Finding(number, at, 0, 0, problem.what.removeprefix(f"offset {at}: "), 0)
+        return RecordFinding(number, at, 0, 0, problem.what.removeprefix(f"offset {at}: "), 0)
     before = Where(seq - 1, bytes.fromhex(snapshot.chain))
     scanned = scan(buffer, HEADER_SIZE, before)
     if not scanned.records:
         what = f"its first record is not good: {scanned.why}"
-        return Finding(number, HEADER_SIZE, seq, 0, what, 0)
+        return RecordFinding(number, HEADER_SIZE, seq, 0, what, 0)
     durable, offset = scanned.durable[1], scanned.offsets[-1]
     end = Frame(scanned.where.seq, durable, scanned.where.chain, scanned.records[-1], offset)
-    return Whole(Segment(file, number, buffer, before, snapshot, [end]), scanned)
+    return ScannedSegment(Segment(file, number, buffer, before, snapshot, [end]), scanned)
 
 
-def tree_of(found: Whole) -> PartOfTree:
+def tree_of(found: ScannedSegment) -> PartOfTree:
     frontier = [bytes.fromhex(one) for one in found.segment.snapshot.frontier]
     return PartOfTree(found.segment.before.seq, frontier, found.scanned.leaves)
 
 
 def roots_of(record: Path, number: int, sizes: Sequence[int]) -> dict[int, Hash]:
     """Roots that are asked for of a segment alone; none where it cannot be read. CannotWrite."""
-    found = whole(record, number)
-    return {} if isinstance(found, Finding) else roots(tree_of(found), sizes)
+    found = scan_segment(record, number)
+    return {} if isinstance(found, RecordFinding) else roots(tree_of(found), sizes)
 
 
 def _snapshot(file: Path, number: int, buffer: bytes) -> tuple[Snapshot, int]:
@@ -103,52 +112,54 @@ def _snapshot(file: Path, number: int, buffer: bytes) -> tuple[Snapshot, int]:
         raise Damaged(file, f"its snapshot cannot be read: {problem}", "") from None
 
 
-TOGETHER: Final = 256
+BATCH_SIZE: Final = 256
 """Records that are read at once: they and what is made of them stay in the processor's cache."""
 
 
-def verify_segment(record: Path, number: int, last: bool, wanted: Wanted) -> Verified:
+def verify_segment(record: Path, number: int, last: bool, wanted: VerifyScope) -> VerifiedSegment:
     """All that can be said of it by itself. CannotWrite where its file cannot be read."""
-    found = whole(record, number, grows=last)
-    if isinstance(found, Finding):
-        return Verified(number, [found])
-    return _Work(record, *found, wanted).done(last)
+    found = scan_segment(record, number, grows=last)
+    if isinstance(found, RecordFinding):
+        return VerifiedSegment(number, [found])
+    return _SegmentVerifier(record, *found, wanted).done(last)
 
 
-class _Work:
+class _SegmentVerifier:
     """The reading of one segment, record by record."""
 
-    def __init__(self, record: Path, segment: Segment, scanned: Scanned, wanted: Wanted) -> None:
+    def __init__(
+        self, record: Path, segment: Segment, scanned: Scanned, wanted: VerifyScope
+    ) -> None:
         self._record, self._segment, self._scanned = record, segment, scanned
         self._wanted = wanted
         said = segment.snapshot
-        self._found = found = Found(segment.number, segment.before.seq, scanned)
-        self._tree = tree_of(Whole(segment, scanned))
+        self._found = found = SegmentFindings(segment.number, segment.before.seq, scanned)
+        self._tree = tree_of(ScannedSegment(segment, scanned))
         frontier = self._tree.frontier(segment.before.seq)
         opened, note = said.opened or None, said.certificate or ""
         told = b"" if opened is None else encode(opened)
         state = bytes(said.state)
         decided = state != b"null"
         cursors = dict(said.cursors)
-        self._before = Edge(segment.before, frontier, cursors, told, note, state, decided)
-        self._boots = Boots(said.origin, opened, note, found)
-        self._succession = Succession(self._boots, cursors)
-        self._decisions = Decisions(record, opened, found, replay=wanted.replay)
+        self._before = SegmentEdge(segment.before, frontier, cursors, told, note, state, decided)
+        self._boots = SegmentBoots(said.origin, opened, note, found)
+        self._succession = Continuity(self._boots, cursors)
+        self._decisions = DecisionReplay(record, opened, found, replay=wanted.replay)
         self._kinds: Counter[str] = Counter()
-        self._tails: list[tuple[Finding, TailSet]] = []
+        self._tails: list[tuple[RecordFinding, TailSet]] = []
         self._torn = ""
 
-    def done(self, last: bool) -> Verified:
+    def done(self, last: bool) -> VerifiedSegment:
         records = self._scanned.records
-        for start in range(0, len(records), TOGETHER):
-            found = read_all(records[start : start + TOGETHER])
+        for start in range(0, len(records), BATCH_SIZE):
+            found = read_all(records[start : start + BATCH_SIZE])
             former = self._boots.name
             rows = [row for row in found if not isinstance(row, str)]
             kinds = [row.kind for row in rows]
             self._kinds.update(kinds)
             seq = self._segment.before.seq + 1 + start
-            whole = len(rows) == len(found)
-            if whole and self._succession.all_usual(rows, kinds, seq):
+            complete = len(rows) == len(found)
+            if complete and self._succession.all_usual(rows, kinds, seq):
                 self._look_at_kinds(start, rows, kinds)
             else:
                 self._look_at_each(start, found)
@@ -225,10 +236,10 @@ class _Work:
         if tail is None:
             return
         index = self._boots.former - self._segment.before.seq
-        wrong = wrong_tail(self._record, tail)
+        wrong = tail_error(self._record, tail)
         if index > 0:
             end = self._scanned.offsets[index]
-            wrong = wrong or wrong_place(tail, self._segment.number, end)
+            wrong = wrong or place_error(tail, self._segment.number, end)
         else:
             self._tails.append((self._found.at(), tail))
         if wrong:
@@ -284,7 +295,7 @@ class _Work:
             return
         self._found.say_at_the_end(f"{scanned.why}; {words}")
 
-    def _verified(self) -> Verified:
+    def _verified(self) -> VerifiedSegment:
         segment, scanned, boots = self._segment, self._scanned, self._boots
         decisions = self._decisions
         boot = boots.boot(self._succession.mono, scanned.durable[1])
@@ -292,18 +303,18 @@ class _Work:
         known, frontier = decisions.known, self._tree.frontier(self._tree.size)
         decided = self._before.decided or self._kinds["decision"] > 0
         told = boots.opened_bytes
-        after = Edge(scanned.where, frontier, cursors, told, boots.note, known, decided)
+        after = SegmentEdge(scanned.where, frontier, cursors, told, boots.note, known, decided)
         first = boots.left[0] if boots.left else boot
-        start = Start(
+        start = SegmentStart(
             first,
-            glanced(scanned.records[0]).mono,
+            read_glance(scanned.records[0]).mono,
             scanned.durable[0],
             boots.inherits,
             boots.other,
             tuple(self._tails),
             self._succession.first,
         )
-        return Verified(
+        return VerifiedSegment(
             segment.number,
             self._found.findings,
             self._found.more,
@@ -331,19 +342,19 @@ class _Work:
             roots(self._tree, self._wanted.sizes),
             frozenset(boots.told),
             self._torn,
-            (glanced(scanned.records[0]).utc, glanced(scanned.records[-1]).utc),
+            (read_glance(scanned.records[0]).utc, read_glance(scanned.records[-1]).utc),
         )
 
 
-_LOOKS: Final[dict[str, Callable[[_Work, Strict, int], None]]] = {
-    **dict.fromkeys(KINDS, _Work._other_record),
-    "snapshot": _Work._snapshot_record,
-    "opened": _Work._opened_record,
-    "certificate": _Work._certificate_record,
-    "checkpoint": _Work._checkpoint_record,
-    "witnessed": _Work._witnessed_record,
-    "tail": _Work._tail_record,
-    "closed": _Work._closed_record,
-    "decision": _Work._decision_record,
-    "refusal": _Work._refusal_record,
+_LOOKS: Final[dict[str, Callable[[_SegmentVerifier, Strict, int], None]]] = {
+    **dict.fromkeys(KINDS, _SegmentVerifier._other_record),
+    "snapshot": _SegmentVerifier._snapshot_record,
+    "opened": _SegmentVerifier._opened_record,
+    "certificate": _SegmentVerifier._certificate_record,
+    "checkpoint": _SegmentVerifier._checkpoint_record,
+    "witnessed": _SegmentVerifier._witnessed_record,
+    "tail": _SegmentVerifier._tail_record,
+    "closed": _SegmentVerifier._closed_record,
+    "decision": _SegmentVerifier._decision_record,
+    "refusal": _SegmentVerifier._refusal_record,
 }

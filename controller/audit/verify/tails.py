@@ -19,7 +19,7 @@ _AROUND: Final = 1024 * 1024
 """Bytes that the file of what was set aside has beside them, and more."""
 
 
-def wrong_place(tail: TailSet, segment: int, end: int) -> str:
+def place_error(tail: TailSet, segment: int, end: int) -> str:
     """Why nothing can have been set aside there: before the boot the record ended at `end`."""
     if tail.segment != segment or not HEADER_SIZE < tail.offset <= end:
         where = f"segment {tail.segment}, offset {tail.offset}"
@@ -27,13 +27,13 @@ def wrong_place(tail: TailSet, segment: int, end: int) -> str:
     return ""
 
 
-def wrong_tail(record: Path, tail: TailSet) -> str:
+def tail_error(record: Path, tail: TailSet) -> str:
     """Why the file of what was set aside is not what its record tells."""
     folder, _, name = tail.file.rpartition("/")
     if folder != TAILS or not name or name in (".", "..") or "\0" in name:
         return f"a tail record of a file {tail.file!r}, which is none in {TAILS}"
     try:
-        data = read_file(record / TAILS / name, _most(tail))
+        data = read_file(record / TAILS / name, _max_bytes(tail))
     except FileNotFoundError:
         return f"{tail.file}: what was set aside is gone"
     except OSError as problem:
@@ -41,7 +41,7 @@ def wrong_tail(record: Path, tail: TailSet) -> str:
     return _wrong_file(tail, data)
 
 
-def _most(tail: TailSet) -> int:
+def _max_bytes(tail: TailSet) -> int:
     """Bytes of the file: in base64 it is a third longer than what was set aside, which was less
     than a segment."""
     return _AROUND + min(tail.size, LARGEST) * 4 // 3

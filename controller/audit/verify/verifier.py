@@ -32,28 +32,34 @@ from controller.audit.format.notes import VerifierKey
 from controller.audit.format.records import Opened
 from controller.audit.format.segments import DIRECTORY, HEADER_SIZE, NAME
 from controller.audit.log import aside
-from controller.audit.verify.cosignatures import Sighting, beside, held_against
-from controller.audit.verify.facts import Code, Edge, Held, Verified, Wanted
-from controller.audit.verify.finding import Finding
-from controller.audit.verify.foreign_files import strangers
-from controller.audit.verify.hole_cards import Holes
-from controller.audit.verify.joins import Joins, Retirements
+from controller.audit.verify.cosignatures import SeenCheckpoint, read_cosigned, witness_error
+from controller.audit.verify.facts import (
+    CodeVersion,
+    DeferredCheckpoint,
+    SegmentEdge,
+    VerifiedSegment,
+    VerifyScope,
+)
+from controller.audit.verify.finding import RecordFinding
+from controller.audit.verify.foreign_files import foreign_files
+from controller.audit.verify.hole_cards import HoleCardTracker
+from controller.audit.verify.joins import RetiredSegments, SegmentJoins
 from controller.audit.verify.segment import roots_of, verify_segment
 
 AHEAD: Final = 3
 """Segments that are on their way, for each process."""
 
 
-def verified(
-    record: Path, numbers: Sequence[int], last: int, wanted: Wanted, jobs: int
-) -> Generator[Verified]:
+def verify_segments(
+    record: Path, numbers: Sequence[int], last: int, wanted: VerifyScope, jobs: int
+) -> Generator[VerifiedSegment]:
     """Each segment's, in order. `last`: that which a write that was cut off may stand behind."""
     if jobs == 1 or len(numbers) < 2:
         for number in numbers:
             yield verify_segment(record, number, number == last, wanted)
         return
     with _workers(min(jobs, len(numbers))) as pool:
-        flying: deque[Future[Verified]] = deque()
+        flying: deque[Future[VerifiedSegment]] = deque()
         for number in numbers:
             flying.append(pool.submit(verify_segment, record, number, number == last, wanted))
             if len(flying) >= AHEAD * jobs:
@@ -105,13 +111,13 @@ def _ready() -> None:
     """Nothing to do: handing it out starts a process."""
 
 
-RIGHT, WRONG, PARTLY = 0, 1, 3
+VALID, INVALID, INCOMPLETE = 0, 1, 3
 """Exit codes: nothing is wrong; something is; nothing is, of what could be checked."""
-MOST_FINDINGS: Final = 1_000
+MAX_FINDINGS: Final = 1_000
 """That are told one by one."""
 
 
-class Report(Struct, frozen=True):
+class VerifyReport(Struct, frozen=True):
     """What verifying a record came to."""
 
     origin: str
@@ -142,7 +148,7 @@ class Report(Struct, frozen=True):
     """Records that the given witness's checkpoint is over, and rightly; 0 without one."""
     witnessed_at: int
     """Seconds since 1970, as the witness says."""
-    findings: tuple[Finding, ...]
+    findings: tuple[RecordFinding, ...]
     more: int
     """Findings beyond those."""
     unchecked: tuple[str, ...]
@@ -154,11 +160,11 @@ class Report(Struct, frozen=True):
     @property
     def code(self) -> int:
         if self.findings:
-            return WRONG
-        return PARTLY if self.unchecked else RIGHT
+            return INVALID
+        return INCOMPLETE if self.unchecked else VALID
 
 
-class Progress(Struct, frozen=True):
+class VerifyProgress(Struct, frozen=True):
     segments: int
     of: int
     records: int
@@ -174,63 +180,65 @@ class Verification:
         *,
         replay: bool = True,
         table_key: VerifierKey | None = None,
-        witness: Sighting | None = None,
+        witness: SeenCheckpoint | None = None,
         jobs: int = 1,
     ) -> None:
         """NoRecord."""
         self._record = record
-        self._retired = Retirements(record, _there(record))
+        self._retired = RetiredSegments(record, _segment_numbers(record))
         self._numbers = self._retired.left
         self._given = witness
-        beside_it, bad = beside(record)
+        beside_it, bad = read_cosigned(record)
         self._seen = [*beside_it, *((witness,) if witness else ())]
         self._table_key = table_key
         sizes = {seen.checkpoint.size for seen in self._seen} | self._retired.sizes
-        self._wanted = Wanted(replay, tuple(sorted(sizes)))
+        self._wanted = VerifyScope(replay, tuple(sorted(sizes)))
         self._jobs = max(1, jobs)
-        self._findings: list[Finding] = []
+        self._findings: list[RecordFinding] = []
         self._more = 0
         self._unchecked: list[str] = []
         self._remarks: list[str] = []
         self._kinds: Counter[str] = Counter()
         self._sums: Counter[str] = Counter()
-        self._taken: Counter[Code] = Counter()
-        self._joins = Joins()
-        self._holes = Holes(self._numbers[0] == 1 or self._retired.joins)
+        self._taken: Counter[CodeVersion] = Counter()
+        self._joins = SegmentJoins()
+        self._holes = HoleCardTracker(self._numbers[0] == 1 or self._retired.joins)
         self._holes.goes_on(*self._retired.down)
         self._roots: dict[int, Hash] = {}
         self._spans: list[tuple[int, int, int]] = []
         """Of each segment: its number, its tree before and after it."""
-        self._held: list[Held] = []
+        self._held: list[DeferredCheckpoint] = []
         self._keys: dict[str, Certificate] = {}
         self._told: set[str] = set()
         self._boots: set[str] = set()
         self._signed = 0
         self._origin = self._opened_key = ""
         self._began = self._number = 0
-        self._begins: Edge | None = None
+        self._begins: SegmentEdge | None = None
         """How its first segment does."""
-        self._last: Verified | None = None
+        self._last: VerifiedSegment | None = None
         """The last segment that could be read."""
         for one in bad:
-            self._found(Finding(self._numbers[-1], 0, one.size, 0, one.what, 0))
+            self._found(RecordFinding(self._numbers[-1], 0, one.size, 0, one.what, 0))
 
-    def __iter__(self) -> Iterator[Progress]:
+    def __iter__(self) -> Iterator[VerifyProgress]:
         return self.steps()
 
-    def steps(self) -> Generator[Progress]:
+    def steps(self) -> Generator[VerifyProgress]:
         """To be closed where it is not gone through: processes may be at work."""
         there, last = self._numbers, self._numbers[-1]
-        with closing(verified(self._record, there, last, self._wanted, self._jobs)) as segments:
+        with closing(
+            verify_segments(self._record, there, last, self._wanted, self._jobs)
+        ) as segments:
             for done, segment in enumerate(segments, 1):
                 self._take(segment)
                 records = self._sums["records"]
-                yield Progress(done, len(there), records, len(self._findings) + self._more)
+                yield VerifyProgress(done, len(there), records, len(self._findings) + self._more)
         self._end()
 
     # --- segment by segment ---------------------------------------------------------------
 
-    def _take(self, segment: Verified) -> None:
+    def _take(self, segment: VerifiedSegment) -> None:
         former = self._last
         since = 0 if former is None else former.utc[1]
         due = 1 if former is None or former.after is None else former.after.where.seq + 1
@@ -270,11 +278,11 @@ class Verification:
         """A segment before this one that is not there."""
         before, self._number = self._number, number
         if before and number != before + 1:
-            self._found(Finding(before + 1, 0, due, 0, "the segment is missing", since))
+            self._found(RecordFinding(before + 1, 0, due, 0, "the segment is missing", since))
             self._holes.gap()
             self._joins.gap()
 
-    def _look_at_the_key(self, opened: bytes, segment: Verified) -> None:
+    def _look_at_the_key(self, opened: bytes, segment: VerifiedSegment) -> None:
         """The table's key, as the first boot names it; that it stays is looked at elsewhere."""
         if self._opened_key or not opened:
             return
@@ -282,10 +290,10 @@ class Verification:
         if self._table_key is not None and str(self._table_key) != self._opened_key:
             what = f"the table's key is {self._opened_key}, not the one that was given"
             seq = 0 if segment.before is None else segment.before.where.seq + 1
-            self._found(Finding(segment.number, HEADER_SIZE, seq, 0, what, segment.utc[0]))
+            self._found(RecordFinding(segment.number, HEADER_SIZE, seq, 0, what, segment.utc[0]))
 
-    def _found(self, finding: Finding) -> None:
-        if len(self._findings) < MOST_FINDINGS:
+    def _found(self, finding: RecordFinding) -> None:
+        if len(self._findings) < MAX_FINDINGS:
             self._findings.append(finding)
         else:
             self._more += 1
@@ -297,7 +305,7 @@ class Verification:
         self._hold_retired()
         self._hold()
         for seen in self._seen:
-            wrong = held_against(
+            wrong = witness_error(
                 seen, self._origin, self._last_seq, self._roots, self._keys.values()
             )
             if not wrong:
@@ -327,15 +335,15 @@ class Verification:
     def _last_seq(self) -> int:
         return 0 if self._last is None or self._last.after is None else self._last.after.where.seq
 
-    def _place_of(self, seq: int) -> Finding:
+    def _place_of(self, seq: int) -> RecordFinding:
         """Where the record is or would be, as near as is known without reading it again."""
         last = self._last
         since = 0 if last is None else last.utc[1]
         for number, before, after in self._spans:
             if before < seq <= after:
-                return Finding(number, HEADER_SIZE, seq, 0, "", 0)
+                return RecordFinding(number, HEADER_SIZE, seq, 0, "", 0)
         number, end = (self._numbers[-1], 0) if last is None else (last.number, last.end)
-        return Finding(number, end, seq, 0, "", since)
+        return RecordFinding(number, end, seq, 0, "", since)
 
     def _hold(self) -> None:
         """Checkpoints over records that lie segments back, and those of witnesses: such segments
@@ -385,7 +393,7 @@ class Verification:
             )
         for file in sorted(aside(self._record) - self._told):
             say(f"{file}: was set aside, and no record tells of it")
-        for words in strangers(self._record, self._told):
+        for words in foreign_files(self._record, self._told):
             say(words)
         for words in self._retired.remarks:
             say(words)
@@ -393,12 +401,12 @@ class Verification:
     # --- what it came to ------------------------------------------------------------------
 
     @property
-    def report(self) -> Report:
+    def report(self) -> VerifyReport:
         """Once it has been iterated over."""
         witness, sums = self._given, self._sums
         size = 0 if witness is None else witness.checkpoint.size
         right = witness is not None and self._roots.get(size) == witness.checkpoint.root
-        return Report(
+        return VerifyReport(
             self._origin,
             (self._numbers[0], self._numbers[-1]),
             sums["records"],
@@ -424,7 +432,7 @@ class Verification:
         )
 
 
-def _there(record: Path) -> list[int]:
+def _segment_numbers(record: Path) -> list[int]:
     """The segments that are there, in order, whether or not some are missing between. NoRecord."""
     place = record / DIRECTORY
     try:

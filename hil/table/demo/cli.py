@@ -22,7 +22,7 @@ from hil.table.setup import DidNotServe
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from controller.audit.verify import Report
+    from controller.audit.verify import VerifyReport
     from hil.table.demo.demo import Demo
     from hil.table.demo.spectator import Tally
     from hil.table.demo.terminal import Screen
@@ -272,7 +272,7 @@ def _one_by_one(table: Table) -> Iterator[str]:
         yield from (f"  {column.header}: {list(column.cells)[at]}" for column in columns)
 
 
-def _words(report: Report | None) -> Iterator[str]:
+def _words(report: VerifyReport | None) -> Iterator[str]:
     from controller.audit.commands import words
 
     if report is not None:
@@ -280,7 +280,7 @@ def _words(report: Report | None) -> Iterator[str]:
         yield from (f"  {printable(line)}" for line in words(report))
 
 
-def _as_json(tallies: list[Tally], report: Report | None, *, interrupted: bool) -> object:
+def _as_json(tallies: list[Tally], report: VerifyReport | None, *, interrupted: bool) -> object:
     return {
         "interrupted": interrupted,
         "games": [msgspec.to_builtins(one) | {"rounds_an_hour": one.an_hour} for one in tallies],

@@ -21,7 +21,7 @@ from controller.audit.format.notes import VerifierKey, table_name
 from controller.audit.keys import load_table_public
 from controller.audit.read.follow import Following
 from controller.audit.read.heads import first_head
-from controller.audit.verify import Report, Verification
+from controller.audit.verify import Verification, VerifyReport
 from controller.games import game_of_table
 from controller.procedure.model.effects import Prompt, Tell
 from controller.sim.play import basic
@@ -196,7 +196,7 @@ class Demo:
         others = len(plan.games) > 1 and robot.alone and not desk.looking
         return others and rounds >= _ROUNDS_EACH
 
-    def verify(self) -> Report:
+    def verify(self) -> VerifyReport:
         """What `holecard audit verify` says of the record: every decision made again."""
         record, keys = self._folder / "record", self._folder / "keys"
         name = table_name(first_head(record).snapshot.origin)

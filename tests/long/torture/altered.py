@@ -15,7 +15,7 @@ from controller.audit.format.notes import NoteProblem, parse_note, signed
 from controller.audit.format.records import KINDS
 from controller.audit.format.segments import segment_file
 from controller.audit.read.reader import segments
-from controller.audit.verify import WRONG, Sighting, Verification, given
+from controller.audit.verify import INVALID, SeenCheckpoint, Verification, seen_by_witness
 from tests.support.audit.record.forging import Json, Original, forged, original, read
 from tests.support.audit.record.table import begun, note, told
 from tests.support.audit.tools.outside import WITNESS
@@ -63,16 +63,16 @@ def _shown(place: Path, where: str, bit: int) -> str:
     all the same, and it can be so in what nobody has written only."""
     mine, remarks = _ours(place)
     theirs = verify_record.verify(verify_record.Reading(place, None, None), None, lambda _: None)
-    if mine == WRONG == theirs["exit"]:
+    if mine == INVALID == theirs["exit"]:
         return "found"
     told_of = [any("cut off" in one for one in every) for every in (remarks, theirs["remarks"])]
-    both = (mine == WRONG or told_of[0]) and (theirs["exit"] == WRONG or told_of[1])
+    both = (mine == INVALID or told_of[0]) and (theirs["exit"] == INVALID or told_of[1])
     if where == "zeros" and both:
         return "explained"
     raise Unnoticed(f"bit {bit % 8} of byte {bit // 8}: ours {mine}, theirs {theirs['exit']}")
 
 
-def _ours(place: Path, witness: Sighting | None = None) -> tuple[int, tuple[str, ...]]:
+def _ours(place: Path, witness: SeenCheckpoint | None = None) -> tuple[int, tuple[str, ...]]:
     run = Verification(place, witness=witness)
     for _ in run:
         pass
@@ -112,22 +112,24 @@ def rewritings(scratch: Path, share: int, seed: int) -> Iterator[tuple[str, bool
             continue  # what was changed is what signing anew puts right: a note, a key
         alone, _ = _ours(place / "signed")
         _must_be_wrong(name, place / "signed", witness, file)
-        yield name, alone == WRONG
+        yield name, alone == INVALID
 
 
-def _seen(first: Original) -> tuple[bytes, Sighting]:
+def _seen(first: Original) -> tuple[bytes, SeenCheckpoint]:
     *_, last = segments(first.place)
     said = parse_note(json.loads(last.frames[-1].data)["data"]["note"])
     note_of = signed(said.text, *said.signatures, WITNESS.cosign(said.text, SECONDS)).encode()
-    return note_of, given(note_of, WITNESS.cosigner)
+    return note_of, seen_by_witness(note_of, WITNESS.cosigner)
 
 
-def _must_be_wrong(name: str, place: Path, witness: Sighting | None, file: Path | None) -> None:
+def _must_be_wrong(
+    name: str, place: Path, witness: SeenCheckpoint | None, file: Path | None
+) -> None:
     mine, _ = _ours(place, witness)
     key = verify_record._key(str(WITNESS.cosigner), verify_record.COSIGNED)
     reading = verify_record.Reading(place, None, file)
     theirs = verify_record.verify(reading, key if file else None, lambda _: None)["exit"]
-    if not mine == WRONG == theirs:
+    if not mine == INVALID == theirs:
         raise Unnoticed(f"{place}: {name}: ours {mine}, theirs {theirs}")
 
 

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 from controller.audit.format.records import By, DeviceCursor, Entry
 from controller.audit.format.segments import SIZE, numbers
 from controller.audit.read.reader import read_segment
-from controller.audit.verify import Wanted, verify_segment
+from controller.audit.verify import VerifyScope, verify_segment
 from controller.procedure.model.state import State
 from tests.support.audit.record.table import FakeClock, begun
 
@@ -106,7 +106,7 @@ def pace(place: Path) -> tuple[int, float, float]:
             sha256(one).digest()
 
     def verify() -> None:
-        verify_segment(place, number, False, Wanted(replay=False))
+        verify_segment(place, number, False, VerifyScope(replay=False))
 
     turns = [(_processor(hashed), _processor(verify)) for _ in range(TURNS)]
     plain, whole = map(min, zip(*turns, strict=True))

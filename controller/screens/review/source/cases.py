@@ -12,12 +12,12 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from controller.audit.errors import CannotWrite
-from controller.audit.export import Case, Manifest
+from controller.audit.export import Manifest, SealedCase
 
 MOST: Final = 4
 _BYTES: Final = 12
 
-Making: TypeAlias = Callable[[Path, Callable[[int], None]], Case]
+Making: TypeAlias = Callable[[Path, Callable[[int], None]], SealedCase]
 """Makes a case at that place, and tells of each segment that it comes to."""
 
 

@@ -16,7 +16,7 @@ from controller.audit.format.notes import VerifierKey
 from controller.audit.format.records import Opened, Place
 from controller.audit.read.retirements import gone
 from controller.audit.replay import procedure_of
-from controller.audit.text import money_of
+from controller.audit.text import currency_of
 from controller.procedure.prompts import Speaks
 from controller.screens.common.access import NotHere, Visit, see_other
 from controller.screens.common.sessions import Known
@@ -50,7 +50,7 @@ class Table(Struct, frozen=True):
 
     @property
     def money(self) -> Speaks:
-        return money_of(self.opened)
+        return currency_of(self.opened)
 
 
 class House:

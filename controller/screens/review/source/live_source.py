@@ -18,8 +18,8 @@ import apsw
 import structlog
 
 from controller.audit.errors import IndexBusy, IndexPlace, IndexProblem, RecordProblem
-from controller.audit.export import Case, export_case
-from controller.audit.index import NAME, Index, to_read
+from controller.audit.export import SealedCase, export_case
+from controller.audit.index import NAME, Index, open_index
 from controller.audit.proofs import untold
 from controller.audit.read.selection import Pick
 from controller.people import Looked, entry_for
@@ -76,7 +76,7 @@ class Running(Beside):
 
     def export(
         self, out: Path, pick: Pick, who: str, reason: str, tell: Callable[[int], None] = untold
-    ) -> Case:
+    ) -> SealedCase:
         return export_case(
             self.record, out, pick, who=who, reason=reason, tell=tell, noted=self._noted
         )
@@ -116,7 +116,7 @@ class Running(Beside):
         if self._spoilt:
             return 0
         try:
-            with closing(to_read(self.record)) as db:
+            with closing(open_index(self.record)) as db:
                 return last_seq(db)
         except IndexProblem:  # not even begun; why not is known, or will be
             return 0

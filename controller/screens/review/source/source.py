@@ -19,9 +19,9 @@ import apsw
 from msgspec import Struct
 
 from controller.audit.errors import IndexBusy, IndexPlace, NoRecord, RecordProblem
-from controller.audit.export import MANIFEST, Case, check_export, export_case
+from controller.audit.export import MANIFEST, SealedCase, check_case, export_case
 from controller.audit.format.segments import DIRECTORY
-from controller.audit.index import NAME, Index, Progress, goes_on, to_read
+from controller.audit.index import NAME, Index, IndexProgress, has_more, open_index
 from controller.audit.proofs import untold
 from controller.audit.read.access_log import look
 from controller.audit.read.selection import Pick
@@ -81,7 +81,7 @@ class Source(Protocol):
 
     def export(
         self, out: Path, pick: Pick, who: str, reason: str, tell: Callable[[int], None] = untold
-    ) -> Case:
+    ) -> SealedCase:
         """A sealed case; who made it is recorded. `tell` is told of each segment, and may raise to
         end it. RecordProblem, UsageProblem, OSError."""
 
@@ -120,7 +120,7 @@ class Beside:
         look(self._looked_at, what, of, who=who, reason=reason, out=out)
 
     def begin(
-        self, say: Callable[[str], None], progress: Callable[[Progress], None] | None = None
+        self, say: Callable[[str], None], progress: Callable[[IndexProgress], None] | None = None
     ) -> None:
         """The index, with all that the record has; made where there is none. RecordProblem."""
         with Index.ready(self._record, self._file, say=say) as index:
@@ -137,7 +137,7 @@ class Beside:
     @contextmanager
     def index(self) -> Iterator[Asked]:
         short = self._fresh()
-        with closing(to_read(self._record, self._file)) as db:
+        with closing(open_index(self._record, self._file)) as db:
             yield Asked(db, short)
 
     def _fresh(self) -> Short | None:
@@ -153,7 +153,7 @@ class Beside:
                 self._go_on(index)
             self._short = None
         except (IndexPlace, IndexBusy) as problem:  # asked as far as it goes
-            with closing(to_read(self._record, self._file)) as db:
+            with closing(open_index(self._record, self._file)) as db:
                 short = Short(last_seq(db), problem.what)
                 self._short = short if self._has_more(db) else None
         self._caught_up = time.monotonic()
@@ -163,14 +163,14 @@ class Beside:
 
     def _has_more(self, db: apsw.Connection) -> bool:
         """The record has more than the index. RecordProblem."""
-        return goes_on(self._record, db, self._file)
+        return has_more(self._record, db, self._file)
 
     def durable(self) -> int | None:
         return None
 
     def export(
         self, out: Path, pick: Pick, who: str, reason: str, tell: Callable[[int], None] = untold
-    ) -> Case:
+    ) -> SealedCase:
         if not self.whole:
             raise UsageProblem("case", "this is a case already", "hand on the file itself")
         return export_case(self._record, out, pick, who=who, reason=reason, tell=tell)
@@ -188,7 +188,7 @@ def beside(place: Path, scratch: Path, file: Path | None = None) -> Beside:
         raise NoRecord(place, "there is nothing here", "name a record's directory, or a case")
     if place.is_dir() and not (place / MANIFEST).is_file():
         raise NoRecord(place, "there is no record here", "name a record's directory, or a case")
-    checked = check_export(place)
+    checked = check_case(place)
     if checked.wrong:
         more = len(checked.wrong) - 1
         what = f"the case is not what was sealed: {printable(checked.wrong[0])}"

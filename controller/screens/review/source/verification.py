@@ -14,7 +14,7 @@ from msgspec import Struct
 from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.segments import DIRECTORY
-from controller.audit.verify import Progress, Report, Verification
+from controller.audit.verify import Verification, VerifyProgress, VerifyReport
 
 _FEW: Final = 4
 """Segments that are sooner read by one process than others are started."""
@@ -25,8 +25,8 @@ class Run(Struct, frozen=True):
 
     who: str
     running: bool
-    progress: Progress | None
-    report: Report | None
+    progress: VerifyProgress | None
+    report: VerifyReport | None
     problem: str = ""
 
 
@@ -42,9 +42,9 @@ class Checking:
         self._lock = Lock()
         self._ends = Event()
         self._thread: ThreadPoolExecutor | None = None
-        self._work: Future[Report] | None = None
+        self._work: Future[VerifyReport] | None = None
         self._who = ""
-        self._progress: Progress | None = None
+        self._progress: VerifyProgress | None = None
 
     def start(self, who: str) -> bool:
         """False where one runs already."""
@@ -90,7 +90,7 @@ class Checking:
         if thread is not None:
             thread.shutdown(wait=True)
 
-    def _verify(self) -> Report:
+    def _verify(self) -> VerifyReport:
         jobs = _jobs(self._record, self._apart)
         run = Verification(self._record, table_key=self._table_key, jobs=jobs)
         with closing(run.steps()) as steps:

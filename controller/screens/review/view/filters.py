@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from controller.audit.format.records import KINDS
-from controller.audit.index import Wanted, amount_of, check, time_of
+from controller.audit.index import RecordQuery, check_query, parse_amount, parse_time
 from controller.errors import UsageProblem
 from controller.procedure.engine import EVENTS
 from controller.procedure.prompts import Speaks
@@ -45,7 +45,7 @@ _YES: Final = "yes"
 class Filters(Struct, frozen=True):
     """What was asked for."""
 
-    wanted: Wanted
+    wanted: RecordQuery
     fields: dict[str, str]
     """As they were typed."""
 
@@ -67,7 +67,7 @@ def filters_of(fields: Mapping[str, str], money: Speaks) -> Filters:
         if name in _READS:
             found[_NAMES.get(name, name)] = _READS[name](name, text)
         elif name in ("least", "most"):
-            found[name] = amount_of(name, text, money)
+            found[name] = parse_amount(name, text, money)
         else:
             found[name] = text
     for low, high, words in _ENDS:
@@ -75,14 +75,14 @@ def filters_of(fields: Mapping[str, str], money: Speaks) -> Filters:
         if first is not None and last is not None and last < first:
             what = f"{shown(given[high])} is {words} {shown(given[low])}"
             raise UsageProblem(high, what, f"{given[low]} or more")
-    wanted = Wanted(**found)
-    check(wanted)
+    wanted = RecordQuery(**found)
+    check_query(wanted)
     return Filters(wanted, given)
 
 
 def typed(fields: Mapping[str, str]) -> Filters:
     """Nothing that is looked for: what was typed, to be put right."""
-    return Filters(Wanted(), {name: fields[name] for name in FIELDS if name in fields})
+    return Filters(RecordQuery(), {name: fields[name] for name in FIELDS if name in fields})
 
 
 def number_of(name: str, text: str, most: int = 10**18 - 1) -> int:
@@ -120,8 +120,8 @@ def _upper_card(name: str, text: str) -> int:
 
 
 _READS: Final[dict[str, Callable[[str, str], Any]]] = {
-    "from": time_of,
-    "to": lambda name, text: time_of(name, text, end=True),
+    "from": parse_time,
+    "to": lambda name, text: parse_time(name, text, end=True),
     "round": rounds_of,
     "seat": lambda name, text: number_of(name, text, _MOST_SEAT),
     "card": _upper_card,

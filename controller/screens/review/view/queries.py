@@ -10,11 +10,11 @@ import apsw
 from msgspec import Struct
 
 from controller.audit.format.records import Place
-from controller.audit.index import Round, told
+from controller.audit.index import RoundRow, sqlite_errors
 from controller.rules.cards import DECK, Card
 from controller.rules.money import Amount
 
-_ROUND: Final = ", ".join(Round.__struct_fields__)
+_ROUND: Final = ", ".join(RoundRow.__struct_fields__)
 _PLACES: Final = (
     "SELECT segment, offset, seq, length FROM raw_records WHERE seq BETWEEN ? AND ? ORDER BY seq"
 )
@@ -63,9 +63,9 @@ class Problem(Struct, frozen=True):
     dealer: str
 
 
-def round_of(db: apsw.Connection, number: int) -> Round | None:
+def round_of(db: apsw.Connection, number: int) -> RoundRow | None:
     rows = ask(db, f"SELECT {_ROUND} FROM rounds WHERE round = ?", number)
-    return Round(*rows[0]) if rows else None
+    return RoundRow(*rows[0]) if rows else None
 
 
 def round_at(db: apsw.Connection, seq: int) -> int:
@@ -145,7 +145,7 @@ def problems_in(db: apsw.Connection, first: int, last: int) -> dict[int, str]:
     return dict(ask(db, asked, first, last))
 
 
-def problems_of(db: apsw.Connection, found: Sequence[Round]) -> dict[int, int]:
+def problems_of(db: apsw.Connection, found: Sequence[RoundRow]) -> dict[int, int]:
     """How many problems there are in each of these rounds."""
     asked = "SELECT count(*) FROM raw_problems WHERE seq BETWEEN ? AND ?"
     return {one.round: _number(db, asked, one.first_seq, one.last_seq) for one in found}
@@ -199,5 +199,5 @@ def _number(db: apsw.Connection, asked: str, *values: Any) -> int:
 
 def ask(db: apsw.Connection, asked: str, *values: Any) -> list[tuple[Any, ...]]:
     """All rows. IndexProblem."""
-    with told(Path(db.filename)):
+    with sqlite_errors(Path(db.filename)):
         return db.execute(asked, values).fetchall()

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from controller.audit.index import Round
-from controller.audit.text import clock_time
+from controller.audit.index import RoundRow
+from controller.audit.text import format_clock
 from controller.errors import printable
 from controller.procedure.prompts import BETS, WHY, Speaks
 from controller.screens.review.view.queries import Bet
@@ -48,15 +48,15 @@ class BetLine(Struct, frozen=True):
     why: str
 
 
-def round_line(found: Round, money: Speaks, problems: int = 0) -> RoundLine:
+def round_line(found: RoundRow, money: Speaks, problems: int = 0) -> RoundLine:
     over = found.over_seq > 0
     return RoundLine(
         found.round,
         found.first_seq,
         day_of(found.first_utc),
-        clock_time(found.first_utc),
+        format_clock(found.first_utc),
         stamp(found.first_utc),
-        clock_time(found.over_utc) if over else "",
+        format_clock(found.over_utc) if over else "",
         max(0.0, (found.over_utc - found.first_utc) / 1e6) if over else 0.0,
         over,
         printable(found.dealer),

@@ -14,7 +14,7 @@ import apsw
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.audit.index import Round, Wanted, find_rounds
+from controller.audit.index import RecordQuery, RoundRow, find_rounds
 from controller.screens.review.view.queries import ask
 
 SECONDS: Final = 0.2
@@ -25,7 +25,7 @@ _WIDER: Final = 8
 class Found(Struct, frozen=True):
     """Rounds, the newest first."""
 
-    rounds: tuple[Round, ...]
+    rounds: tuple[RoundRow, ...]
     before: int | None
     """Rounds before this one were not looked at; None: there are no more."""
 
@@ -40,7 +40,7 @@ class _TooLong(Exception):
 
 def newest(
     db: apsw.Connection,
-    wanted: Wanted,
+    wanted: RecordQuery,
     before: int | None = None,
     limit: int = 50,
     clock: Callable[[], float] = time.monotonic,
@@ -51,7 +51,7 @@ def newest(
         low, high = max(low, wanted.rounds[0]), min(high, wanted.rounds[1])
     if before is not None:
         high = min(high, before - 1)
-    found: list[Round] = []
+    found: list[RoundRow] = []
     width, until = limit, None
     begun = clock()
     while low <= high and len(found) < limit:
@@ -81,16 +81,16 @@ def ends(db: apsw.Connection) -> tuple[int, int]:
 
 def _between(
     db: apsw.Connection,
-    wanted: Wanted,
+    wanted: RecordQuery,
     rounds: tuple[int, int],
     most: int,
     clock: Callable[[], float],
     until: float | None,
-) -> list[Round]:
+) -> list[RoundRow]:
     """Those of these rounds, in order."""
     window = replace(wanted, rounds=rounds)
     room = min(most + 1, rounds[1] - rounds[0] + 1)
-    found: list[Round] = []
+    found: list[RoundRow] = []
     after: int | None = 0
     while after is not None:
         if until is not None and clock() > until:

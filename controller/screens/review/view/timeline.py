@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from controller.audit.format.records import DeviceCursor, Record
 from controller.audit.index import NOT_UNDERSTOOD
 from controller.audit.replay import Made, read_made, read_turned_down
-from controller.audit.text import clock_time, is_look, is_quiet, lines, when
+from controller.audit.text import format_clock, format_time, is_access, is_quiet, record_lines
 from controller.errors import printable
 from controller.procedure.model.effects import Stations
 from controller.procedure.model.events import (
@@ -127,7 +127,7 @@ def timeline(
 
 def line_of(record: Record, money: Speaks, before: int) -> Line:
     """One record by itself."""
-    what, *rest = [*lines(record, money), ""]
+    what, *rest = [*record_lines(record, money), ""]
     said = _said(record)
     event = None if said is None else said[0]
     refused = "" if said is None else said[2]
@@ -138,7 +138,7 @@ def line_of(record: Record, money: Speaks, before: int) -> Line:
     return Line(
         record.seq,
         record.utc,
-        clock_time(record.utc),
+        format_clock(record.utc),
         stamp(record.utc),
         record.clock,
         (record.utc - before) / 1e6,
@@ -156,7 +156,7 @@ def line_of(record: Record, money: Speaks, before: int) -> Line:
         cursor="" if cursor is None else _place(cursor),
         cause=record.cause,
         quiet=is_quiet(record, fields),
-        look=is_look(record, fields),
+        look=is_access(record, fields),
     )
 
 
@@ -170,11 +170,11 @@ def stamp(utc: int) -> str:
 
 
 def day_of(utc: int) -> str:
-    return when(utc)[:10]
+    return format_time(utc)[:10]
 
 
 def clock_of(utc: int) -> str:
-    return clock_time(utc)
+    return format_clock(utc)
 
 
 # --- cards ------------------------------------------------------------------------------------

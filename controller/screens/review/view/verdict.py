@@ -11,12 +11,18 @@ from msgspec.structs import replace
 from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.segments import numbers
-from controller.audit.index import Round
+from controller.audit.index import RoundRow
 from controller.audit.proofs import Checked, check_proof, packed, prove
 from controller.audit.read.heads import first_head, segment_of
 from controller.audit.read.reader import read_segment, record_of
 from controller.audit.read.signatures import Signatures, Signed
-from controller.audit.verify import Finding, Holes, Verified, Wanted, verify_segment
+from controller.audit.verify import (
+    HoleCardTracker,
+    RecordFinding,
+    VerifiedSegment,
+    VerifyScope,
+    verify_segment,
+)
 
 _AHEAD: Final = 2
 """Segments behind the round that are looked through for a checkpoint over it."""
@@ -54,16 +60,16 @@ class Verdict(Struct, frozen=True):
     """The proof file."""
 
 
-def verified(record: Path, round_: Round, table_key: VerifierKey | None = None) -> Verdict:
+def verified(record: Path, round_: RoundRow, table_key: VerifierKey | None = None) -> Verdict:
     """Of a round that is in the record. RecordProblem where it cannot be read."""
     span = round_.first_seq, round_.last_seq
     there = numbers(record)
     first, last = segment_of(record, span[0]), segment_of(record, span[1])
-    holes = Holes(whole=False)
-    wrong: list[Finding] = []
+    holes = HoleCardTracker(whole=False)
+    wrong: list[RecordFinding] = []
     elsewhere = again = taken = 0
     for number in range(first, last + 1):
-        part: Verified = verify_segment(record, number, number == there[-1], Wanted())
+        part: VerifiedSegment = verify_segment(record, number, number == there[-1], VerifyScope())
         found = [*part.findings, *_hidden(part, holes, round_.round)]
         mine = [one for one in found if span[0] <= one.seq <= span[1]]
         wrong += mine
@@ -113,7 +119,7 @@ def _with_proof(verdict: Verdict, signed: Signed, proved: _Proved) -> Verdict:
     )
 
 
-def _hidden(part: Verified, holes: Holes, round_: int) -> list[Finding]:
+def _hidden(part: VerifiedSegment, holes: HoleCardTracker, round_: int) -> list[RecordFinding]:
     """What is wrong with cards of the round that lay face down."""
     mine = [hidden for hidden in part.hidden if hidden.at.round == round_]
     return [found for hidden in mine for found in holes.take(hidden)]

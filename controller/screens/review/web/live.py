@@ -17,7 +17,7 @@ from controller.audit.errors import RecordProblem
 from controller.audit.read.follow import Following
 from controller.audit.read.heads import first_head
 from controller.audit.read.lookup import Told, of_seqs
-from controller.audit.text import money_of
+from controller.audit.text import currency_of
 from controller.errors import UsageProblem
 from controller.screens.common.access import Visit
 from controller.screens.review.source import House, Source
@@ -65,7 +65,7 @@ def page(visit: Visit[House]) -> Response:
     first = first_head(record).record.seq
     found = list(of_seqs(record, max(first, last - READ + 1), last))
     quiet = visit.query.get("all") != "yes"
-    money = money_of(found[-1].opened if found else None)
+    money = currency_of(found[-1].opened if found else None)
     lines = timeline([one.record for one in found], money)
     shown = [line for line in lines if not (quiet and line.quiet)][-ROWS:]
     return house.page(visit, "review/live.html", lines=shown, last=last, quiet=quiet)
@@ -153,7 +153,7 @@ def _messages(told: Iterator[Told], most: int) -> list[bytes]:
 
 
 def _message(told: Told) -> bytes:
-    line = line_of(told.record, money_of(told.opened), 0)
+    line = line_of(told.record, currency_of(told.opened), 0)
     data = LiveLine(
         line.seq,
         line.time,

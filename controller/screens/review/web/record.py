@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from controller.audit.commands import words
 from controller.audit.format.segments import numbers
-from controller.audit.index import time_of
+from controller.audit.index import parse_time
 from controller.audit.read.heads import first_head
-from controller.audit.text import when
+from controller.audit.text import format_time
 from controller.audit.witness import COSIGNED
 from controller.errors import UsageProblem, printable
 from controller.screens.common.access import NotHere, Visit
@@ -126,15 +126,15 @@ def pace(visit: Visit[House]) -> Response:
     with asked(visit) as db:
         day = last_day(db)
     try:
-        since = time_of("from", query["from"]) if "from" in query else day[0]
-        until = time_of("to", query["to"], end=True) if "to" in query else max(since, day[1])
+        since = parse_time("from", query["from"]) if "from" in query else day[0]
+        until = parse_time("to", query["to"], end=True) if "to" in query else max(since, day[1])
         if until < since:
-            raise UsageProblem("to", f"is before {when(since)[:19]}", "a time after it")
+            raise UsageProblem("to", f"is before {format_time(since)[:19]}", "a time after it")
     except UsageProblem as problem:
         typed = {"since": stamp(day[0])[:19], "until": "", **_typed(visit)}
         return _again(visit, "report", problem, typed)
-    with looking(visit, "report", f"{when(since)} to {when(until)}") as db:
-        made = report(db, since, until, house.games(db), lambda utc: when(utc)[:16])
+    with looking(visit, "report", f"{format_time(since)} to {format_time(until)}") as db:
+        made = report(db, since, until, house.games(db), lambda utc: format_time(utc)[:16])
     t = house.pages.texts
     wrong = [(problem_words(name), float(count)) for name, count in made.problems]
     return house.page(
@@ -144,7 +144,7 @@ def pace(visit: Visit[House]) -> Response:
         report=made,
         since=stamp(since)[:19],
         until=stamp(until)[:19],
-        period=(f"{when(since)[:19]} UTC", f"{when(until)[:19]} UTC"),
+        period=(f"{format_time(since)[:19]} UTC", f"{format_time(until)[:19]} UTC"),
         problems=[(name, problem_words(name), count) for name, count in made.problems],
         plots={
             "spans": charts.columns(t("report.by_time"), _paces(made.spans)),
@@ -215,7 +215,7 @@ def about(visit: Visit[House]) -> Response:
         boots=boots,
         seqs=(first, last),
         rounds=rounds,
-        times=(when(span[0]), when(span[1])),
+        times=(format_time(span[0]), format_time(span[1])),
         segments=(there[0], there[-1]),
         witnessed=witnessed,
         given="" if house.table_key is None else str(house.table_key),

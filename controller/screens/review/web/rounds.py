@@ -11,7 +11,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from controller.audit.format.records import Record
-from controller.audit.index import Round
+from controller.audit.index import RoundRow
 from controller.errors import UsageProblem
 from controller.procedure.prompts import WHAT
 from controller.publish import EVENTS as HAPPENING_WORDS
@@ -104,7 +104,7 @@ def _list(
 class _Shown(Struct, frozen=True):
     """A round read from the record."""
 
-    round: Round
+    round: RoundRow
     table: Table
     lying: list[Lying]
     records: list[Record]

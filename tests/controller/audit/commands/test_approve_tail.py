@@ -14,7 +14,7 @@ from controller.audit.errors import Unexplained
 from controller.audit.format.segments import segment_file
 from controller.audit.log import Opening
 from controller.audit.read.reader import records, segments
-from controller.audit.verify import PARTLY, RIGHT
+from controller.audit.verify import INCOMPLETE, VALID
 from tests.support.audit.tools.asked import verify
 from tests.support.audit.tools.audit_command import LEFT_OPEN, Runs, rounds
 from tests.support.audit.tools.outside import files_in
@@ -74,11 +74,11 @@ def test_two_people_accept_what_nothing_explains(runs: Runs) -> None:
     (kept,) = (runs.record / "tails").glob("*.json")
     assert json.loads(kept.read_text())["two"] == ["Ann", "Bo"]
     report = verify(runs.record)
-    assert (report.code, report.findings, report.boots) == (RIGHT, (), 2)
-    assert read_independently(runs.record)["exit"] == RIGHT
+    assert (report.code, report.findings, report.boots) == (VALID, (), 2)
+    assert read_independently(runs.record)["exit"] == VALID
     Opening.at(runs.record, table="scripts").close()
     runs.make(*rounds(1))
-    assert verify(runs.record).code == RIGHT
+    assert verify(runs.record).code == VALID
 
 
 def test_an_open_round_is_still_open_afterwards(runs: Runs) -> None:
@@ -95,7 +95,7 @@ def test_an_open_round_is_still_open_afterwards(runs: Runs) -> None:
     assert verify(runs.record).findings == ()
     runs.make(*rounds(1))  # voids what was left open
     report = verify(runs.record)
-    assert (report.code, report.findings) == (RIGHT, ())
+    assert (report.code, report.findings) == (VALID, ())
     assert runs("open", "--round", "2", "--keys", str(runs.keys)).code == 0
 
 
@@ -243,5 +243,5 @@ def test_a_copy_will_do_and_a_record_is_never_changed(runs: Runs, tmp_path: Path
     copy = shutil.copytree(runs.record, tmp_path / "copy")
     before = files_in(copy)
     assert runs("open", "--round", "2", "--keys", str(runs.keys), record=copy).code == 0
-    assert runs("verify", record=copy).code == RIGHT != PARTLY
+    assert runs("verify", record=copy).code == VALID != INCOMPLETE
     assert files_in(copy) == before

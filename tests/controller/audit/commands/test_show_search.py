@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from controller.audit.format.records import Record
 from controller.audit.format.segments import segment_file
-from controller.audit.index import Index, Wanted, find
+from controller.audit.index import Index, RecordQuery, find
 from controller.audit.read.access_log import looks_file
 from controller.audit.read.reader import records
 from controller.audit.replay.identity import game_from, terms_of
@@ -137,7 +137,7 @@ def test_records_are_found_by_amount_as_the_table_writes_it(found: Found) -> Non
     def with_amounts(least: int, most: int) -> list[int]:
         with Index.ready(found.record) as index:
             index.catch_up()
-            page = find(index.db, Wanted(least=least, most=most), 0, 1000)
+            page = find(index.db, RecordQuery(least=least, most=most), 0, 1000)
         return [row.seq for row in page.rows]
 
     amounts = sorted({amount for amount in _amounts(found.every) if amount > 0})

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from controller.audit.export import case as export
-from controller.audit.export import check_export, export_case
+from controller.audit.export import check_case, export_case
 from controller.audit.export.manifest import seal_of
 from controller.audit.format.segments import segment_file
 from controller.audit.proofs import check_proof
@@ -62,7 +62,7 @@ def test_a_case_of_all_is_right_for_others(dealt: Path, tmp_path: Path) -> None:
     assert told["last_seq"] == case.manifest.records[1] == len(bytes_of(dealt))
     assert told["origin"] == case.manifest.origin == origin_of(dealt)
     assert not [path for path in wanted(case) if path.startswith("proofs/")]
-    assert check_export(folder).right
+    assert check_case(folder).right
 
 
 @pytest.mark.parametrize("pick", [Pick(1, 1), Pick(9, 12), Pick(24, 24)])
@@ -75,7 +75,7 @@ def test_a_case_of_rounds_is_right_for_others(pick: Pick, dealt: Path, tmp_path:
     assert told["wrong"] is None
     last = [one.seq for one in of_round(dealt, pick.last) if one.kind != "checkpoint"]
     assert told["signed_through"] >= last[-1]
-    assert check_export(folder).right
+    assert check_case(folder).right
     for turn in range(pick.first, pick.last + 1):
         data = (folder / "proofs" / f"round-{turn:08d}.json").read_bytes()
         found = check_proof("p", unpacked("p", data), key)
@@ -94,7 +94,7 @@ def test_an_altered_segment_is_found_by_others(dealt: Path, tmp_path: Path) -> N
     segment.write_bytes(data)
     code, told = verified_by_others(case.out)
     assert (code, told["wrong"]["segment"]) == (1, "00000001.seg")
-    assert check_export(case.out).wrong == ("record/segments/00000001.seg: was changed",)
+    assert check_case(case.out).wrong == ("record/segments/00000001.seg: was changed",)
 
 
 def test_a_cut_off_record_is_found_by_others_through_its_witness(

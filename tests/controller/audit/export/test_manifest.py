@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from controller.audit.errors import NoRecord, RecordProblem
-from controller.audit.export import check_export, export_case
+from controller.audit.export import check_case, export_case
 from controller.audit.export.manifest import CaseProblem
 from controller.audit.read.selection import Pick
 from tests.support.audit.tools.outside import files_in, whole
@@ -87,7 +87,7 @@ HARMS = [missing, emptied, cut_off, added_to, changed, extra, renamed]
 
 @pytest.mark.parametrize("form", ["case", "case.zip"])
 def test_a_case_that_nobody_touched_is_right(form: str, made: Path) -> None:
-    found = check_export(made / form)
+    found = check_case(made / form)
     assert found.wrong == ()
     assert found.manifest.exported.first == 1
 
@@ -96,33 +96,33 @@ def test_a_case_that_nobody_touched_is_right(form: str, made: Path) -> None:
 @pytest.mark.parametrize("harm", HARMS)
 def test_each_harm_is_told_by_name(harm: Callable[[Path], str], pack: bool, case: Path) -> None:
     words = harm(case)
-    found = check_export(zipped(case) if pack else case)
+    found = check_case(zipped(case) if pack else case)
     assert not found.right
     assert "; ".join(found.wrong) == words
 
 
 def test_all_harms_are_told_together(case: Path) -> None:
     words = {words for harm in (changed, cut_off, extra) for words in [harm(case)]}
-    assert set(check_export(case).wrong) == words
+    assert set(check_case(case).wrong) == words
 
 
 def test_a_link_is_no_file_of_a_case(case: Path, tmp_path: Path) -> None:
     file = case / "FORMAT.md"
     shutil.move(file, tmp_path / "elsewhere.md")
     file.symlink_to(tmp_path / "elsewhere.md")
-    assert check_export(case).wrong == ("FORMAT.md: cannot be read: it is no file",)
+    assert check_case(case).wrong == ("FORMAT.md: cannot be read: it is no file",)
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_name_that_stands_twice_in_a_zip_is_told(case: Path) -> None:
     out = zipped(case, ("FORMAT.md", b"another"))
-    assert "FORMAT.md: is there twice" in check_export(out).wrong
+    assert "FORMAT.md: is there twice" in check_case(out).wrong
 
 
 @pytest.mark.parametrize("name", ["../outside", "/outside", "record/../../outside"])
 def test_a_name_that_leads_out_of_a_zip_is_not_of_the_case(name: str, case: Path) -> None:
     out = zipped(case, (name, b"x"))
-    assert check_export(out).wrong == (f"{name!r}: is not of this case",)
+    assert check_case(out).wrong == (f"{name!r}: is not of this case",)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
@@ -131,7 +131,7 @@ def test_a_zip_that_was_cut_off_is_told(share: float, made: Path, tmp_path: Path
     out = tmp_path / "cut.zip"
     out.write_bytes(data[: int(len(data) * share)])
     with pytest.raises(CaseProblem, match="is no zip, or a part of one"):
-        check_export(out)
+        check_case(out)
 
 
 def test_no_bit_of_a_zip_can_be_flipped_unseen(made: Path, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_no_bit_of_a_zip_can_be_flipped_unseen(made: Path, tmp_path: Path) -> No
         flipped[at] ^= 1 << at % 8
         out.write_bytes(flipped)
         try:
-            found = check_export(out)
+            found = check_case(out)
         except RecordProblem:
             continue
         if found.right:
@@ -161,28 +161,28 @@ def names(made: Path) -> list[str]:
 def test_a_manifest_that_is_none_is_told(data: bytes, case: Path) -> None:
     (case / "manifest.json").write_bytes(data)
     with pytest.raises(CaseProblem, match=r"manifest\.json: cannot be read"):
-        check_export(case)
+        check_case(case)
 
 
 def test_a_case_without_a_manifest_is_told(case: Path, tmp_path: Path) -> None:
     (case / "manifest.json").unlink()
     for one in (case, zipped(case)):
         with pytest.raises(CaseProblem, match=r"it has no manifest\.json"):
-            check_export(one)
+            check_case(one)
     with pytest.raises(NoRecord, match="there is no such case"):
-        check_export(tmp_path / "nothing")
+        check_case(tmp_path / "nothing")
 
 
 def test_a_manifest_that_was_altered_has_another_seal(case: Path, made: Path) -> None:
-    before = check_export(made / "case").seal
+    before = check_case(made / "case").seal
     (case / "FORMAT.md").write_text("another page")
     text = (case / "manifest.json").read_text("utf-8")
-    said = next(one for one in check_export(case).manifest.files if one.path == "FORMAT.md")
+    said = next(one for one in check_case(case).manifest.files if one.path == "FORMAT.md")
     from hashlib import sha256
 
     text = text.replace(said.sha256, sha256(b"another page").hexdigest())
     text = text.replace(f'"size": {said.size}', '"size": 12')
     (case / "manifest.json").write_text(text, "utf-8")
-    found = check_export(case)
+    found = check_case(case)
     assert found.right
     assert found.seal != before

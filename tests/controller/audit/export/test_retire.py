@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from controller.audit.errors import CannotProve, Damaged
-from controller.audit.export import check_export, export_case
+from controller.audit.export import check_case, export_case
 from controller.audit.export.retire import NothingToRetire
 from controller.audit.files import LOCK
 from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note, table_name
 from controller.audit.format.segments import numbers
-from controller.audit.index import Index, Wanted, find
+from controller.audit.index import Index, RecordQuery, find
 from controller.audit.keys import files
 from controller.audit.proofs import last_signed, prove
 from controller.audit.proofs.prover import seqs_of_round
@@ -26,7 +26,7 @@ from controller.audit.read.reader import records
 from controller.audit.read.retirements import Retirement, kept_in, written
 from controller.audit.read.selection import NothingThere, Pick
 from controller.audit.simulate import record_par
-from controller.audit.verify import Verification, given
+from controller.audit.verify import Verification, seen_by_witness
 from controller.audit.witness.witness import WitnessProblem
 from controller.games import unburned_game
 from tests.support.audit.record.dealing import keyring
@@ -83,7 +83,7 @@ def test_the_root_that_stays_is_that_of_the_definition(old: Aged, tmp_path: Path
 def test_the_case_holds_them_and_checks(old: Aged, tmp_path: Path) -> None:
     data = files_in(old.record / "segments")
     found = retired(old.record, DAYS[2], tmp_path / "old.zip")
-    checked = check_export(tmp_path / "old.zip")
+    checked = check_case(tmp_path / "old.zip")
     assert (checked.right, checked.seal) == (True, found.said.seal)
     assert (checked.manifest.exported.what, checked.manifest.remarks) == ("retired", ())
     case = unpack(tmp_path / "old.zip", tmp_path / "case")
@@ -208,7 +208,7 @@ def test_what_a_witness_saw_before_is_still_held(old: Aged, tmp_path: Path) -> N
     key = tmp_path / "witness.pub"
     key.write_bytes(files.witness_text(WITNESS.cosigner))
     for at, note in enumerate(old.notes):
-        seen = given(note, WITNESS.cosigner)
+        seen = seen_by_witness(note, WITNESS.cosigner)
         assert (seen.checkpoint.size < said.records[1]) == (at < 1)
         report = report_of(old.record, witness=seen, table_key=table_key(old.record))
         assert (report.code, report.witnessed) == (0, seen.checkpoint.size)
@@ -231,7 +231,7 @@ def test_a_witness_that_has_not_looked_for_long_is_held_against_the_root_that_st
     made: Aged, old: Aged, tmp_path: Path
 ) -> None:
     late = tmp_path / "late"
-    day = given(made.notes[0], WITNESS.cosigner).checkpoint.size
+    day = seen_by_witness(made.notes[0], WITNESS.cosigner).checkpoint.size
     copy = shutil.copytree(made.record, tmp_path / "first day")
     for number in [one for one in numbers(copy) if one > ends_of(copy)[DAYS[0]] + 1]:
         (copy / "segments" / f"{number:08d}.seg").unlink()
@@ -301,7 +301,7 @@ def test_what_stays_is_shown_proven_indexed_and_exported(
         assert runs(*words).code == 0, words
     with Index.ready(old.record) as index:
         index.catch_up()
-        first = find(index.db, Wanted(kind="note")).rows[0].seq
+        first = find(index.db, RecordQuery(kind="note")).rows[0].seq
     assert first > kept_in(old.record)[0].said.records[1]  # type: ignore[union-attr]
     case = unpack(tmp_path / "all.zip", tmp_path / "all")
     assert len(right(case / "record")) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.audit.export.retire import NotRight
+from controller.audit.export.retire import InvalidRecord
 from controller.audit.format.segments import numbers
 from tests.support.audit.record.retiring import (
     DAYS,
@@ -69,7 +69,7 @@ def test_without_its_note_a_record_is_not_whole(old: Aged, tmp_path: Path) -> No
     assert report.code == 3
     assert f"what stands before segment {numbers(old.record)[0]} is not here" in report.unchecked
     assert by_others(old.record)["exit"] == 3
-    with pytest.raises(NotRight, match="is not here"):
+    with pytest.raises(InvalidRecord, match="is not here"):
         retired(old.record, DAYS[3], tmp_path / "2.zip")
     assert not (tmp_path / "2.zip").exists()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from controller.audit.commands import retire
-from controller.audit.export.retire import NothingToRetire, Unsigned
+from controller.audit.export.retire import NothingToRetire, NotSigned
 from controller.audit.format.segments import numbers
 from controller.audit.keys import create, files
 from controller.audit.read.heads import first_head
@@ -209,7 +209,7 @@ def test_an_open_round_stays_whole(dealt: Path, tmp_path: Path) -> None:
         end_after(record, seq)
         try:
             took += retired(record, "2999-01-01", tmp_path / f"{seq}.zip").said.segments[1]
-        except (NothingToRetire, Unsigned):
+        except (NothingToRetire, NotSigned):
             continue
         assert first_head(record).record.seq <= (began[seq] or seq)
         kept += began[seq] > 0
@@ -223,7 +223,7 @@ def test_what_no_checkpoint_is_over_stays(tmp_path: Path) -> None:
     while numbers(record)[-1] < 4:
         log.write([note("not signed", 700)])
     log.let_go()
-    with pytest.raises(Unsigned, match="has no checkpoint over all of it yet"):
+    with pytest.raises(NotSigned, match="has no checkpoint over all of it yet"):
         retired(record, "2999-01-01", tmp_path / "old.zip")
     assert numbers(record)[0] == 1
     assert not (tmp_path / "old.zip").exists()

@@ -11,8 +11,8 @@ from random import Random
 import pytest
 
 from controller.audit.errors import CannotWrite
-from controller.audit.export import CheckedCase, check_export
-from controller.audit.export.retire import BadCase, NotEnded
+from controller.audit.export import CaseCheck, check_case
+from controller.audit.export.retire import BadCase, UnfinishedRetirement
 from controller.audit.files import RealDisk
 from controller.audit.format.segments import numbers
 from controller.audit.read.heads import gone_before
@@ -91,7 +91,7 @@ def whole_and_goes_on(record: Path, case: Path, before: list[bytes], last: int) 
     if numbers(record)[0] > 1:  # nothing is gone that no note tells of and no case has
         assert kept_in(record)
     if kept_in(record):
-        assert check_export(case).right
+        assert check_case(case).right
     grow(record)
     begun = bool(kept_in(record)) and numbers(record)[0] <= last
     free = begun or not kept_in(record)
@@ -176,12 +176,12 @@ def test_a_disk_that_is_full_while_the_case_is_written_changes_nothing(
 def test_a_case_that_does_not_check_removes_nothing(
     record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wrong(case: Path) -> CheckedCase:
-        found = check_export(case)
-        return CheckedCase(found.manifest, found.seal, ("record/x: was changed",))
+    def wrong(case: Path) -> CaseCheck:
+        found = check_case(case)
+        return CaseCheck(found.manifest, found.seal, ("record/x: was changed",))
 
     before = files_in(record)
-    monkeypatch.setattr("controller.audit.export.retire.check_export", wrong)
+    monkeypatch.setattr("controller.audit.export.retire.check_case", wrong)
     with pytest.raises(BadCase, match="does not check: record/x: was changed; nothing was removed"):
         retired(record, DAYS[2], tmp_path / "old.zip")
     assert files_in(record) == before
@@ -193,14 +193,14 @@ def test_a_segment_that_is_another_one_than_in_the_case_is_not_removed(
 ) -> None:
     """A disk that gives back other bytes the second time."""
 
-    def later(case: Path) -> CheckedCase:
+    def later(case: Path) -> CaseCheck:
         file = record / "segments" / "00000001.seg"
         data = bytearray(file.read_bytes())
         data[500] ^= 1
         file.write_bytes(data)
-        return check_export(case)
+        return check_case(case)
 
-    monkeypatch.setattr("controller.audit.export.retire.check_export", later)
+    monkeypatch.setattr("controller.audit.export.retire.check_case", later)
     with pytest.raises(BadCase, match="is not the segment that lies here"):
         retired(record, DAYS[2], tmp_path / "old.zip")
     assert numbers(record)[0] == 1
@@ -228,7 +228,7 @@ def test_it_is_ended_with_its_own_case_only(record: Path, tmp_path: Path) -> Non
     (remark,) = [one for one in report_of(record).remarks if "left of what" in one]
     assert "segments 2 to" in remark
     assert gone_before(record) == ""
-    with pytest.raises(NotEnded, match=f"sha256 of its case {digest}"):
+    with pytest.raises(UnfinishedRetirement, match=f"sha256 of its case {digest}"):
         retired(record, DAYS[2], other)
     other.write_bytes(b"something else")
     with pytest.raises(UsageProblem, match=f"is not the case of .*cut short: sha256 {digest}"):

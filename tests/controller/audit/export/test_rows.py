@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.export import time_text
-from controller.audit.export.rows import COLUMNS, _cell, rows, write
+from controller.audit.export.rows import COLUMNS, _cell, rows, write_rows
 from controller.audit.format.records import By, DeviceCursor, Entry
 from controller.audit.read.reader import records
 from controller.audit.read.selection import NothingThere, Pick
@@ -112,8 +112,8 @@ def test_times_are_as_people_read_them(utc: int, text: str) -> None:
 
 def test_a_file_is_there_when_it_is_whole(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "all.jsonl"
-    assert write(out, rows(whole, Pick(), "jsonl")) == len(bytes_of(whole))
+    assert write_rows(out, rows(whole, Pick(), "jsonl")) == len(bytes_of(whole))
     assert out.read_bytes() == b"\n".join(bytes_of(whole)) + b"\n"
     with pytest.raises(NothingThere):
-        write(tmp_path / "none.csv", rows(whole, Pick(99, 99), "csv"))
+        write_rows(tmp_path / "none.csv", rows(whole, Pick(99, 99), "csv"))
     assert os.listdir(tmp_path) == ["all.jsonl"]

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from controller.audit.errors import IndexBusy, IndexPlace, NoRecord
 from controller.audit.format.frames import HEAD_SIZE, Frame
-from controller.audit.index import Index, Progress, frames
+from controller.audit.index import Index, IndexProgress, frames
 from controller.audit.index import file as index_file
-from controller.audit.index.frames import Goes
+from controller.audit.index.frames import IndexPosition
 from controller.audit.log import Log
 from controller.audit.read.reader import Where, good_frames, segments
 from tests.support.audit.record.dealing import boot
@@ -171,7 +171,7 @@ def test_a_segment_may_end_while_it_is_read(place: Path, monkeypatch: pytest.Mon
 
 def test_progress_is_told_after_each_part(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(place, some_rounds())
-    told: list[Progress] = []
+    told: list[IndexProgress] = []
     monkeypatch.setattr(Index.step, "__defaults__", (None, 50_000))
     with Index.open(place) as index:
         count = index.catch_up(told.append)
@@ -335,4 +335,6 @@ def test_how_far_it_goes_is_a_place_in_the_record(place: Path) -> None:
     frame = last.frames[-1]
     with Index.open(place) as index:
         index.catch_up()
-        assert index.goes == Goes(last.number, frame.offset, frame.end, frame.seq, frame.chain)
+        assert index.goes == IndexPosition(
+            last.number, frame.offset, frame.end, frame.seq, frame.chain
+        )

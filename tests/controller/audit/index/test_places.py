@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from controller.audit.errors import IndexOfOther, IndexPlace
-from controller.audit.index import Index, to_read
+from controller.audit.index import Index, open_index
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.indexing import caught_up
 
@@ -93,16 +93,16 @@ def test_who_may_only_read_reads_it_all_the_same(live: bool) -> None:
 def test_what_is_read_only_must_be_the_records_own(place: Path, tmp_path: Path) -> None:
     log = begun(place)
     with pytest.raises(IndexPlace, match=r"--index FILE"):
-        to_read(place)
+        open_index(place)
     caught_up(place)
-    with closing(to_read(place)) as db, pytest.raises(apsw.ReadOnlyError):
+    with closing(open_index(place)) as db, pytest.raises(apsw.ReadOnlyError):
         db.execute("DELETE FROM words")
     log.write([note("more")])
     log.close()
     other = begun(tmp_path / "other")
     other.close()
     with pytest.raises(IndexOfOther, match="of another record"):
-        to_read(tmp_path / "other", place / "index.db")
+        open_index(tmp_path / "other", place / "index.db")
 
 
 _READS: Final = """

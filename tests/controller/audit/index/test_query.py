@@ -16,8 +16,16 @@ from msgspec.structs import replace
 from controller.audit.errors import IndexDamaged
 from controller.audit.format.frames import unpack
 from controller.audit.format.segments import segment_file
-from controller.audit.index import LONGEST, Index, Wanted, find, find_rounds, query, search_terms
-from controller.audit.index.query import Row
+from controller.audit.index import (
+    MAX_PAGE,
+    Index,
+    RecordQuery,
+    find,
+    find_rounds,
+    query,
+    search_terms,
+)
+from controller.audit.index.query import IndexRow
 from controller.errors import UsageProblem
 from controller.rules.cards import NAMES
 from tests.support.audit.record.table import begun, note
@@ -36,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
 class Seen(NamedTuple):
     """A record, with all that stands of it in the index."""
 
-    row: Row
+    row: IndexRow
     cards: set[tuple[int, int]]
     seats: set[int]
     amounts: set[tuple[int, int]]
@@ -52,7 +60,7 @@ def _seen(index: Index) -> tuple[Seen, ...]:
     spans = [(row[1], row[2], row[0]) for row in said["rounds"]]
     return tuple(
         Seen(
-            Row(*row[:14]),
+            IndexRow(*row[:14]),
             {(card, seat) for card, at, seat, *_ in said["cards"] if at == row[0]},
             {seat for seat, at in said["seats"] if at == row[0]},
             {(each[5], each[3]) for each in said["amounts"] if each[0] == row[0]},
@@ -71,11 +79,11 @@ def _as_rows(said: Dump) -> list[tuple[Any, ...]]:
         *("seq", "utc", "day", "round", "kind", "role", "name", "seat", "event", "dealer"),
         *("cause", "segment", "offset", "length"),
     )
-    assert Row.__struct_fields__ == order
+    assert IndexRow.__struct_fields__ == order
     return said["records"]
 
 
-def _fits(one: Seen, wanted: Wanted) -> bool:
+def _fits(one: Seen, wanted: RecordQuery) -> bool:
     w, row = wanted, one.row
     low, high = w.rounds or (0, 1 << 60)
     seat = w.seat
@@ -103,7 +111,7 @@ def _fits(one: Seen, wanted: Wanted) -> bool:
     )
 
 
-def _some(rng: Random, seen: tuple[Seen, ...]) -> Wanted:
+def _some(rng: Random, seen: tuple[Seen, ...]) -> RecordQuery:
     """A few things that stand in some record, often the same one."""
     one = rng.choice([each for each in seen if each.seats] if rng.random() < 0.7 else seen)
     other = one if rng.random() < 0.6 else rng.choice(seen)
@@ -126,11 +134,11 @@ def _some(rng: Random, seen: tuple[Seen, ...]) -> Wanted:
         "problem": True,
     }
     names = rng.sample(sorted(values), rng.choice((0, 1, 1, 2, 2, 3, 4)))
-    return Wanted(**{name: values[name] for name in names})
+    return RecordQuery(**{name: values[name] for name in names})
 
 
-def _all_pages(db: apsw.Connection, wanted: Wanted, limit: int) -> list[Row]:
-    rows: list[Row] = []
+def _all_pages(db: apsw.Connection, wanted: RecordQuery, limit: int) -> list[IndexRow]:
+    rows: list[IndexRow] = []
     after: int | None = 0
     while after is not None:
         page = find(db, wanted, after, limit)
@@ -149,15 +157,15 @@ def test_what_is_found_is_what_there_is(
     """Also where a page gives up early and goes on, and where amounts are too many to be sorted."""
     if small:
         monkeypatch.setattr(search_terms, "CHUNK", 7)
-        monkeypatch.setattr(search_terms, "_SCAN", 90)
-        monkeypatch.setattr(query, "_GOES", 3)
+        monkeypatch.setattr(search_terms, "SCAN_CHUNK", 90)
+        monkeypatch.setattr(query, "MAX_STEPS", 3)
     seen = _seen(made)
     rng = Random(f"questions {small}")
     found_some = 0
     for _ in range(_QUESTIONS):
         wanted = _some(rng, seen)
         right = [one.row for one in seen if _fits(one, wanted)]
-        limit = rng.choice((1, 3, 10, 200, LONGEST))
+        limit = rng.choice((1, 3, 10, 200, MAX_PAGE))
         if len(right) > 40 * limit:
             limit = 200
         assert _all_pages(made.db, wanted, limit) == right, wanted
@@ -171,7 +179,7 @@ def test_rounds_are_those_with_such_a_record(
 ) -> None:
     if small:
         monkeypatch.setattr(search_terms, "CHUNK", 7)
-        monkeypatch.setattr(query, "_GOES", 3)
+        monkeypatch.setattr(query, "MAX_STEPS", 3)
     seen = _seen(made)
     rng = Random(f"rounds {small}")
     every = {row[0]: row for row in dump(made.db)["rounds"]}
@@ -191,7 +199,7 @@ def test_rounds_are_those_with_such_a_record(
 
 
 def test_every_row_says_where_its_record_lies(made: Index) -> None:
-    for row in find(made.db, Wanted(event="CardDrawn"), limit=50).rows:
+    for row in find(made.db, RecordQuery(event="CardDrawn"), limit=50).rows:
         place = row.place
         frame = unpack(segment_file(made.record, place.segment).read_bytes(), place.offset)
         assert frame is not None
@@ -199,25 +207,25 @@ def test_every_row_says_where_its_record_lies(made: Index) -> None:
 
 
 def test_a_page_goes_on_where_the_last_one_ended(made: Index) -> None:
-    first = find(made.db, Wanted(), limit=10)
-    second = find(made.db, Wanted(), first.next or 0, limit=10)
+    first = find(made.db, RecordQuery(), limit=10)
+    second = find(made.db, RecordQuery(), first.next or 0, limit=10)
     assert [row.seq for row in (*first.rows, *second.rows)] == list(range(1, 21))
     last = made.goes.seq
-    assert find(made.db, Wanted(), last - 3, limit=3).next is None
-    assert find(made.db, Wanted(), last - 3, limit=2).next == last - 1
-    assert find(made.db, Wanted(), last, limit=2).rows == ()
+    assert find(made.db, RecordQuery(), last - 3, limit=3).next is None
+    assert find(made.db, RecordQuery(), last - 3, limit=2).next == last - 1
+    assert find(made.db, RecordQuery(), last, limit=2).rows == ()
 
 
 def test_what_nobody_ever_wrote_is_nowhere(made: Index) -> None:
     for wanted in (
-        Wanted(dealer="Zoe"),
-        Wanted(person="Zoe"),
-        Wanted(event="CardFlipped"),
-        Wanted(rounds=(10_000, 20_000)),
-        Wanted(irregularity="hole_mismatch"),
-        Wanted(least=1 << 50),
-        Wanted(until=0),
-        Wanted(seat=99),
+        RecordQuery(dealer="Zoe"),
+        RecordQuery(person="Zoe"),
+        RecordQuery(event="CardFlipped"),
+        RecordQuery(rounds=(10_000, 20_000)),
+        RecordQuery(irregularity="hole_mismatch"),
+        RecordQuery(least=1 << 50),
+        RecordQuery(until=0),
+        RecordQuery(seat=99),
     ):
         assert find(made.db, wanted).rows == ()
         assert find(made.db, wanted).next is None
@@ -226,37 +234,37 @@ def test_what_nobody_ever_wrote_is_nowhere(made: Index) -> None:
 
 def test_words_are_values_and_no_sql(made: Index) -> None:
     for text in ("' OR 1=1 --", '"', "x'; DROP TABLE words; --", ":person", "?"):
-        assert find(made.db, Wanted(person=text)).rows == ()
-        assert find(made.db, Wanted(dealer=text, event=text)).rows == ()
-    assert len(find(made.db, Wanted(), limit=5).rows) == 5
+        assert find(made.db, RecordQuery(person=text)).rows == ()
+        assert find(made.db, RecordQuery(dealer=text, event=text)).rows == ()
+    assert len(find(made.db, RecordQuery(), limit=5).rows) == 5
 
 
 @pytest.mark.parametrize(
     ("wanted", "words"),
     [
-        (Wanted(card=52), "card: 52 is no card; allowed: 0 to 51"),
-        (Wanted(card=-1), "-1 is no card"),
-        (Wanted(seat=0), "there is no seat 0"),
-        (Wanted(rounds=(0, 3)), "no rounds are 0 to 3"),
-        (Wanted(rounds=(4, 3)), "no rounds are 4 to 3"),
-        (Wanted(since=5, until=4), "4 is less than since, 5"),
-        (Wanted(least=5, most=4), "4 is less than least, 5"),
-        (Wanted(most=1 << 70), "is out of range"),
-        (replace(Wanted(), kind="decisions"), "no record is a 'decisions'"),
-        (Wanted(irregularity="rain"), "'rain' is no irregularity"),
+        (RecordQuery(card=52), "card: 52 is no card; allowed: 0 to 51"),
+        (RecordQuery(card=-1), "-1 is no card"),
+        (RecordQuery(seat=0), "there is no seat 0"),
+        (RecordQuery(rounds=(0, 3)), "no rounds are 0 to 3"),
+        (RecordQuery(rounds=(4, 3)), "no rounds are 4 to 3"),
+        (RecordQuery(since=5, until=4), "4 is less than since, 5"),
+        (RecordQuery(least=5, most=4), "4 is less than least, 5"),
+        (RecordQuery(most=1 << 70), "is out of range"),
+        (replace(RecordQuery(), kind="decisions"), "no record is a 'decisions'"),
+        (RecordQuery(irregularity="rain"), "'rain' is no irregularity"),
     ],
 )
-def test_what_no_record_can_be_is_told(made: Index, wanted: Wanted, words: str) -> None:
+def test_what_no_record_can_be_is_told(made: Index, wanted: RecordQuery, words: str) -> None:
     for asks in (find, find_rounds):
         with pytest.raises(UsageProblem, match=re.escape(words)):
             asks(made.db, wanted)
 
 
-@pytest.mark.parametrize(("after", "limit"), [(-1, 5), (1 << 62, 5), (0, 0), (0, LONGEST + 1)])
+@pytest.mark.parametrize(("after", "limit"), [(-1, 5), (1 << 62, 5), (0, 0), (0, MAX_PAGE + 1)])
 def test_pages_have_a_size(made: Index, after: int, limit: int) -> None:
     for asks in (find, find_rounds):
         with pytest.raises(UsageProblem, match=r"after|limit"):
-            asks(made.db, Wanted(), after, limit)
+            asks(made.db, RecordQuery(), after, limit)
 
 
 def test_a_question_is_answered_from_one_state_of_the_index(tmp_path: Path) -> None:
@@ -275,10 +283,10 @@ def test_a_question_is_answered_from_one_state_of_the_index(tmp_path: Path) -> N
             return True
 
         index.db.exec_trace = more
-        assert len(find(index.db, Wanted()).rows) == 4
+        assert len(find(index.db, RecordQuery()).rows) == 4
         index.db.exec_trace = None
         assert steps
-        assert len(find(index.db, Wanted()).rows) == 5
+        assert len(find(index.db, RecordQuery()).rows) == 5
         assert not index.db.in_transaction
     log.close()
 
@@ -290,12 +298,12 @@ def test_a_damaged_index_is_named(tmp_path: Path) -> None:
         index.catch_up()
         index.db.execute("DROP VIEW cards; DROP TABLE raw_cards")
         with pytest.raises(IndexDamaged, match=r"no such table: raw_cards.*rebuild-index"):
-            find(index.db, Wanted(card=NAMES.index("AD")))
+            find(index.db, RecordQuery(card=NAMES.index("AD")))
         assert not index.db.in_transaction
 
 
 def test_a_card_at_a_seat_is_found_where_it_was_drawn(made: Index) -> None:
-    drawn = find(made.db, Wanted(event="CardDrawn", seat=1), limit=500).rows
+    drawn = find(made.db, RecordQuery(event="CardDrawn", seat=1), limit=500).rows
     assert drawn
     for row in drawn:
         cards = made.db.execute("SELECT card, seat, how FROM cards WHERE seq = ?", (row.seq,))
@@ -305,12 +313,12 @@ def test_a_card_at_a_seat_is_found_where_it_was_drawn(made: Index) -> None:
 def test_it_looks_along_the_sparsest_list(made: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is rare is found at once, whatever is common beside it."""
     monkeypatch.setattr(search_terms, "CHUNK", 20)
-    monkeypatch.setattr(query, "_GOES", 1)
+    monkeypatch.setattr(query, "MAX_STEPS", 1)
     opened = [one.row for one in _seen(made) if one.row.event == "TableOpened"]
     rare = [row for row in opened if row.kind == "decision"]
     assert 0 < len(rare) <= len(opened) < 20
     common = sum(one.row.kind == "decision" for one in _seen(made))
     assert common > 500
-    page = find(made.db, Wanted(kind="decision", event="TableOpened", until=1 << 60))
+    page = find(made.db, RecordQuery(kind="decision", event="TableOpened", until=1 << 60))
     assert list(page.rows) == rare
     assert page.next is None

@@ -11,7 +11,7 @@ from typing import Any, Final
 import apsw
 import pytest
 
-from controller.audit.index import Index, Wanted, find, find_rounds, query, search_terms
+from controller.audit.index import Index, RecordQuery, find, find_rounds, query, search_terms
 from tests.support.audit.tools.indexing import with_its_clock_set
 
 
@@ -24,7 +24,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
 _SLOW: Final = re.compile(r"SCAN (?!\(subquery|goes$|s$)|AUTOMATIC")
 """A whole table is passed through, but for that of one row, and the spans, which are few; or one
 is made that stands on such a pass."""
-_ALL_OF_THEM: Final = Wanted(
+_ALL_OF_THEM: Final = RecordQuery(
     since=1,
     until=1 << 60,
     rounds=(1, 1 << 40),
@@ -59,7 +59,7 @@ def _plans(db: apsw.Connection, asks: Callable[[], object]) -> Iterator[tuple[st
 
 
 @pytest.mark.parametrize("few", [False, True])
-@pytest.mark.parametrize("name", [*Wanted.__struct_fields__, "nothing"])
+@pytest.mark.parametrize("name", [*RecordQuery.__struct_fields__, "nothing"])
 def test_no_question_passes_through_a_whole_table(
     made: Index, monkeypatch: pytest.MonkeyPatch, name: str, few: bool
 ) -> None:
@@ -67,7 +67,7 @@ def test_no_question_passes_through_a_whole_table(
     if not few:
         monkeypatch.setattr(search_terms, "CHUNK", 2)
     value = getattr(_ALL_OF_THEM, name, None)
-    for wanted in (Wanted(**({} if value is None else {name: value})), _ALL_OF_THEM):
+    for wanted in (RecordQuery(**({} if value is None else {name: value})), _ALL_OF_THEM):
         for asks in (find, find_rounds):
             looked = 0
             for sql, plan in _plans(made.db, partial(asks, made.db, wanted, 5)):
@@ -80,8 +80,8 @@ def test_no_question_passes_through_a_whole_table(
 def test_lists_are_walked_in_their_order(made: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sorted are rare amounts only, and what a page has already found."""
     monkeypatch.setattr(search_terms, "CHUNK", 2)
-    for name in Wanted.__struct_fields__:
-        wanted = Wanted(**{name: getattr(_ALL_OF_THEM, name)})
+    for name in RecordQuery.__struct_fields__:
+        wanted = RecordQuery(**{name: getattr(_ALL_OF_THEM, name)})
         terms = search_terms.terms_of(made.db, wanted)
         assert terms is not None
         for term in terms.terms:
@@ -97,10 +97,10 @@ def test_along_whichever_list_the_others_are_looked_up(
 ) -> None:
     if not few:
         monkeypatch.setattr(search_terms, "CHUNK", 2)
-    names = Wanted.__struct_fields__
-    find(made.db, Wanted())  # from here on the connection is as a question wants it
+    names = RecordQuery.__struct_fields__
+    find(made.db, RecordQuery())  # from here on the connection is as a question wants it
     for pair in combinations(names, 2):
-        wanted = Wanted(**{name: getattr(_ALL_OF_THEM, name) for name in pair})
+        wanted = RecordQuery(**{name: getattr(_ALL_OF_THEM, name) for name in pair})
         terms = search_terms.terms_of(made.db, wanted)
         assert terms is not None
         for term in terms.terms:

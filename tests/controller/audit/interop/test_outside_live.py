@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
-from controller.audit.export import check_export, export_case
+from controller.audit.export import check_case, export_case
 from controller.audit.log import Log
 from controller.audit.proofs import check_proof, last_signed, prove
 from controller.audit.read.selection import Pick
@@ -75,7 +75,7 @@ def test_cases_are_made_of_it(tmp_path: Path) -> None:
         cases = [export_case(record, tmp_path / f"case-{at}", Pick()) for at in range(TIMES)]
     for case in cases:
         assert case.manifest.remarks == ()
-        assert check_export(case.out).right
+        assert check_case(case.out).right
     for case in (cases[0], cases[-1]):
         ran = subprocess.run(
             [sys.executable, "-I", VERIFIER, "record"],

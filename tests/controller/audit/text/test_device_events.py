@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from controller.audit.format.records import By, DeviceCursor, Kind, Record
-from controller.audit.text import is_look, is_quiet, lines
+from controller.audit.text import is_access, is_quiet, record_lines
 from controller.audit.text.device_events import SAYINGS
 from controller.people.records import Said
 from controller.procedure.prompts import Currency
@@ -28,7 +28,7 @@ def record_of(
 
 
 def said(kind: Kind, who: By | None = None, /, **data: Any) -> str:
-    (line,) = lines(record_of(kind, data, who), Currency())
+    (line,) = record_lines(record_of(kind, data, who), Currency())
     return line
 
 
@@ -200,6 +200,6 @@ def test_what_keeps_the_table_running_is_quiet() -> None:
 
 
 def test_a_look_is_told_apart() -> None:
-    assert is_look(record_of("person", {}), {"what": "looked"})
-    assert not is_look(record_of("person", {}), {"what": "signed in"})
-    assert not is_look(record_of("device", {}), {"what": "looked"})
+    assert is_access(record_of("person", {}), {"what": "looked"})
+    assert not is_access(record_of("person", {}), {"what": "signed in"})
+    assert not is_access(record_of("device", {}), {"what": "looked"})

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from controller.audit.format.records import By, Kind, Opened, Record
-from controller.audit.text import lines, money_of, when
+from controller.audit.text import currency_of, format_time, record_lines
 from controller.procedure.prompts import Currency
 
 
@@ -65,7 +65,7 @@ def record_of(kind: Kind, data: object) -> Record:
     ],
 )
 def test_each_kind_has_its_words(kind: Kind, data: object, words: list[str]) -> None:
-    found = list(lines(record_of(kind, data), Currency()))
+    found = list(record_lines(record_of(kind, data), Currency()))
     assert len(found) == len(words)
     for line, start in zip(found, words, strict=True):
         assert line.strip().startswith(start)
@@ -91,10 +91,10 @@ def test_amounts_are_written_as_the_game_writes_them() -> None:
         (b"[]", "seat 1, Buster, 2,550 units"),
     ):
         opened = Opened("o", "s", "", "", "", "", msgspec.Raw(game), "", 0, 0, "direct")
-        (line,) = lines(record_of("decision", wager), money_of(opened))
+        (line,) = record_lines(record_of("decision", wager), currency_of(opened))
         assert line == f"a wager is placed or changed: {words}"
 
 
 def test_a_time_that_no_calendar_has_is_told_in_microseconds() -> None:
-    assert when(1_800_000_000_000_001) == "2027-01-15 08:00:00.000001 UTC"
-    assert when(2**62) == f"{2**62} us"
+    assert format_time(1_800_000_000_000_001) == "2027-01-15 08:00:00.000001 UTC"
+    assert format_time(2**62) == f"{2**62} us"

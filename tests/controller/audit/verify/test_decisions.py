@@ -14,7 +14,7 @@ from controller.audit.format.records import By, Entry
 from controller.audit.replay import holes_of, open_hole
 from controller.audit.replay.hole_opening import KeyDoesNotOpen
 from controller.audit.simulate.vault import RecordingVault
-from controller.audit.verify import PARTLY, RIGHT, WRONG
+from controller.audit.verify import INCOMPLETE, INVALID, VALID
 from controller.procedure.model.state import Step
 from tests.controller.audit.replay.test_fallback import (
     AT_REST,
@@ -43,12 +43,12 @@ def test_rounds_with_all_that_goes_wrong_come_out_as_recorded(
     place = tmp_path / "record"
     recorded(place, table.engine.game, table.entries)
     report = verify(place, jobs=1)
-    assert (report.code, report.findings, report.unchecked) == (RIGHT, (), ())
+    assert (report.code, report.findings, report.unchecked) == (VALID, (), ())
     assert report.again == len(table.entries)
     assert report.unread == 0
     assert report.segments[1] > 2
     theirs = read_independently(place)
-    assert (theirs["exit"], theirs["wrong"]) == (RIGHT, None)
+    assert (theirs["exit"], theirs["wrong"]) == (VALID, None)
 
 
 def test_an_entry_that_the_rules_would_not_make_is_found_in_its_place(tmp_path: Path) -> None:
@@ -63,9 +63,9 @@ def test_an_entry_that_the_rules_would_not_make_is_found_in_its_place(tmp_path: 
     write(log, table.entries[wrong + 1 :])
     log.close()
     report = verify(place)
-    assert (report.code, report.findings[0].seq) == (WRONG, at)
+    assert (report.code, report.findings[0].seq) == (INVALID, at)
     assert report.findings[0].round == entry.round
-    assert verify(place, replay=False).code == RIGHT
+    assert verify(place, replay=False).code == VALID
 
 
 def _without_effects(entry: Entry) -> dict[str, object]:
@@ -82,7 +82,7 @@ def test_another_game_over_an_open_round_is_wrong(tmp_path: Path, what: str) -> 
     log = boot(place, game)
     write(log, played(game, IN_THE_MIDDLE[what]).entries)
     log.close()
-    assert verify(place).code == RIGHT
+    assert verify(place).code == VALID
     boot(place, game_as_it_is("classic", "strict")).close()
     (found,) = whats(verify(place))
     assert "dealt by another game or jurisdiction" in found
@@ -104,7 +104,7 @@ def test_what_follows_on_other_code_with_an_open_round_is_not_known(
     write(log, ours.entries)
     log.close()
     report = verify(place)
-    assert (report.code, report.findings) == (PARTLY, ())
+    assert (report.code, report.findings) == (INCOMPLETE, ())
     (unchecked,) = report.unchecked
     count = int(unchecked.partition(" ")[0].replace(",", ""))
     assert len(theirs) < count <= len(theirs) + len(ours.entries)
@@ -126,7 +126,7 @@ def test_after_other_code_that_left_a_table_at_rest_ours_is_made_again(
     write(log, ours.entries)
     log.close()
     report = verify(place)
-    assert (report.code, report.findings) == (PARTLY, ())
+    assert (report.code, report.findings) == (INCOMPLETE, ())
     assert report.again == len(ours.entries)
     (unchecked,) = report.unchecked
     assert unchecked.startswith(f"{len(theirs.entries):,} decisions and refusals were made by")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.verify import RIGHT, WRONG, segment
+from controller.audit.verify import INVALID, VALID, segment
 from tests.controller.audit.verify.test_rules import CASES, ONLY_READ_FOR_THE_RULES, spoilt
 from tests.support.audit.tools.asked import verify, whats
 from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, Signer, b64, closed, sha
@@ -155,7 +155,7 @@ def test_what_does_not_go_on_from_the_segment_before_is_found(name: str, tmp_pat
     assert report.findings[0].seq >= begun
     theirs = read_independently(place)
     if name not in ONLY_OURS:
-        assert theirs["exit"] == WRONG
+        assert theirs["exit"] == INVALID
         assert theirs["wrong"]["seq"] >= begun
 
 
@@ -246,7 +246,7 @@ def test_however_many_are_looked_at_together_the_same_is_found(
     for replay in (True, False):
         wanted = verify(place, replay=replay)
         with monkeypatch.context() as patch:
-            patch.setattr(segment, "TOGETHER", together)
+            patch.setattr(segment, "BATCH_SIZE", together)
             report = verify(place, replay=replay)
         assert report == wanted
         assert report.findings or (group, name) in ONLY_READ_FOR_THE_RULES
@@ -260,12 +260,12 @@ def test_a_record_in_good_order_is_looked_at_together_and_one_by_one(
     place = pen.save(tmp_path_factory.mktemp("record"))
     wanted = verify(place)
     assert not wanted.findings
-    usual = segment.TOGETHER
+    usual = segment.BATCH_SIZE
     try:
-        segment.TOGETHER = data.draw(st.integers(1, 40))  # type: ignore[misc]
+        segment.BATCH_SIZE = data.draw(st.integers(1, 40))  # type: ignore[misc]
         assert verify(place) == wanted
     finally:
-        segment.TOGETHER = usual  # type: ignore[misc]
+        segment.BATCH_SIZE = usual  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("segments", [1, 3])
@@ -300,7 +300,7 @@ def test_a_boot_that_ends_unsigned_was_late_if_it_went_on_for_long(tmp_path: Pat
     pen.start()
     pen.close()
     report = verify(pen.save(tmp_path))
-    assert report.code == RIGHT
+    assert report.code == VALID
     assert [one for one in report.remarks if "the longest for 3.0 s" in one]
     assert whats(report) == []
 

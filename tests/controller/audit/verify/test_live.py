@@ -9,7 +9,7 @@ import pytest
 
 from controller.audit.log import SystemClock
 from controller.audit.read.reader import load
-from controller.audit.verify import RIGHT, segment
+from controller.audit.verify import VALID, segment
 from tests.support.audit.record.table import begun, note
 from tests.support.audit.tools.asked import verify, whats
 from tests.support.audit.tools.by_page import Pen
@@ -40,7 +40,7 @@ def test_a_record_is_right_at_any_instant_while_it_is_written(tmp_path: Path) ->
     assert lasts == sorted(lasts)
     assert lasts[0] < lasts[-1]
     assert len(found) > 3
-    assert verify(place).code == RIGHT
+    assert verify(place).code == VALID
 
 
 def test_what_came_while_it_was_read_is_read_again(
@@ -65,7 +65,7 @@ def test_what_came_while_it_was_read_is_read_again(
 
     monkeypatch.setattr(segment, "load", reads)
     report = verify(place)
-    assert (report.code, report.last, len(readings)) == (RIGHT, pen.seq, 2)
+    assert (report.code, report.last, len(readings)) == (VALID, pen.seq, 2)
 
 
 def test_what_stays_amiss_is_not_read_for_ever(
@@ -86,7 +86,7 @@ def test_what_stays_amiss_is_not_read_for_ever(
 
     monkeypatch.setattr(segment, "load", reads)
     report = verify(place)
-    assert len(readings) == 1 + segment.MOST_READINGS
+    assert len(readings) == 1 + segment.MAX_READINGS
     assert report.findings
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.format.notes import VerifierKey
-from controller.audit.verify import PARTLY, RIGHT, WRONG
+from controller.audit.verify import INCOMPLETE, INVALID, VALID
 from tests.controller.audit.verify.test_tails import SECTOR, aside
 from tests.controller.audit.verify_record.test_written import GROUPS
 from tests.support.audit.tools.asked import verify, whats
@@ -77,7 +77,7 @@ def test_it_is_found_whatever_segments_it_falls_into(group: str, name: str, tmp_
     pen.write("note", {"text": "something after it"})
     first, *_ = verify(pen.save(tmp_path)).findings
     theirs = read_independently(tmp_path)
-    assert theirs["exit"] == WRONG
+    assert theirs["exit"] == INVALID
     assert first.seq == seq == theirs["wrong"]["seq"]
 
 
@@ -148,9 +148,9 @@ def test_what_the_page_allows_is_right(tmp_path: Path) -> None:
     pen.write("witnessed", {"note": WITNESS.cosign(pen.note(6))})
     pen.close()
     report = verify(pen.save(tmp_path), jobs=2)
-    assert (report.code, report.findings, report.unchecked) == (RIGHT, (), ())
+    assert (report.code, report.findings, report.unchecked) == (VALID, (), ())
     assert report.checkpoints == 3
-    assert read_independently(tmp_path)["exit"] == RIGHT
+    assert read_independently(tmp_path)["exit"] == VALID
 
 
 def test_a_checkpoint_over_another_tree_segments_back_is_found(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_write_that_was_cut_off_is_a_remark(
     pen = cut_off(after, seed, texts)
     place = pen.save(tmp_path_factory.mktemp("record"))
     report, theirs = verify(place), read_independently(place)
-    assert (report.code, report.last) == (RIGHT, theirs["last_seq"]), report.findings
+    assert (report.code, report.last) == (VALID, theirs["last_seq"]), report.findings
     torn = any("a write after seq" in words for words in report.remarks)
     assert torn == (len(bytes(pen.files[1]).rstrip(b"\0")) > pen.frames[report.last - 1][2])
 
@@ -254,7 +254,7 @@ def test_later_segments_alone_are_checked_as_far_as_they_can_be(tmp_path: Path) 
     pen = closed(8192, rounds=6, boots=2)
     for first in range(2, len(pen.files) + 1):
         report = verify(pen.save(tmp_path / str(first), first))
-        assert (report.code, report.findings) == (PARTLY, ())
+        assert (report.code, report.findings) == (INCOMPLETE, ())
         assert f"what stands before segment {first} is not here" in report.unchecked
         assert (report.last, report.segments) == (pen.seq, (first, len(pen.files)))
 
@@ -282,7 +282,7 @@ def test_what_is_behind_the_last_signature_is_said(tmp_path: Path) -> None:
     for _ in range(3):
         pen.write("note", {"text": "x"})
     report = verify(pen.save(tmp_path))
-    assert report.code == RIGHT
+    assert report.code == VALID
     assert report.signed == 3
     assert "the last 4 records have no signature over them: nothing proves them" in report.remarks
 

@@ -14,7 +14,14 @@ from controller.audit import verify_record
 from controller.audit.format.notes import NoteProblem, parse_note, signed
 from controller.audit.format.segments import segment_file
 from controller.audit.read.reader import segments
-from controller.audit.verify import RIGHT, WRONG, Report, Sighting, Verification, given
+from controller.audit.verify import (
+    INVALID,
+    VALID,
+    SeenCheckpoint,
+    Verification,
+    VerifyReport,
+    seen_by_witness,
+)
 from tests.support.audit.record.forging import Original, forged, original, read
 from tests.support.audit.record.tamperings import TAMPERINGS
 from tests.support.audit.tools.outside import WITNESS, grow, played
@@ -27,7 +34,9 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Original:
     return original(tmp_path_factory.mktemp("original"))
 
 
-def verify(place: Path, witness: Sighting | None = None, *, replay: bool = True) -> Report:
+def verify(
+    place: Path, witness: SeenCheckpoint | None = None, *, replay: bool = True
+) -> VerifyReport:
     run = Verification(place, witness=witness, replay=replay)
     for _ in run:
         pass
@@ -52,9 +61,9 @@ def independently(place: Path, note: bytes, folder: Path) -> int:
 
 
 def test_the_original_is_right(first: Original, tmp_path: Path) -> None:
-    witness = given(seen(first.place), WITNESS.cosigner)
+    witness = seen_by_witness(seen(first.place), WITNESS.cosigner)
     report = verify(first.place, witness)
-    assert (report.code, report.findings, report.unchecked) == (RIGHT, (), ())
+    assert (report.code, report.findings, report.unchecked) == (VALID, (), ())
     assert (report.witnessed, report.witnessed_at) == (report.last - 1, SECONDS)
     assert (report.again, report.opened) == (report.kinds["decision"], 3)
     same = forged(first.place, tmp_path / "same", lambda records: None, first.keys)
@@ -68,11 +77,11 @@ def test_who_has_the_keys_is_found_out_by_a_witness(
     change, tells = TAMPERINGS[name]
     place = forged(first.place, tmp_path / "forged", change, first.keys)
     alone = verify(place)
-    assert (alone.code == WRONG) == tells, alone.findings
-    witness = given(seen(first.place), WITNESS.cosigner)
+    assert (alone.code == INVALID) == tells, alone.findings
+    witness = seen_by_witness(seen(first.place), WITNESS.cosigner)
     found = verify(place, witness).findings
     assert any("other records" in one.what or "cut off" in one.what for one in found)
-    assert independently(place, seen(first.place), tmp_path) == WRONG
+    assert independently(place, seen(first.place), tmp_path) == INVALID
 
 
 @pytest.mark.parametrize("name", TAMPERINGS)
@@ -81,8 +90,8 @@ def test_who_has_no_keys_is_found_out_by_the_record_alone(
 ) -> None:
     place = forged(first.place, tmp_path / "forged", TAMPERINGS[name].change, None)
     for replay in (True, False):
-        assert verify(place, replay=replay).code == WRONG
-    assert read_independently(place)["exit"] == WRONG
+        assert verify(place, replay=replay).code == INVALID
+    assert read_independently(place)["exit"] == INVALID
 
 
 # --- old images -------------------------------------------------------------------------------
@@ -95,12 +104,12 @@ def test_an_older_image_of_the_whole_record_is_right_but_for_who_has_seen_more(
     image = shutil.copytree(record, tmp_path / "image")
     grow(record)
     note = seen(record)
-    assert verify(image).code == RIGHT
-    report = verify(image, given(note, WITNESS.cosigner))
+    assert verify(image).code == VALID
+    report = verify(image, seen_by_witness(note, WITNESS.cosigner))
     (found,) = report.findings
     assert found.what.startswith("cut off: archive.example/floor-2 has seen ")
-    assert found.seq == given(note, WITNESS.cosigner).checkpoint.size
-    assert independently(image, note, tmp_path) == WRONG
+    assert found.seq == seen_by_witness(note, WITNESS.cosigner).checkpoint.size
+    assert independently(image, note, tmp_path) == INVALID
 
 
 def test_an_older_image_of_one_segment_does_not_fit_into_the_record(tmp_path: Path) -> None:
@@ -113,7 +122,7 @@ def test_an_older_image_of_one_segment_does_not_fit_into_the_record(tmp_path: Pa
     found = verify(record).findings[0]
     assert (found.segment, found.offset) == (number + 1, 24)
     assert found.what == "its snapshot has another seq than the segment before it ends with"
-    assert read_independently(record)["exit"] == WRONG
+    assert read_independently(record)["exit"] == INVALID
 
 
 def test_a_segment_of_another_record_does_not_fit_in(tmp_path: Path) -> None:
@@ -122,7 +131,7 @@ def test_a_segment_of_another_record_does_not_fit_in(tmp_path: Path) -> None:
     report = verify(record)
     assert {found.segment for found in report.findings} == {2, 3}
     assert report.findings[0].what.startswith("it is a segment of holecard/mega-1/")
-    assert read_independently(record)["exit"] == WRONG
+    assert read_independently(record)["exit"] == INVALID
 
 
 # --- what a record alone cannot tell ----------------------------------------------------------
@@ -153,7 +162,7 @@ def test_where_an_unclosed_record_was_cut_off_only_a_witness_can_tell(
     closing = len(only.frames) - 2
     for last, place in cut_after(first.place, tmp_path):
         report = verify(place, replay=False)
-        assert (report.code, report.last) == (RIGHT, last)
+        assert (report.code, report.last) == (VALID, last)
         assert any("has not closed it" in one for one in report.remarks) == (last <= closing)
         unsigned = any("have no signature" in one for one in report.remarks)
         assert unsigned == (last not in dict(checkpoints))
@@ -161,7 +170,9 @@ def test_where_an_unclosed_record_was_cut_off_only_a_witness_can_tell(
             note = parse_note(text)
             size = int(note.text.split("\n")[1])
             mine = signed(note.text, *note.signatures, WITNESS.cosign(note.text, SECONDS))
-            found = verify(place, given(mine.encode(), WITNESS.cosigner), replay=False).findings
+            found = verify(
+                place, seen_by_witness(mine.encode(), WITNESS.cosigner), replay=False
+            ).findings
             assert bool(found) == (size > last)
 
 
@@ -170,19 +181,19 @@ def test_where_an_unclosed_record_was_cut_off_only_a_witness_can_tell(
 
 def test_no_bit_of_what_a_witness_says_can_be_another(first: Original) -> None:
     note = seen(first.place)
-    assert verify(first.place, given(note, WITNESS.cosigner), replay=False).code == RIGHT
+    assert verify(first.place, seen_by_witness(note, WITNESS.cosigner), replay=False).code == VALID
     refused = found = 0
     for at in range(len(note)):
         for bit in range(8):
             changed = bytearray(note)
             changed[at] ^= 1 << bit
             try:
-                witness = given(bytes(changed), WITNESS.cosigner)
+                witness = seen_by_witness(bytes(changed), WITNESS.cosigner)
             except NoteProblem:
                 refused += 1
                 continue
             report = verify(first.place, witness, replay=False)
-            assert report.code == WRONG, (at, bit, bytes(changed))
+            assert report.code == INVALID, (at, bit, bytes(changed))
             found += 1
     assert refused + found == 8 * len(note)
     assert found > 100  # the table's own signature below it is held against the record's keys

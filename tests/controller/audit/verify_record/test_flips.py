@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.verify import WRONG
+from controller.audit.verify import INVALID
 from tests.long.torture.altered import counted, flips, rewritings
 from tests.support.audit.tools.asked import verify
 from tests.support.audit.tools.by_page import Pen, closed
@@ -75,6 +75,6 @@ def test_whatever_stands_in_a_record_is_found_and_nothing_fails_of_it(
         pen.put(each)
     place = pen.save(tmp_path_factory.mktemp("record"))
     theirs = read(place)
-    assert (verify(place).code, theirs["exit"]) == (WRONG, WRONG)
-    assert verify(place, replay=False).code == WRONG
+    assert (verify(place).code, theirs["exit"]) == (INVALID, INVALID)
+    assert verify(place, replay=False).code == INVALID
     assert verify(place).findings[0].seq <= theirs["wrong"]["seq"]

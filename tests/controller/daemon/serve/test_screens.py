@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from controller.audit.export import Case, export_case
+from controller.audit.export import SealedCase, export_case
 from controller.audit.read.access_log import looks_file
 from controller.config import load_table
 from controller.daemon.serve import Ready
@@ -310,7 +310,7 @@ def test_an_export_that_does_not_end_does_not_hold_up_the_table(
 ) -> None:
     begun, goes_on = threading.Event(), threading.Event()
 
-    def hangs(*args: Any, **options: Any) -> Case:
+    def hangs(*args: Any, **options: Any) -> SealedCase:
         begun.set()
         goes_on.wait()  # on a disk that has not come back
         return export_case(*args, **options)

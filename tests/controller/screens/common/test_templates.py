@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.audit.export import check_export
+from controller.audit.export import check_case
 from controller.audit.format.records import Record
-from controller.audit.index import Index, Round, Wanted, find_rounds
+from controller.audit.index import Index, RecordQuery, RoundRow, find_rounds
 from controller.audit.read.access_log import looks_file
 from controller.audit.read.lookup import of_rounds
 from controller.audit.read.reader import records
@@ -35,18 +35,20 @@ def lines(text: str) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def rounds(place: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Round]:
+def rounds(place: Path, tmp_path_factory: pytest.TempPathFactory) -> list[RoundRow]:
     file = tmp_path_factory.mktemp("pages") / "index.db"
     with Index.open(place, file) as index:
         index.catch_up()
-        return list(find_rounds(index.db, Wanted(), 0, 1_000).rounds)
+        return list(find_rounds(index.db, RecordQuery(), 0, 1_000).rounds)
 
 
-def of(place: Path, found: Round) -> list[Record]:
+def of(place: Path, found: RoundRow) -> list[Record]:
     return [one for _, one in records(place) if found.first_seq <= one.seq <= found.last_seq]
 
 
-def test_the_list_has_every_round_the_newest_first(browser: Browser, rounds: list[Round]) -> None:
+def test_the_list_has_every_round_the_newest_first(
+    browser: Browser, rounds: list[RoundRow]
+) -> None:
     page = browser.get("/rounds")
     assert numbers(page.text) == [one.round for one in reversed(rounds)]
     for one in rounds:
@@ -82,7 +84,7 @@ def test_a_list_that_is_long_has_more_pages(
 
 
 def test_filters_find_what_the_record_says(
-    browser: Browser, place: Path, rounds: list[Round]
+    browser: Browser, place: Path, rounds: list[RoundRow]
 ) -> None:
     refusals = [
         one.round
@@ -108,7 +110,7 @@ def test_filters_find_what_the_record_says(
     assert "No round is like that" in browser.get("/rounds?dealer=Nobody").words
 
 
-def test_a_round_has_all_its_records(browser: Browser, place: Path, rounds: list[Round]) -> None:
+def test_a_round_has_all_its_records(browser: Browser, place: Path, rounds: list[RoundRow]) -> None:
     for one in rounds:
         mine = of(place, one)
         assert lines(browser.get(f"/rounds/{one.round}?all=yes").text) == [r.seq for r in mine]
@@ -121,7 +123,7 @@ def test_a_round_has_all_its_records(browser: Browser, place: Path, rounds: list
 
 
 def test_a_timeline_tells_cards_readers_people_and_reasons(
-    browser: Browser, place: Path, rounds: list[Round]
+    browser: Browser, place: Path, rounds: list[RoundRow]
 ) -> None:
     cards = refused = 0
     for one in rounds[:20]:
@@ -150,7 +152,7 @@ def test_a_timeline_tells_cards_readers_people_and_reasons(
 
 
 def test_a_long_round_goes_on_on_another_page(
-    looking: Looking, monkeypatch: pytest.MonkeyPatch, rounds: list[Round]
+    looking: Looking, monkeypatch: pytest.MonkeyPatch, rounds: list[RoundRow]
 ) -> None:
     monkeypatch.setattr("controller.screens.review.web.rounds.LINES", 10)
     browser = looking.enter()
@@ -166,7 +168,7 @@ def test_a_long_round_goes_on_on_another_page(
     assert found == list(range(one.first_seq, one.last_seq + 1))
 
 
-def test_rounds_and_problems_lead_to_the_next(browser: Browser, rounds: list[Round]) -> None:
+def test_rounds_and_problems_lead_to_the_next(browser: Browser, rounds: list[RoundRow]) -> None:
     text = browser.get("/rounds/5").text
     assert 'rel="prev" href="/rounds/4"' in text
     assert 'rel="next" href="/rounds/6"' in text
@@ -209,7 +211,7 @@ def test_problems_are_all_listed_once_the_newest_first(browser: Browser, place: 
     assert sorted(each, reverse=True) == listed
 
 
-def test_a_deep_link_leads_to_the_record(browser: Browser, rounds: list[Round]) -> None:
+def test_a_deep_link_leads_to_the_record(browser: Browser, rounds: list[RoundRow]) -> None:
     for seq in (1, 2, rounds[0].first_seq, rounds[7].first_seq + 3, rounds[-1].last_seq):
         answer = browser.get(f"/records/{seq}")
         assert answer.status == 303
@@ -237,7 +239,7 @@ def test_records_go_on_both_ways(browser: Browser, place: Path) -> None:
 
 
 def test_the_data_of_a_replay_is_the_rounds(
-    browser: Browser, place: Path, rounds: list[Round]
+    browser: Browser, place: Path, rounds: list[RoundRow]
 ) -> None:
     one = rounds[6]
     made = json.loads(browser.get(f"/rounds/{one.round}/replay.json").bytes)
@@ -282,7 +284,7 @@ def test_a_case_is_made_fetched_and_right(looking: Looking, tmp_path: Path) -> N
     assert fetched.headers["content-disposition"].startswith("attachment;")
     case = tmp_path / "case.zip"
     case.write_bytes(fetched.bytes)
-    found = check_export(case)
+    found = check_case(case)
     assert found.right
     assert found.seal in page.words
     assert (found.manifest.by, found.manifest.reason) == ("Eve", "seat 2 disputes")
@@ -314,7 +316,9 @@ def test_only_a_few_cases_wait_to_be_fetched(looking: Looking, tmp_path: Path) -
     assert not list((tmp_path / "scratch").glob("export-*"))
 
 
-def test_rows_are_those_of_the_record(browser: Browser, place: Path, rounds: list[Round]) -> None:
+def test_rows_are_those_of_the_record(
+    browser: Browser, place: Path, rounds: list[RoundRow]
+) -> None:
     mine = [one for _, one in records(place) if one.round == 3]
     jsonl = browser.post("/export", {"round": "3", "format": "jsonl"})
     found = [json.loads(line)["seq"] for line in jsonl.text.splitlines()]

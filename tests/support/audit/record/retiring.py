@@ -13,9 +13,9 @@ import pytest
 
 from controller.audit import verify_record
 from controller.audit.export import retire
-from controller.audit.export.retire import Retired
+from controller.audit.export.retire import RetireResult
 from controller.audit.read.reader import segments
-from controller.audit.verify import Report, Verification
+from controller.audit.verify import Verification, VerifyReport
 from controller.audit.witness.cosignatures import bring
 from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun
 from tests.support.audit.tools.outside import WITNESS, play
@@ -70,11 +70,11 @@ def ends_of(record: Path) -> dict[str, int]:
     return found
 
 
-def retired(record: Path, before: str, out: Path, **more: Any) -> Retired:
+def retired(record: Path, before: str, out: Path, **more: Any) -> RetireResult:
     return retire(record, before, out, TWO, TABLE_KEY, **{"now": lambda: NOW, **more})
 
 
-def report_of(record: Path, **more: Any) -> Report:
+def report_of(record: Path, **more: Any) -> VerifyReport:
     run = Verification(record, replay=False, **more)
     for _ in run:
         continue

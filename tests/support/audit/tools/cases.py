@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from controller.audit.export import Case
+from controller.audit.export import SealedCase
 from controller.audit.simulate import record_par
 from controller.games import unburned_game
 from tests.support.audit.record.dealing import keyring
@@ -51,5 +51,5 @@ def verified_by_others(case: Path, *more: str) -> tuple[int, Json]:
     return ran.returncode, json.loads(ran.stdout)
 
 
-def wanted(case: Case) -> list[str]:
+def wanted(case: SealedCase) -> list[str]:
     return [one.path for one in case.manifest.files]

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from controller.audit.errors import CannotWrite
-from controller.audit.export import Case
+from controller.audit.export import SealedCase
 from controller.audit.read.selection import Pick
 from controller.screens.review.source import Beside
 from controller.screens.review.source.cases import MOST, Cases
@@ -25,7 +25,7 @@ def test_an_export_ends_at_the_next_segment_and_leaves_nothing(
     cases, source = Cases(tmp_path), Beside(place)
     told: list[int] = []
 
-    def export(out: Path, tell: Callable[[int], None]) -> Case:
+    def export(out: Path, tell: Callable[[int], None]) -> SealedCase:
         def also(number: int) -> None:
             told.append(number)
             if len(told) == 2:
@@ -47,10 +47,10 @@ def test_nobody_waits_for_the_one_that_is_being_made(place: Path, tmp_path: Path
     cases, source = Cases(tmp_path), Beside(place)
     begun, goes_on = Event(), Event()
 
-    def export(out: Path, tell: Callable[[int], None]) -> Case:
+    def export(out: Path, tell: Callable[[int], None]) -> SealedCase:
         return source.export(out, Pick(1, 1), "Eve", "", tell)
 
-    def hangs(out: Path, tell: Callable[[int], None]) -> Case:
+    def hangs(out: Path, tell: Callable[[int], None]) -> SealedCase:
         begun.set()
         assert goes_on.wait(60)
         return export(out, lambda number: None)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.index import Wanted, amount_of, time_of
-from controller.audit.text.records import Bare
+from controller.audit.index import RecordQuery, parse_amount, parse_time
+from controller.audit.text.records import PlainAmounts
 from controller.errors import UsageProblem
 from controller.procedure.prompts import Currency
 from controller.rules.cards import NAMES
@@ -51,7 +51,7 @@ EIGHT = 1_800_000_000_000_000  # 2027-01-15 08:00:00
     ],
 )
 def test_what_is_asked_for(field: str, text: str, found: dict[str, Any]) -> None:
-    assert filters_of({field: text}, DOLLARS).wanted == Wanted(**found)
+    assert filters_of({field: text}, DOLLARS).wanted == RecordQuery(**found)
 
 
 @pytest.mark.parametrize(
@@ -114,21 +114,21 @@ def test_whatever_is_typed_is_taken_or_refused_in_words(fields: dict[str, str]) 
 
 @given(st.integers(-(10**14), 10**14), st.sampled_from([Currency(), Currency("CHF", 2)]))
 def test_an_amount_is_read_as_it_is_written(amount: int, money: Currency) -> None:
-    assert amount_of("least", money.amount(amount), money) == amount
+    assert parse_amount("least", money.amount(amount), money) == amount
 
 
 def test_a_game_without_a_currency_has_whole_amounts() -> None:
-    assert amount_of("least", "1250", Bare()) == 1250
+    assert parse_amount("least", "1250", PlainAmounts()) == 1250
     with pytest.raises(UsageProblem):
-        amount_of("least", "12.50", Bare())
+        parse_amount("least", "12.50", PlainAmounts())
 
 
 @given(st.integers(0, 253_402_300_799))
 def test_a_day_or_second_ends_where_the_next_begins(seconds: int) -> None:
     moment = datetime.fromtimestamp(seconds, UTC)
     text = f"{moment:%Y-%m-%dT%H:%M:%S}".zfill(19)
-    assert time_of("from", text) == seconds * 1_000_000
-    assert time_of("to", text, end=True) == seconds * 1_000_000 + 999_999
+    assert parse_time("from", text) == seconds * 1_000_000
+    assert parse_time("to", text, end=True) == seconds * 1_000_000 + 999_999
 
 
 def test_numbers_have_an_end() -> None:

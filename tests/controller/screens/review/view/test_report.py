@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from controller.audit.index.schema import ROUNDS, SCHEMA
-from controller.audit.text import when
+from controller.audit.text import format_time
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity
 from controller.screens.review.source import Beside
@@ -86,7 +86,7 @@ class Rounds:
 
 
 def made(db: apsw.Connection, games: tuple[Dealt, ...] = (Dealt(1, "Mega"),)) -> Report:
-    return report(db, *last_day(db), games, lambda utc: when(utc)[:16])
+    return report(db, *last_day(db), games, lambda utc: format_time(utc)[:16])
 
 
 def test_a_round_takes_from_the_end_of_the_one_before_to_its_own(db: apsw.Connection) -> None:
@@ -153,7 +153,7 @@ def test_hours_come_in_their_order_and_days_where_there_are_many(db: apsw.Connec
     ]
     rounds.wait(5 * 86_400)
     rounds.dealt(60)
-    later = report(db, 0, 1 << 60, (), lambda utc: when(utc)[:16])
+    later = report(db, 0, 1 << 60, (), lambda utc: format_time(utc)[:16])
     assert later.by_day
     assert [one.name for one in later.spans] == ["2027-01-15", "2027-01-20"]
 
@@ -219,7 +219,7 @@ def test_the_day_of_the_last_round_is_the_usual_time(db: apsw.Connection) -> Non
     rounds.wait(86_400)
     rounds.dealt(60)
     assert made(db).whole.rounds == 1
-    assert when(last_day(db)[0]).startswith("2027-01-16 00:00:00")
+    assert format_time(last_day(db)[0]).startswith("2027-01-16 00:00:00")
     assert ask(db, "SELECT count(*) FROM raw_rounds")[0][0] == 2
 
 

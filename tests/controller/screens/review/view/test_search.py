@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.audit.index import Index, Wanted, find_rounds
+from controller.audit.index import Index, RecordQuery, find_rounds
 from controller.screens.review.view import search
 from controller.screens.review.view.search import ends, newest
 from tests.support.audit.record.table import begun
 
 WANTED = st.builds(
-    Wanted,
+    RecordQuery,
     rounds=st.none() | st.tuples(st.integers(1, 12), st.integers(12, 60)),
     seat=st.none() | st.integers(1, 8),
     card=st.none() | st.integers(0, 51),
@@ -36,7 +36,7 @@ def db(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.C
         yield index.db
 
 
-def every(db: apsw.Connection, wanted: Wanted) -> list[int]:
+def every(db: apsw.Connection, wanted: RecordQuery) -> list[int]:
     """All that is wanted, by walking forward."""
     found: list[int] = []
     after: int | None = 0
@@ -49,7 +49,7 @@ def every(db: apsw.Connection, wanted: Wanted) -> list[int]:
 
 @given(wanted=WANTED, limit=st.integers(1, 9), wider=st.sampled_from([2, 8]))
 def test_all_that_is_wanted_comes_once_page_by_page(
-    db: apsw.Connection, wanted: Wanted, limit: int, wider: int
+    db: apsw.Connection, wanted: RecordQuery, limit: int, wider: int
 ) -> None:
     found: list[int] = []
     before: int | None = None
@@ -74,7 +74,7 @@ def test_a_page_without_time_still_goes_on(db: apsw.Connection) -> None:
         now[0] += 1.0
         return now[0]
 
-    wanted = Wanted(event="RoundVoided")
+    wanted = RecordQuery(event="RoundVoided")
     found: list[int] = []
     before: int | None = None
     pages = 0
@@ -95,5 +95,5 @@ def test_a_record_without_rounds_has_none(tmp_path: Path) -> None:
     with Index.open(tmp_path / "record") as index:
         index.catch_up()
         assert ends(index.db) == (1, 0)
-        found = newest(index.db, Wanted())
+        found = newest(index.db, RecordQuery())
         assert (found.rounds, found.before) == ((), None)

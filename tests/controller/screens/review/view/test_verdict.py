@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.format.notes import SigningKey, VerifierKey
 from controller.audit.format.segments import segment_file
-from controller.audit.index import Index, Round, Wanted, find_rounds
+from controller.audit.index import Index, RecordQuery, RoundRow, find_rounds
 from controller.audit.proofs import check_proof
 from controller.audit.proofs.proof_file import unpacked
 from controller.audit.read.reader import records
@@ -22,11 +22,11 @@ from tests.support.screens.looked_at import Looking
 
 
 @pytest.fixture(scope="module")
-def rounds(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Round]:
+def rounds(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> list[RoundRow]:
     file = tmp_path_factory.mktemp("verdict") / "index.db"
     with Index.open(sound, file) as index:
         index.catch_up()
-        return list(find_rounds(index.db, Wanted(), 0, 1_000).rounds)
+        return list(find_rounds(index.db, RecordQuery(), 0, 1_000).rounds)
 
 
 @pytest.fixture
@@ -41,7 +41,9 @@ def key(sound: Path) -> VerifierKey:
     return SigningKey(name[1].decode(), TABLE_KEY).verifier
 
 
-def test_a_round_is_right_and_its_proof_stands_by_itself(sound: Path, rounds: list[Round]) -> None:
+def test_a_round_is_right_and_its_proof_stands_by_itself(
+    sound: Path, rounds: list[RoundRow]
+) -> None:
     for one in (rounds[0], rounds[7], rounds[-1]):
         found = verified(sound, one, key(sound))
         assert (found.said, found.findings) == ("right", ())
@@ -54,7 +56,7 @@ def test_a_round_is_right_and_its_proof_stands_by_itself(sound: Path, rounds: li
         assert checked.checkpoint.root.hex() == found.root
 
 
-def test_hole_cards_of_the_round_are_opened(sound: Path, rounds: list[Round]) -> None:
+def test_hole_cards_of_the_round_are_opened(sound: Path, rounds: list[RoundRow]) -> None:
     shown = 0
     for one in rounds:
         events = [
@@ -72,7 +74,7 @@ def test_hole_cards_of_the_round_are_opened(sound: Path, rounds: list[Round]) ->
 
 
 def test_a_byte_that_was_changed_is_found_in_its_round_and_no_other(
-    copy: Path, rounds: list[Round]
+    copy: Path, rounds: list[RoundRow]
 ) -> None:
     one = rounds[2]
     at, record = next((p, r) for p, r in records(copy) if r.seq == one.first_seq + 2)
@@ -88,7 +90,7 @@ def test_a_byte_that_was_changed_is_found_in_its_round_and_no_other(
     assert found.proof == ""
 
 
-def test_another_key_than_the_tables_proves_nothing(sound: Path, rounds: list[Round]) -> None:
+def test_another_key_than_the_tables_proves_nothing(sound: Path, rounds: list[RoundRow]) -> None:
     other = SigningKey(key(sound).name, Ed25519PrivateKey.generate()).verifier
     found = verified(sound, rounds[2], other)
     assert found.said == "wrong"
@@ -126,7 +128,7 @@ def test_the_whole_record_is_verified_beside_the_pages(looking: Looking) -> None
 
 
 def test_a_damaged_record_is_found_and_its_pages_say_so(
-    copy: Path, tmp_path: Path, rounds: list[Round]
+    copy: Path, tmp_path: Path, rounds: list[RoundRow]
 ) -> None:
     with Looking(copy, tmp_path / "scratch") as looking:
         browser = looking.enter()
