@@ -1,59 +1,40 @@
-"""The `holecard` command: finds a subcommand, runs it, and turns a user's mistake into one line.
+"""The `holecard` command: finds the module of a subcommand and runs it.
 
-A subcommand is a module with
-
-    def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
-
-which adds the parsers of its commands and sets in each the default `func`, a callable from
-`argparse.Namespace` to the exit code. Our own stand in COMMANDS; packages above us add theirs
-under the entry point group `holecard.commands`. Only the module of the command that was asked
-for is imported.
+Our subcommands are in COMMANDS; other packages add theirs under the entry point group
+`holecard.commands`, as "module:function" of a `register(subparsers)` like those of
+`controller.commands`. Only the module of the command that was asked for is imported.
 """
 
-import controller.early_signals  # noqa: F401 - first of all: it takes signals from here on
+import controller.early_signals  # noqa: F401 - must be first: it handles signals from here on
 
 # isort: split
 import argparse
 import ast
-import errno
 import importlib.util
-import os
-import resource
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from collections.abc import Iterable, Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NamedTuple
 
-from controller.audit.errors import (
-    CannotWrite,
-    Failed,
-    IndexBusy,
-    IndexNoRoom,
-    IndexOfOther,
-    IndexPlace,
-    InUse,
-    NoRecord,
-    NotNow,
-    OtherTable,
-    RecordProblem,
-)
-from controller.errors import UsageProblem
+from controller.commands import BrokenCommand, Register, dispatch, exit_code_of, load
+from controller.errors import EXIT_USAGE, UsageProblem
 
 GROUP = "holecard.commands"
-_UNUSABLE = (NoRecord, OtherTable, InUse, CannotWrite, IndexPlace, IndexOfOther, IndexBusy)
-"""Places without the right record or index, or that are in use, or that cannot be written."""
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 class Command(NamedTuple):
-    """A subcommand: its name, "module:function" of its register function, a line for --help, and
-    whether it may run drivers, which have lines for engineers."""
+    """A subcommand: name, "module:function" of its register function, a line for --help, and
+    whether it runs drivers, which write log lines."""
 
     name: str
     target: str
     summary: str
     drives: bool = False
+
+    def load(self) -> Register:
+        """The register function. Raises BrokenCommand."""
+        return load(self.name, self.target)
 
 
 COMMANDS = (
@@ -74,13 +55,6 @@ COMMANDS = (
     ),
 )
 
-EXIT_NO = 1  # a record that is damaged, or is not what the rules make of it
-EXIT_USAGE = 2
-EXIT_BROKEN = 70  # EX_SOFTWARE: the installation is at fault, not the user
-EXIT_OUTPUT = 74  # EX_IOERR: nothing is wrong but the place that the output or a record goes to
-EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
-EXIT_PIPE = 141  # as a shell reports SIGPIPE
-
 DESCRIPTION = "Controls one blackjack-family table, and explains, checks and simulates its games."
 EXAMPLES = """\
 examples:
@@ -97,89 +71,39 @@ record is not as it must be; 2 wrong arguments, a wrong file, or a place without
 """
 
 
-class BrokenCommand(Exception):
-    """A subcommand that is announced but cannot be loaded."""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `holecard` with these arguments and return its exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    try:
-        try:
-            code = _run(arguments)
-        except SystemExit as stop:  # argparse has said its words; what is left is the code
-            code = stop.code if isinstance(stop.code, int) else 1
-        if sys.stdout is not None:  # a reader that has gone is noticed here, not at Python's exit
-            sys.stdout.flush()
-    except UsageProblem as problem:
-        return _complain(problem, EXIT_USAGE)
-    except RecordProblem as problem:
-        return _complain_of_record(problem)
-    except BrokenCommand as problem:
-        return _complain(problem, EXIT_BROKEN)
-    except BrokenPipeError:
-        # What is still buffered goes nowhere, or Python would complain about it on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_PIPE
-    except OSError as problem:
-        if problem.errno not in _NO_ROOM:
-            raise
-        print(f"holecard: the output cannot be written: {problem.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OUTPUT
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    return code
+    return exit_code_of(lambda: _run(arguments))
 
 
 def _run(arguments: list[str]) -> int:
     if not arguments:
         _parser().print_help(sys.stderr)
         return EXIT_USAGE
-    name = arguments[0]
-    if name.startswith("-"):
-        _parser().parse_args(arguments)  # --help and --version end here, the rest is refused
+    if arguments[0].startswith("-"):
+        _parser().parse_args(arguments)  # --help and --version exit here, the rest is an error
         return EXIT_USAGE
-    command = _find(name)
-    parser = _parser(listing=False)
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    _load(command)(subparsers)
-    if name not in subparsers.choices:
-        raise BrokenCommand(f"{name}: {command.target} adds no parser of that name")
-    parsed, rest = parser.parse_known_args(arguments)
-    if rest:  # said by the command's own parser, so that its usage stands above the error
-        subparsers.choices[name].error(f"unrecognized arguments: {' '.join(rest)}")
-    func: Callable[[argparse.Namespace], int] | None = getattr(parsed, "func", None)
-    if func is None:
-        subparsers.choices[name].print_help(sys.stderr)
-        return EXIT_USAGE
-    if command.drives:
-        from drivers import (
-            logging as log_lines,  # loads structlog, which takes longer than most commands
-        )
-
-        log_lines.to_stderr()
-    _leave_no_core()
-    return func(parsed)
+    command = find(arguments[0])
+    return dispatch(arguments, command.load(), _log_to_stderr if command.drives else None)
 
 
-def _leave_no_core() -> None:
-    """Keys, and cards that lie face down, are in memory: no crash puts them on a disk. What a
-    machine's own handler of crashes gets (core_pattern with a pipe) is the machine's to keep."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def _log_to_stderr() -> None:
+    from drivers import logging  # loads structlog, which takes longer than most commands
+
+    logging.to_stderr()
 
 
-def _parser(listing: bool = True) -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="holecard",
-        usage="holecard [-h] [--version] COMMAND ..." if listing else None,
+        usage="holecard [-h] [--version] COMMAND ...",
         description=DESCRIPTION,
-        epilog=f"{_list_commands()}\n\n{EXAMPLES}" if listing else None,
+        epilog=f"{_list_commands()}\n\n{EXAMPLES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    if listing:
-        parser.add_argument("--version", action="version", version=f"holecard {_version()}")
+    parser.add_argument("--version", action="version", version=f"holecard {_version()}")
     return parser
 
 
@@ -190,13 +114,16 @@ def _list_commands() -> str:
 
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("holecard")
     except PackageNotFoundError:
         return "(not installed)"
 
 
-def _find(name: str) -> Command:
+def find(name: str) -> Command:
+    """The command of this name. Raises UsageProblem, and BrokenCommand if there are several."""
     found = _named(name, COMMANDS) or _named(name, _added())
     if not found:
         names = ", ".join(command.name for command in (*COMMANDS, *_added()))
@@ -212,7 +139,9 @@ def _named(name: str, commands: Iterable[Command]) -> list[Command]:
 
 
 def _added() -> list[Command]:
-    """The commands that installed packages announce; a name of our own stays ours."""
+    """The commands that installed packages announce, except those with a name of ours."""
+    from importlib.metadata import entry_points  # slow to import
+
     announced = {(point.name, point.value) for point in entry_points(group=GROUP)}
     return [
         Command(name, target, summary="", drives=True)
@@ -222,40 +151,20 @@ def _added() -> list[Command]:
 
 
 def _summary(target: str) -> str:
-    """The first line of a module's docstring, read without running the module."""
+    """The first line of a module's docstring, read without importing it or its packages."""
+    package, *path = target.partition(":")[0].split(".")
     try:
-        spec = importlib.util.find_spec(EntryPoint("", target, GROUP).module)
+        spec = importlib.util.find_spec(package)
+        for name in path:
+            if spec is None:
+                break
+            package = f"{package}.{name}"
+            spec = PathFinder.find_spec(package, spec.submodule_search_locations)
         source = Path(spec.origin or "").read_bytes() if spec else b""
         docstring = ast.get_docstring(ast.parse(source))
     except (ImportError, OSError, SyntaxError, ValueError):
         docstring = None
     return (docstring or "(cannot be read)").partition("\n")[0]
-
-
-def _load(command: Command) -> Callable[..., None]:
-    try:
-        register: Callable[..., None] = EntryPoint(command.name, command.target, GROUP).load()
-    except Exception as problem:
-        # Whatever a module fails with while it loads, the command's name is what people need.
-        cause = f"{type(problem).__name__}: {problem}"
-        raise BrokenCommand(f"{command.name}: cannot load {command.target} ({cause})") from problem
-    return register
-
-
-def _complain_of_record(problem: RecordProblem) -> int:
-    code = EXIT_NO
-    if isinstance(problem, Failed | NotNow | IndexNoRoom):
-        code = EXIT_OUTPUT
-    elif isinstance(problem, _UNUSABLE):
-        code = EXIT_USAGE
-    words = str(problem).replace("\n", "\\n")  # one line, whatever its directory is called
-    print(f"holecard: {words}", file=sys.stderr)
-    return code
-
-
-def _complain(problem: Exception, code: int) -> int:
-    print(f"holecard: {problem}", file=sys.stderr)
-    return code
 
 
 if __name__ == "__main__":

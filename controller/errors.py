@@ -1,16 +1,43 @@
-"""The mistakes a user can mend: where, what, and what is allowed instead."""
+"""Errors that a command reports to its user, the exit codes, and values as messages quote them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar, Final
+
+EXIT_NO: Final = 1
+"""The answer is no, or a record is damaged or is not what the rules make of it."""
+EXIT_USAGE: Final = 2
+"""Wrong arguments, a wrong file, or a place without the right record."""
+EXIT_BROKEN: Final = 70
+"""EX_SOFTWARE: the installation is at fault, not the user."""
+EXIT_OUTPUT: Final = 74
+"""EX_IOERR: the output or a record cannot be written."""
+EXIT_INTERRUPTED: Final = 130
+"""As a shell reports SIGINT."""
+EXIT_PIPE: Final = 141
+"""As a shell reports SIGPIPE."""
 
 
-class UsageProblem(Exception):
-    """A user's mistake. The `holecard` command prints it as one line and exits with 2.
+class CommandError(Exception):
+    """An error that ends a command with a message on stderr and an exit code."""
 
-    The fields are set once and only read. They go to `Exception.args` as they are, so
-    that a problem found in a worker process arrives whole.
+    exit_code: ClassVar[int] = EXIT_NO
+
+    @property
+    def message(self) -> str:
+        """What is printed."""
+        return str(self)
+
+
+class UsageProblem(CommandError):
+    """A user's mistake: where it is, what is wrong, and what is allowed.
+
+    The fields are read-only and are the exception's `args`, so that a problem found in a worker
+    process survives pickling.
     """
+
+    exit_code = EXIT_USAGE
 
     def __init__(self, where: str, what: str, allowed: str | None = None) -> None:
         super().__init__(where, what, allowed)

@@ -1,5 +1,6 @@
 """The `holecard` command: finding subcommands, refusing mistakes, leaving quietly."""
 
+import importlib.metadata
 import os
 import pickle
 import subprocess
@@ -61,7 +62,9 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     (tmp_path / "broken_command.py").write_text("raise RuntimeError('half written')\n")
     monkeypatch.syspath_prepend(tmp_path)
     points: list[EntryPoint] = []
-    monkeypatch.setattr(cli, "entry_points", lambda group: [p for p in points if p.group == group])
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda group: [p for p in points if p.group == group]
+    )
 
     def announce(*announced: tuple[str, str]) -> None:
         points.extend(EntryPoint(name, target, cli.GROUP) for name, target in announced)

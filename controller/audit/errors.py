@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from controller.errors import EXIT_OUTPUT, EXIT_USAGE, CommandError
 
-class RecordProblem(Exception):
+
+class RecordProblem(CommandError):
     """The record: where, what is wrong, what to do."""
 
     def __init__(self, where: Path | str, what: str, todo: str) -> None:
@@ -17,17 +19,28 @@ class RecordProblem(Exception):
     def __str__(self) -> str:
         return f"{self.where}: {self.what}; {self.todo}"
 
+    @property
+    def message(self) -> str:
+        """One line, whatever characters the name of the directory has."""
+        return str(self).replace("\n", "\\n")
+
 
 class NoRecord(RecordProblem):
     """There is none at this place, or something else is."""
+
+    exit_code = EXIT_USAGE
 
 
 class InUse(RecordProblem):
     """Another process writes it."""
 
+    exit_code = EXIT_USAGE
+
 
 class OtherTable(RecordProblem):
     """It is the record of another table."""
+
+    exit_code = EXIT_USAGE
 
 
 class Damaged(RecordProblem):
@@ -45,6 +58,8 @@ class Unexplained(RecordProblem):
 class CannotWrite(RecordProblem):
     """The place for it cannot be written or read: rights, disk."""
 
+    exit_code = EXIT_USAGE
+
 
 def unreadable(where: Path | str, problem: OSError) -> CannotWrite:
     """The operating system does not let it be read."""
@@ -53,6 +68,8 @@ def unreadable(where: Path | str, problem: OSError) -> CannotWrite:
 
 class NotNow(RecordProblem):
     """It can be recorded later: nothing was written, nothing is lost."""
+
+    exit_code = EXIT_OUTPUT
 
 
 class NoRoom(NotNow):
@@ -65,6 +82,8 @@ class Busy(NotNow):
 
 class Failed(RecordProblem):
     """The record takes nothing any more until it is opened anew. `first` is the first cause."""
+
+    exit_code = EXIT_OUTPUT
 
     def __init__(self, where: Path | str, first: BaseException) -> None:
         super().__init__(
@@ -105,6 +124,8 @@ class IndexDamaged(IndexProblem):
 class IndexOfOther(IndexProblem):
     """It is the index of another record, or no index at all."""
 
+    exit_code = EXIT_USAGE
+
 
 class IndexAhead(IndexProblem):
     """It has seen records that this record does not have."""
@@ -113,13 +134,19 @@ class IndexAhead(IndexProblem):
 class IndexPlace(IndexProblem):
     """Its file cannot be made, read or written where it is."""
 
+    exit_code = EXIT_USAGE
+
 
 class IndexNoRoom(IndexPlace):
     """The disk has no room for it."""
 
+    exit_code = EXIT_OUTPUT
+
 
 class IndexBusy(IndexProblem):
     """Somebody else writes it for too long."""
+
+    exit_code = EXIT_USAGE
 
 
 class CannotProve(RecordProblem):

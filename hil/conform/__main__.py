@@ -2,8 +2,8 @@
 
 import sys
 
-from hil import commands
+from controller.commands import run
 from hil.conform.runs import register
 
 if __name__ == "__main__":
-    sys.exit(commands.run(register, "conform", sys.argv[1:]))
+    sys.exit(run(["conform", *sys.argv[1:]], register))

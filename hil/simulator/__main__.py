@@ -2,8 +2,8 @@
 
 import sys
 
-from hil import commands
+from controller.commands import run
 from hil.simulator.cli import register
 
 if __name__ == "__main__":
-    sys.exit(commands.run(register, "sim", sys.argv[1:]))
+    sys.exit(run(["sim", *sys.argv[1:]], register))

@@ -2,8 +2,8 @@
 
 import sys
 
-from hil import commands
+from controller.commands import run
 from hil.table.demo import register
 
 if __name__ == "__main__":
-    sys.exit(commands.run(register, "demo", sys.argv[1:]))
+    sys.exit(run(["demo", *sys.argv[1:]], register))

@@ -21,10 +21,10 @@ from msgspec.structs import replace
 
 from controller.audit.verify import Verification
 from controller.cli import main
+from controller.commands import run
 from controller.config import load_table
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.prompts import Currency
-from hil import commands
 from hil.simulator import sole
 from hil.table.demo import cli
 from hil.table.demo.demo import MISHAPS, TABLES, Demo, Plan, everybody_bets, people_words
@@ -39,7 +39,7 @@ ESCAPE = "\x1b"
 
 
 def demo(*arguments: str) -> int:
-    return commands.run(cli.register, "demo", arguments)
+    return run(["demo", *arguments], cli.register)
 
 
 @pytest.mark.timeout(200)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from controller import cli
-from controller.cli import main
+from controller.cli import find, main
+from controller.commands import load_handler, parse
 from controller.config import ScreensPlace, load_table
 from controller.daemon import exit_codes
 from controller.daemon.cli import STOP_WITHIN
@@ -138,11 +138,10 @@ def test_the_page_installs_a_table(
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)
 def test_each_command_of_the_page_is_one(words: list[str]) -> None:
     """Its options are looked at, and it is not run."""
-    parser = cli._parser(listing=False)
-    cli._load(cli._find(words[0]))(parser.add_subparsers(required=True))
-    assert callable(parser.parse_args(words).func)
+    register = find(words[0]).load()
+    assert callable(load_handler(parse(words, register)))
     with pytest.raises(SystemExit):
-        parser.parse_args([*words, "--none-of-ours"])
+        parse([*words, "--none-of-ours"], register)
 
 
 def test_the_page_says_which_names_nobody_proves() -> None:

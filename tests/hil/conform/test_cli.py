@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -13,10 +12,11 @@ from xml.etree import ElementTree
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from controller.commands import load_handler, parse
+from controller.commands import run as run_command
 from controller.errors import UsageProblem
 from drivers.keys import KeyStore
 from drivers.ports import discovery, usb_discovery
-from hil import commands
 from hil.conform.runs import cli
 from hil.simulator import running
 
@@ -43,11 +43,8 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 def run(*arguments: str | Path) -> int:
-    parser = argparse.ArgumentParser()
-    cli.register(parser.add_subparsers())
-    parsed = parser.parse_args(["conform", *map(str, arguments)])
-    code: int = parsed.func(parsed)
-    return code
+    parsed = parse(["conform", *map(str, arguments)], cli.register)
+    return load_handler(parsed)(parsed)
 
 
 # --- at real ports ----------------------------------------------------------------------------
@@ -293,7 +290,7 @@ def test_a_profile_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_the_module_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--profile", "shoe", "--port", "/dev/x", "--only", "XX-9"]
-    assert commands.run(cli.register, "conform", given) == 2
+    assert run_command(["conform", *given], cli.register) == 2
     assert capsys.readouterr().err.startswith("holecard: --only: there is no item XX-9")
 
 

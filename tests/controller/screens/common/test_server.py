@@ -30,8 +30,8 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from controller.audit.read.access_log import looks_file
-from controller.cli import EXIT_INTERRUPTED, EXIT_USAGE, main
-from controller.errors import UsageProblem
+from controller.cli import main
+from controller.errors import EXIT_INTERRUPTED, EXIT_USAGE, UsageProblem
 from controller.screens.common.headers import HEADERS
 from controller.screens.common.server import LOOPBACK, bound, names_of, place_of
 from tests.support.screens.looked_at import Looking
