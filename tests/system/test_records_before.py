@@ -1,0 +1,88 @@
+"""Records of an earlier version are still read, verified, exported and proven, byte for byte."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.cli import main
+from tests.support.paths import ROOT
+
+BEFORE = ROOT / "tests" / "long" / "fixtures_before"
+EXPECTED: dict[str, dict[str, Any]] = json.loads((BEFORE / "expected.json").read_text("utf-8"))
+GAMES = sorted(EXPECTED)
+OF_THE_CODE = ("again", "unread", "unchecked", "exit")
+"""What depends on whether the code that verifies is the code that recorded."""
+PAGES = ("FORMAT.md",)
+"""Files of a case that are for people: they may be reworded."""
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture(scope="module", params=GAMES)
+def record(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("before")
+    with tarfile.open(BEFORE / "records.tar.xz") as packed:
+        for member in packed:
+            data = packed.extractfile(member)
+            if data is not None:
+                file = place / member.name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(data.read())
+    found: Path = place / request.param
+    return found
+
+
+def printed(capfdbinary: pytest.CaptureFixture[bytes], *arguments: object) -> bytes:
+    assert main(["audit", *map(str, arguments)]) in (0, 3)
+    return capfdbinary.readouterr().out
+
+
+def test_it_verifies(record: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    found = json.loads(printed(capfdbinary, "verify", record, "--json"))
+    verdict = {name: value for name, value in found.items() if name not in OF_THE_CODE}
+    assert verdict == EXPECTED[record.name]["verify"]
+    script = ROOT / "controller" / "audit" / "verify_record.py"
+    ran = subprocess.run([sys.executable, script, record], check=False, timeout=60)
+    assert ran.returncode == 0
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_rows_are_the_same(
+    record: Path, form: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    rows = printed(capfdbinary, "export", record, "--format", form, "--by", "Eve")
+    assert digest(rows) == EXPECTED[record.name][form]
+
+
+def test_a_proof_is_the_same(record: Path, tmp_path: Path) -> None:
+    out = tmp_path / "proof.json"
+    assert main(["audit", "prove", str(record), "--round=31", f"--out={out}", "--by=Eve"]) == 0
+    assert digest(out.read_bytes()) == EXPECTED[record.name]["proof"]
+
+
+def test_a_case_is_the_same(record: Path, tmp_path: Path) -> None:
+    out = tmp_path / "case.zip"
+    command = ["audit", "export", str(record), "--round=31", f"--out={out}", "--by=Eve"]
+    assert main([*command, "--reason=x"]) == 0
+    with zipfile.ZipFile(out) as case:
+        found = {name: digest(case.read(name)) for name in case.namelist()}
+        manifest = json.loads(case.read("manifest.json"))
+    expected = EXPECTED[record.name]["case"]
+    assert found.keys() == expected.keys()
+    differ = {name for name in found if found[name] != expected[name]}
+    assert differ <= {*PAGES, "manifest.json"}
+    assert manifest["origin"] == EXPECTED[record.name]["verify"]["origin"]
+
+
+def test_the_index_is_the_same(record: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    rows = printed(capfdbinary, "sql", record, "select * from rounds", "--json")
+    assert digest(rows) == EXPECTED[record.name]["index"]
