@@ -39,7 +39,7 @@ from drivers.journal_entries import (
     read,
 )
 from drivers.session import RECENT, Adoption
-from firmware_protocol.host import NO_CURSOR, Cursor
+from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.tablelink.plaintext import EventRecord
 
 MOST_ENTRIES: Final = 8192
@@ -126,7 +126,7 @@ class Journal:
             raise
         return cls(path, reading, lock=lock, file=file, thread=thread, most=most, sync=sync)
 
-    def cursor(self) -> Cursor:
+    def cursor(self) -> RecordCursor:
         """JournalFailed after any error: this journal does not know any more."""
         self._check()
         return self._cursor

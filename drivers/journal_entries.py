@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from drivers.keys import MOST_BYTES
 from drivers.session import Adoption
-from firmware_protocol.host import NO_CURSOR, Cursor
+from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE
 from firmware_protocol.tablelink.plaintext import CHAIN_SIZE, NO_CHAIN, EventRecord
 
@@ -65,11 +65,11 @@ class Entry(Struct, frozen=True):
     """BEGIN: the fingerprint of its key. ADOPTED, CARRIED: the other."""
 
     @property
-    def cursor(self) -> Cursor | None:
+    def cursor(self) -> RecordCursor | None:
         """Where the record stands after this; None: where it stood before."""
         if self.kind is Kind.CARRIED or not self.epoch or (self.seq and self.chain == NO_CHAIN):
             return None
-        return Cursor(self.epoch, self.seq, self.chain)
+        return RecordCursor(self.epoch, self.seq, self.chain)
 
 
 class Numbered(Struct, frozen=True):
@@ -193,7 +193,7 @@ def _check_sequence(path: object, entries: Iterable[Entry]) -> None:
         last, stands = entry, entry.cursor or stands
 
 
-def may_follow(last: Entry, stands: Cursor, entry: Entry) -> bool:
+def may_follow(last: Entry, stands: RecordCursor, entry: Entry) -> bool:
     """Whether `entry` may stand after `last`, where the record stands so."""
     if entry.kind is not Kind.KEPT:
         carried = entry.kind is Kind.CARRIED and last.kind in (Kind.BEGIN, Kind.CARRIED)

@@ -12,7 +12,7 @@ Profile = Literal["shoe", "shuffler", "station"]
 Need = Literal["activity", "power", "service", "ring", "eyes"]
 
 
-class Item(Struct, frozen=True, forbid_unknown_fields=True):
+class ConformanceItem(Struct, frozen=True, forbid_unknown_fields=True):
     """One rule: its name, the section of PROTOCOL.md that explains it, and what it says."""
 
     id: str
@@ -32,11 +32,11 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
         return f"firmware_protocol/PROTOCOL.md#{self.page}"
 
 
-class _File(Struct, frozen=True, forbid_unknown_fields=True):
-    item: tuple[Item, ...]
+class _ConformanceFile(Struct, frozen=True, forbid_unknown_fields=True):
+    item: tuple[ConformanceItem, ...]
 
 
-def load() -> tuple[Item, ...]:
+def load() -> tuple[ConformanceItem, ...]:
     """All items, in the order of the page."""
     text = resources.files("firmware_protocol").joinpath("conformance.toml").read_bytes()
-    return msgspec.toml.decode(text, type=_File).item
+    return msgspec.toml.decode(text, type=_ConformanceFile).item

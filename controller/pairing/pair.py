@@ -15,12 +15,12 @@ from drivers.keys.store import KeyProblem
 from drivers.pairing import Outcome, hold
 from drivers.ports import Address, Transport, discovery, parse_placed
 from firmware_protocol.host import (
-    Introduced,
+    DeviceIntroduced,
+    HostPairing,
     Introduction,
-    Pairing,
     PairingDone,
     PairingFailed,
-    Why,
+    PairingFailure,
 )
 from firmware_protocol.messages.enums import AlertCode, DeviceState
 from firmware_protocol.messages.frames import HelloRsp
@@ -54,7 +54,7 @@ def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) 
     own = store.own()
     store.check_room()
     outcome = asyncio.run(hold(address, Introduction(fingerprint_of(own))))
-    if not isinstance(outcome.end, Introduced):
+    if not isinstance(outcome.end, DeviceIntroduced):
         return _failed(outcome, args.port)
     device = outcome.end.answer
     _meet(device, address, args, expected)
@@ -64,7 +64,7 @@ def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) 
     by = terminal.two(args)
     psk = label_psk(code or terminal.ask_code())
     # The very device that people have just looked at, or none.
-    pairing = Pairing(own, psk, serial=device.serial, fingerprint=device.fingerprint)
+    pairing = HostPairing(own, psk, serial=device.serial, fingerprint=device.fingerprint)
     outcome = asyncio.run(hold(address, pairing))
     if not isinstance(outcome.end, PairingDone):
         return _failed(outcome, device.serial)
@@ -174,20 +174,20 @@ def _keep(store: KeyStore, done: PairingDone, by: tuple[str, str], *, anew: bool
 
 
 _FAILURES: Final = {
-    Why.NO_ANSWER: "nothing answered: no device, one without power, or another speed",
-    Why.TURNED_AWAY: "it cannot be paired with this host",
-    Why.NO_PAIR2: (
+    PairingFailure.NO_ANSWER: "nothing answered: no device, one without power, or another speed",
+    PairingFailure.TURNED_AWAY: "it cannot be paired with this host",
+    PairingFailure.NO_PAIR2: (
         "it does not take part: its service switch is off, or it has seen five wrong codes "
         "(turn the switch off and on)"
     ),
-    Why.BAD_PAIR2: "what it answered was changed on the way, or it is not what it says",
-    Why.NO_DONE: (
+    PairingFailure.BAD_PAIR2: "what it answered was changed on the way, or it is not what it says",
+    PairingFailure.NO_DONE: (
         "it did not agree: most likely the label code is another device's, or an answer was "
         "lost; pair it again. After five wrong codes it refuses until its switch was off and on"
     ),
-    Why.BAD_DONE: "it ended the pairing in a way that is not allowed",
-    Why.LOST: "the port has gone",
-    Why.CLOSED: "it was given up",
+    PairingFailure.BAD_DONE: "it ended the pairing in a way that is not allowed",
+    PairingFailure.LOST: "the port has gone",
+    PairingFailure.CLOSED: "it was given up",
 }
 _HINTS: Final = {
     AlertCode.PAIRING_OFF: "its service switch is off",

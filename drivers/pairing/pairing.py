@@ -9,13 +9,13 @@ from msgspec import Struct
 from drivers.ports import Address, Port, PortLost, open_port
 from drivers.session import monotonic_us
 from firmware_protocol.host import (
-    Hinted,
-    Introduced,
+    DeviceIntroduced,
     Introduction,
-    Noise,
+    PairingAlert,
     PairingDone,
     PairingEvent,
     PairingFailed,
+    PairingNoise,
 )
 from firmware_protocol.messages.enums import AlertCode
 
@@ -23,7 +23,7 @@ from firmware_protocol.messages.enums import AlertCode
 class Outcome(Struct, frozen=True):
     """How it ended."""
 
-    end: Introduced | PairingDone | PairingFailed
+    end: DeviceIntroduced | PairingDone | PairingFailed
     hints: tuple[AlertCode, ...]
     """What was said in clear meanwhile, by the device or by anyone on the cable. Each once."""
     damaged: int
@@ -50,7 +50,7 @@ class _Conversation:
     def __init__(self, talk: Introduction) -> None:
         self._talk = talk
         self._loop = asyncio.get_running_loop()
-        self._end: asyncio.Future[Introduced | PairingDone | PairingFailed]
+        self._end: asyncio.Future[DeviceIntroduced | PairingDone | PairingFailed]
         self._end = self._loop.create_future()
         self._port: Port | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -84,13 +84,13 @@ class _Conversation:
 
     def _follow(self, events: list[PairingEvent]) -> None:
         for event in events:
-            if isinstance(event, Hinted):
+            if isinstance(event, PairingAlert):
                 self._hints[event.alert.code] = None
-            elif isinstance(event, Noise):
+            elif isinstance(event, PairingNoise):
                 self._damaged += 1
         # An Introduced that a pairing goes on from is no end.
         if self._talk.over and not self._end.done():
-            ends = (Introduced, PairingDone, PairingFailed)
+            ends = (DeviceIntroduced, PairingDone, PairingFailed)
             self._end.set_result(next(one for one in reversed(events) if isinstance(one, ends)))
         self._speak()
 

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from drivers.session.record_store import Adoption, Keeper
-from firmware_protocol.host import Cursor, Records
+from firmware_protocol.host import ReceivedRecords, RecordCursor
 from firmware_protocol.tablelink.plaintext import EventRecord
 
 MOST: Final = 16
@@ -69,12 +69,12 @@ async def surely(ask: Callable[[_W], Awaitable[None]], what: _W) -> None:
         raise NotKept(late if limit.expired() else first) from first
 
 
-def stands(keeper: Keeper) -> tuple[Cursor, Mapping[int, bytes]]:
+def stands(keeper: Keeper) -> tuple[RecordCursor, Mapping[int, bytes]]:
     """Where the record ends and the chains before that, as the keeper says; NotKept if it does
     not."""
     try:
         cursor, recent = keeper.cursor(), dict(keeper.recent())
-        Records(cursor, recent)  # which a link begins with
+        ReceivedRecords(cursor, recent)  # which a link begins with
     except Exception as first:
         # As broad as in surely(), for the same reason.
         raise NotKept(first) from first
@@ -176,7 +176,7 @@ class Keeping:
         if self.failure is not None:
             raise NotKept(self.failure) from self.failure
 
-    def begins(self) -> tuple[Cursor, Mapping[int, bytes]]:
+    def begins(self) -> tuple[RecordCursor, Mapping[int, bytes]]:
         """Where the record ends, for a new link. NotKept if that is not known: then nothing is
         kept from now on."""
         self.check()

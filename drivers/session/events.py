@@ -11,7 +11,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from drivers.devices import State
-from firmware_protocol.host import Ending
+from firmware_protocol.host import SessionEnding
 from firmware_protocol.messages.enums import DeviceClass, DeviceState, PowerCause, Verdict
 
 
@@ -120,7 +120,7 @@ class SessionBegan(Happening, frozen=True):
 
 
 class SessionEnded(Happening, frozen=True):
-    why: Ending
+    why: SessionEnding
 
 
 class Resumed(Happening, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from firmware_protocol.host import Link
+from firmware_protocol.host import HostLink
 
 
 class Progress:
@@ -13,11 +13,11 @@ class Progress:
     def __init__(self) -> None:
         self.turned_at = 0
         """By the host's monotonic clock, in microseconds."""
-        self._link: Link | None = None
+        self._link: HostLink | None = None
         self._past = (0, 0)
         """Of the links before this one."""
 
-    def turn(self, now: int, link: Link | None) -> None:
+    def turn(self, now: int, link: HostLink | None) -> None:
         """Something was done, with this link."""
         self.turned_at = now
         if link is not self._link:

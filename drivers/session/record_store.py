@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from firmware_protocol.host import Cursor
+from firmware_protocol.host import RecordCursor
 from firmware_protocol.messages.enums import Verdict
 from firmware_protocol.messages.limits import REREAD_DEPTH
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
@@ -24,7 +24,7 @@ class Adoption(Struct, frozen=True):
     """Two people have accepted a device's ring although it does not continue the record."""
 
     verdict: Verdict
-    former: Cursor
+    former: RecordCursor
     """Where the record stood."""
     epoch: int
     """The ring that was accepted, as it stood then."""
@@ -37,12 +37,12 @@ class Adoption(Struct, frozen=True):
     by: tuple[str, str]
 
     @property
-    def cursor(self) -> Cursor | None:
+    def cursor(self) -> RecordCursor | None:
         """Where the record stands from now on; None where the chain before `next` is not known,
         so that it stands where it stood until that record has come."""
         if self.next == self.head + 1:
-            return Cursor(self.epoch, self.head, self.chain)
-        return Cursor(self.epoch, 0, NO_CHAIN) if self.next == 1 else None
+            return RecordCursor(self.epoch, self.head, self.chain)
+        return RecordCursor(self.epoch, 0, NO_CHAIN) if self.next == 1 else None
 
 
 class Keeper(Protocol):
@@ -51,7 +51,7 @@ class Keeper(Protocol):
     one when it is mended, says so with cursor(). One that cannot say so raises: without that no
     session begins."""
 
-    def cursor(self) -> Cursor:
+    def cursor(self) -> RecordCursor:
         """The last record that is kept, or NO_CURSOR. Does not wait."""
 
     def recent(self) -> Mapping[int, bytes]:

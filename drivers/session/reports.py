@@ -142,24 +142,24 @@ class Reports:
 
     # --- one for each event ---------------------------------------------------------------
 
-    def _greeted(self, event: said.Greeted, at: int) -> None:
+    def _greeted(self, event: said.HelloReceived, at: int) -> None:
         answer = event.answer
         identity = identity_of(answer)
         self.tell(told.Introduced, at, identity, answer.maker, answer.model, answer.state)
 
-    def _turned_away(self, event: said.TurnedAway, at: int) -> None:
+    def _turned_away(self, event: said.HandshakeFailed, at: int) -> None:
         # A device that is off is asked twice a second: that it still does not answer is no news.
         error = event.error
         self.tell(told.AttemptFailed, at, error.name, error.number, str(error))
 
-    def _session_began(self, event: said.SessionBegan, at: int) -> None:
+    def _session_began(self, event: said.LinkSessionStarted, at: int) -> None:
         for what in [what for what in self._known if what[0] is told.AttemptFailed]:
             del self._known[what]
         self._opening_told.clear()
         self._offset = None
         self.tell(told.SessionBegan, at, event.session, event.version, event.rekeyed)
 
-    def _informed(self, event: said.Informed, at: int) -> None:
+    def _informed(self, event: said.DeviceInfoReceived, at: int) -> None:
         info = event.info
         self._flags.known(info.state)
         self.tell(
@@ -173,36 +173,36 @@ class Reports:
             self._counts.known((0, 0))
         self._firmware, self._boot = info.firmware, info.boot
 
-    def _resumed(self, event: said.Resumed, at: int) -> None:
+    def _resumed(self, event: said.RingResumed, at: int) -> None:
         self.tell(told.Resumed, at, event.epoch, event.oldest, event.head)
 
-    def _held(self, event: said.Held, at: int) -> None:
+    def _held(self, event: said.RingHeld, at: int) -> None:
         self.tell(told.Held, at, event.verdict, event.epoch, event.oldest, event.head, event.chain)
 
-    def _behind(self, event: said.StuckBehind, at: int) -> None:
+    def _behind(self, event: said.RecordMissing, at: int) -> None:
         self.tell(told.StuckBehind, at, event.next, event.head)
 
-    def _session_ended(self, event: said.SessionEnded, at: int) -> None:
+    def _session_ended(self, event: said.LinkSessionEnded, at: int) -> None:
         self.tell(told.SessionEnded, at, event.why)
 
-    def _beat(self, event: said.Beat, at: int) -> None:
+    def _beat(self, event: said.BeatReceived, at: int) -> None:
         self._flags.put(event.beat.state)
         self._counts.put((event.beat.damaged, event.beat.refused))
 
-    def _clock(self, event: said.ClockRead, at: int) -> None:
+    def _clock(self, event: said.ClockMeasured, at: int) -> None:
         # It is read every ten seconds; how it goes is told, not that it goes.
         if self._offset is not None and abs(event.offset_us - self._offset) < _CLOCK_STEP:
             return
         self._offset = event.offset_us
         self.tell(told.ClockRead, at, event.offset_us, event.uncertainty_us)
 
-    def _replied(self, event: said.Replied, at: int) -> None:
+    def _replied(self, event: said.ReplyReceived, at: int) -> None:
         if isinstance(event.reply, Refused) and self._is_first(event.command, "refused"):
             why = Refusal(event.reply.why).name.lower()
             command = event.command.NAME
             self.tell(told.CommandRefused, at, command, event.command_id, why, event.reply.arg)
 
-    def _unanswered(self, event: said.Unanswered, at: int) -> None:
+    def _unanswered(self, event: said.CommandUnanswered, at: int) -> None:
         command = event.command
         if not self._is_first(command, "unanswered"):
             return
@@ -218,38 +218,38 @@ class Reports:
         self._opening_told.add(key)
         return not known
 
-    def _alerted(self, event: said.Alerted, at: int) -> None:
+    def _alerted(self, event: said.AlertReceived, at: int) -> None:
         # Its arg is left out: whatever a device puts there in clear is not repeated here.
         self._alerts.add(event.alert.code.name.lower())
 
-    def _damaged(self, event: said.Damaged, at: int) -> None:
+    def _damaged(self, event: said.FramesDamaged, at: int) -> None:
         self._damage.add(event.cause.value, event.count)
 
-    def _suspicious(self, event: said.Suspicious, at: int) -> None:
+    def _suspicious(self, event: said.FrameRejected, at: int) -> None:
         self._suspicion.add(event.error.name)
 
-    def _defective(self, event: said.Defective, at: int) -> None:
+    def _defective(self, event: said.ProtocolViolated, at: int) -> None:
         self._defects.add(event.error.name)
 
 
 _CLOCK_STEP: Final = 1_000
 
 _REPORTS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {
-    said.Greeted: Reports._greeted,
-    said.TurnedAway: Reports._turned_away,
-    said.SessionBegan: Reports._session_began,
-    said.Informed: Reports._informed,
-    said.Resumed: Reports._resumed,
-    said.Held: Reports._held,
-    said.StuckBehind: Reports._behind,
-    said.SessionEnded: Reports._session_ended,
-    said.Beat: Reports._beat,
-    said.ClockRead: Reports._clock,
-    said.Replied: Reports._replied,
-    said.Unanswered: Reports._unanswered,
-    said.Alerted: Reports._alerted,
-    said.Damaged: Reports._damaged,
-    said.Suspicious: Reports._suspicious,
-    said.Defective: Reports._defective,
+    said.HelloReceived: Reports._greeted,
+    said.HandshakeFailed: Reports._turned_away,
+    said.LinkSessionStarted: Reports._session_began,
+    said.DeviceInfoReceived: Reports._informed,
+    said.RingResumed: Reports._resumed,
+    said.RingHeld: Reports._held,
+    said.RecordMissing: Reports._behind,
+    said.LinkSessionEnded: Reports._session_ended,
+    said.BeatReceived: Reports._beat,
+    said.ClockMeasured: Reports._clock,
+    said.ReplyReceived: Reports._replied,
+    said.CommandUnanswered: Reports._unanswered,
+    said.AlertReceived: Reports._alerted,
+    said.FramesDamaged: Reports._damaged,
+    said.FrameRejected: Reports._suspicious,
+    said.ProtocolViolated: Reports._defective,
 }
 """All but Arrived, which holds a record."""

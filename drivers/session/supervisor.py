@@ -48,7 +48,7 @@ from drivers.session.lookup import Search, Wanted
 from drivers.session.progress import Progress, monotonic_us
 from drivers.session.record_store import Keeper
 from drivers.session.reports import Reports, Tell
-from firmware_protocol.host import Link
+from firmware_protocol.host import HostLink
 from firmware_protocol.host import events as said
 from firmware_protocol.messages.codec import Command, Reply
 from firmware_protocol.messages.control import DeviceBeat
@@ -125,7 +125,7 @@ class Supervisor:
         return self._wire.why
 
     @property
-    def held(self) -> said.Held | None:
+    def held(self) -> said.RingHeld | None:
         """What waits for two people."""
         return self._wire.held
 
@@ -140,7 +140,7 @@ class Supervisor:
         return self._wire.beat
 
     @property
-    def clock_read(self) -> said.ClockRead | None:
+    def clock_read(self) -> said.ClockMeasured | None:
         """The device's clock beside the host's, as last read in this session."""
         return self._wire.clock_read
 
@@ -292,7 +292,7 @@ class Supervisor:
             self._reports.denied(now, str(self.wanted.address or self.wanted.serial), why)
             self._wire.on(Trigger.PORT_DENIED, why)
 
-    def _link(self, own: X25519PrivateKey) -> Link | None:
+    def _link(self, own: X25519PrivateKey) -> HostLink | None:
         """A new one begins where the keeper says that the record ends. Without that there is none:
         the device, which nobody talks to, is in its safe state."""
         if self._wire.link is not None:
@@ -303,7 +303,7 @@ class Supervisor:
             why = f"how far its record goes is not known: {problem}"
             self._wire.on(Trigger.RECORD_UNKNOWN, why)
             return None
-        return Link(
+        return HostLink(
             own,
             self.wanted.key,
             device_class=self.wanted.device_class,
@@ -313,7 +313,7 @@ class Supervisor:
             host_boot=secrets.randbits(64) or 1,
         )
 
-    def _serve(self, link: Link, port: Port, ears: WireEars) -> None:
+    def _serve(self, link: HostLink, port: Port, ears: WireEars) -> None:
         if self._paused_at is not None:
             link.pause(self._clock())
         self._wire.serve(link, port)

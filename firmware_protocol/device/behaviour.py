@@ -29,10 +29,10 @@ from firmware_protocol.tablelink.hello import common_version
 from firmware_protocol.tablelink.plaintext import Plaintext
 from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 
-WRONG_CODES: Final = 5
+MAX_WRONG_CODES: Final = 5
 """Label codes that are tried before pairing is locked."""
 _MS: Final = 1000
-Key = tuple[int, int]
+CommandKey = tuple[int, int]
 """What names a command: host boot and command id."""
 
 
@@ -130,7 +130,7 @@ class Behaviour:
         return service
 
     def locked_out(self, wrong_codes: int) -> bool:
-        return wrong_codes >= WRONG_CODES
+        return wrong_codes >= MAX_WRONG_CODES
 
     def records_wrong_code(self) -> bool:
         return True
@@ -234,7 +234,7 @@ class Behaviour:
     def remembers(self) -> bool:
         return True
 
-    def memory_key(self, key: Key) -> Key:
+    def memory_key(self, key: CommandKey) -> CommandKey:
         return key
 
     def refuses_stale(self) -> bool:

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from firmware_protocol.device.behaviour import Behaviour, Key
-from firmware_protocol.device.interfaces import DeviceCore, Refuse
+from firmware_protocol.device.behaviour import Behaviour, CommandKey
+from firmware_protocol.device.interfaces import CommandRefusal, DeviceCore
 from firmware_protocol.device.ring import Ring
 from firmware_protocol.device.ring import follows as follows_on
-from firmware_protocol.device.sessions import Session
+from firmware_protocol.device.sessions import DeviceSession
 from firmware_protocol.messages.codec import Command, Control, Reply, Spec
 from firmware_protocol.messages.common import (
     Info,
@@ -41,27 +41,27 @@ from firmware_protocol.messages.shoe import Reread
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
 
 
-class Memory:
+class ReplyMemory:
     """The last RESULTS_KEPT commands that are not idempotent, with their replies. In RAM: a start
     forgets them, a new session does not."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
-        self._replies: dict[Key, Reply] = {}
+        self._replies: dict[CommandKey, Reply] = {}
 
-    def knows(self, key: Key) -> bool:
+    def knows(self, key: CommandKey) -> bool:
         return self._behaviour.remembers() and self._behaviour.memory_key(key) in self._replies
 
-    def reply(self, key: Key) -> Reply:
+    def reply(self, key: CommandKey) -> Reply:
         return self._replies[self._behaviour.memory_key(key)]
 
-    def stale(self, key: Key) -> bool:
+    def stale(self, key: CommandKey) -> bool:
         """Whether this one, which is not remembered, is older than one that is."""
         boot, ident = self._behaviour.memory_key(key)
         newest = max((known for host, known in self._replies if host == boot), default=0)
         return ident < newest and self._behaviour.refuses_stale()
 
-    def remember(self, key: Key, reply: Reply) -> None:
+    def remember(self, key: CommandKey, reply: Reply) -> None:
         self._replies[self._behaviour.memory_key(key)] = reply
         while len(self._replies) > RESULTS_KEPT:
             del self._replies[next(iter(self._replies))]
@@ -76,17 +76,17 @@ _BEFORE_RESUME: Final = (Info, Resume, Reread)
 class _Selftest(Struct, frozen=True):
     """The one that is under way."""
 
-    key: Key
+    key: CommandKey
     done: int
 
 
-class Commands:
+class CommandHandler:
     def __init__(self, device: DeviceCore) -> None:
         self._device = device
-        self._memory = Memory(device.behaviour)
+        self._memory = ReplyMemory(device.behaviour)
         self._selftest: _Selftest | None = None
 
-    def take(self, session: Session, data: bytes, now: int) -> None:
+    def take(self, session: DeviceSession, data: bytes, now: int) -> None:
         """A plaintext that has opened in this session."""
         data = self._device.behaviour.readable(data)
         if data[0] == PlaintextType.COMMAND:
@@ -102,7 +102,7 @@ class Commands:
 
     # --- commands ---
 
-    def _command(self, session: Session, data: bytes, now: int) -> None:
+    def _command(self, session: DeviceSession, data: bytes, now: int) -> None:
         _, _, ident, _, command_id, host_boot = _HEAD.unpack_from(data)
         if not command_id or not host_boot:
             self._device.wire.malformed()
@@ -118,7 +118,7 @@ class Commands:
             self._device.records.begin(session, now)
 
     def _answer(
-        self, session: Session, ident: int, data: bytes, key: Key, now: int
+        self, session: DeviceSession, ident: int, data: bytes, key: CommandKey, now: int
     ) -> Reply | None:
         """The reply; None if none is due now."""
         kind = COMMANDS.get(ident)
@@ -141,7 +141,9 @@ class Commands:
             return Refused(ident, Refusal.NOT_RESUMED, 0)
         return self._carry_out(session, call.command, key, now)
 
-    def _carry_out(self, session: Session, command: Command, key: Key, now: int) -> Reply | None:
+    def _carry_out(
+        self, session: DeviceSession, command: Command, key: CommandKey, now: int
+    ) -> Reply | None:
         reply: Reply | None
         try:
             if isinstance(command, Resume):
@@ -153,13 +155,13 @@ class Commands:
                 reply = None
             else:
                 reply = self._device.mechanism.command(command, now)
-        except Refuse as refuse:
+        except CommandRefusal as refuse:
             reply = Refused(command.ID, refuse.why, self._arg(refuse))
         if reply is not None and not command.IDEMPOTENT:
             self._memory.remember(key, reply)
         return reply
 
-    def _arg(self, refuse: Refuse) -> int:
+    def _arg(self, refuse: CommandRefusal) -> int:
         return int(self._device.state()) if refuse.why is Refusal.NOT_NOW else refuse.arg
 
     def _info(self) -> Reply:
@@ -172,7 +174,7 @@ class Commands:
             state=device.state(),
         )
 
-    def _resume(self, session: Session, command: Resume, now: int) -> Reply:
+    def _resume(self, session: DeviceSession, command: Resume, now: int) -> Reply:
         device = self._device
         ring = device.ring
         verdict = device.behaviour.verdict(verdict_of(ring, command), command)
@@ -187,12 +189,12 @@ class Commands:
 
     # --- the self-test, which takes its time ---
 
-    def _begin_selftest(self, key: Key, now: int) -> None:
+    def _begin_selftest(self, key: CommandKey, now: int) -> None:
         if self._selftest is not None:
-            raise Refuse(Refusal.BUSY)
+            raise CommandRefusal(Refusal.BUSY)
         self._selftest = _Selftest(key, now + SELFTEST_US)
 
-    def _under_way(self, key: Key) -> bool:
+    def _under_way(self, key: CommandKey) -> bool:
         """Whether this is a repeat of what is being carried out: its reply comes when that is."""
         test = self._selftest
         return test is not None and test.key == key and self._device.behaviour.ignores_under_way()
@@ -268,20 +270,22 @@ def field_offsets(spec: Spec) -> dict[str, int]:
 # --- control --------------------------------------------------------------------------------
 
 
-def _acknowledge(device: DeviceCore, session: Session, ack: EvtAck | HostBeat, now: int) -> None:
+def _acknowledge(
+    device: DeviceCore, session: DeviceSession, ack: EvtAck | HostBeat, now: int
+) -> None:
     device.records.acknowledge(session, ack.epoch, ack.seq, ack.window, now)
 
 
-def _wanted(device: DeviceCore, session: Session, nak: EvtNak, now: int) -> None:
+def _wanted(device: DeviceCore, session: DeviceSession, nak: EvtNak, now: int) -> None:
     device.records.wanted(session, nak.epoch, nak.next, now)
 
 
-def _time(device: DeviceCore, session: Session, ask: TimeAsk, now: int) -> None:
+def _time(device: DeviceCore, session: DeviceSession, ask: TimeAsk, now: int) -> None:
     clock = device.clock(now)
     device.send(session, encode(TimeAnswer(ask.t1, clock, clock)), now)
 
 
-_CONTROLS: Final[dict[type[Control], Callable[[DeviceCore, Session, Any, int], None]]] = {
+_CONTROLS: Final[dict[type[Control], Callable[[DeviceCore, DeviceSession, Any, int], None]]] = {
     HostBeat: _acknowledge,
     EvtAck: _acknowledge,
     EvtNak: _wanted,

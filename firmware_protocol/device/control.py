@@ -34,13 +34,13 @@ class Describe(_Hand, frozen=True, tag="describe"):
     """What the device is and how it stands. It changes nothing."""
 
 
-class Service(_Hand, frozen=True, tag="service"):
+class ServiceSwitch(_Hand, frozen=True, tag="service"):
     """Turn the service switch, which allows pairing."""
 
     on: bool
 
 
-class Power(_Hand, frozen=True, tag="power"):
+class CutPower(_Hand, frozen=True, tag="power"):
     """Cut the power now, or at the next such moment, once, and give it back `off_ms` later; `cause`
     is what the start after it tells. Answered at once: with `at` other than now, the cut comes in
     the middle of something that happens later, and a hand that runs into it is answered
@@ -75,7 +75,7 @@ class Freeze(_Hand, frozen=True, tag="freeze"):
     on: bool
 
 
-class Line(_Hand, frozen=True, tag="line"):
+class LineNoise(_Hand, frozen=True, tag="line"):
     """Noise on the cable, in both directions; shares of all frames-worth of bytes. All zero: a
     clean line."""
 
@@ -95,7 +95,7 @@ class Break(_Hand, frozen=True, tag="break"):
     on: bool = True
 
 
-class Ring(_Hand, frozen=True, tag="ring"):
+class RingMemory(_Hand, frozen=True, tag="ring"):
     """The maker's way to the ring: save a copy of it, restore the copy (a roll-back), fill it until
     it is full up to its spare slots, or replace its memory (a new epoch). After restore and replace
     the device starts. It is filled with COVER 0, DOOR 0 or LAMP_FAULT of lamp 0, by class; anything
@@ -104,14 +104,14 @@ class Ring(_Hand, frozen=True, tag="ring"):
     what: Literal["save", "restore", "fill", "replace"]
 
 
-class Tamper(_Hand, frozen=True, tag="tamper"):
+class TamperWith(_Hand, frozen=True, tag="tamper"):
     """Someone is at the device."""
 
     source: Literal["case", "seal", "reader", "magnet", "debug_port", "keys", "cable"]
     active: bool = True
 
 
-class Defect(_Hand, frozen=True, tag="defect"):
+class InjectDefect(_Hand, frozen=True, tag="defect"):
     """Something stops working, or works again. FAULT is recorded when it begins, and by each
     SELFTEST that finds it. It stays broken over power cuts. A reader that is broken makes READ_FAIL
     READER. With `memory` the device finds its keys damaged: HELLO is answered with ALERT DEFECT
@@ -214,7 +214,7 @@ class DoorHand(_Hand, frozen=True, tag="door"):
     open: bool
 
 
-class Pace(_Hand, frozen=True, tag="pace"):
+class ShufflePace(_Hand, frozen=True, tag="pace"):
     """How long a shuffle takes from now on."""
 
     shuffle_ms: Millis
@@ -258,12 +258,22 @@ class LampHand(_Hand, frozen=True, tag="lamp"):
 
 
 Anywhere: TypeAlias = (
-    Describe | Service | Power | Plug | Freeze | Line | Break | Ring | Tamper | Defect | Firmware
+    Describe
+    | ServiceSwitch
+    | CutPower
+    | Plug
+    | Freeze
+    | LineNoise
+    | Break
+    | RingMemory
+    | TamperWith
+    | InjectDefect
+    | Firmware
 )
 AtShoe: TypeAlias = Load | Draw | Retract | CoverHand | JamHand
-AtShuffler: TypeAlias = Put | DoorHand | Pace | JamHand
+AtShuffler: TypeAlias = Put | DoorHand | ShufflePace | JamHand
 AtStation: TypeAlias = Press | LetGo | Chord | LampHand
-Hand: TypeAlias = (
+ControlRequest: TypeAlias = (
     Anywhere
     | Load
     | Draw
@@ -272,7 +282,7 @@ Hand: TypeAlias = (
     | JamHand
     | Put
     | DoorHand
-    | Pace
+    | ShufflePace
     | Press
     | LetGo
     | Chord

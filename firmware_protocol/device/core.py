@@ -19,15 +19,26 @@ from msgspec import Struct
 
 from firmware_protocol.device import identity
 from firmware_protocol.device.behaviour import Behaviour
-from firmware_protocol.device.commands import Commands
-from firmware_protocol.device.control import Hand, Moment
+from firmware_protocol.device.commands import CommandHandler
+from firmware_protocol.device.control import ControlRequest, Moment
 from firmware_protocol.device.identity import Draw, pair_directly, paired_host
-from firmware_protocol.device.interfaces import Answer, CannotDo, Mechanism, Refuse, RequestHandler
-from firmware_protocol.device.pairing import Pairing
-from firmware_protocol.device.records import TORN, Records
+from firmware_protocol.device.interfaces import (
+    Answer,
+    CannotDo,
+    CommandRefusal,
+    Mechanism,
+    RequestHandler,
+)
+from firmware_protocol.device.pairing import DevicePairing
+from firmware_protocol.device.records import TORN_BYTES, RecordSender
 from firmware_protocol.device.ring import Ring
-from firmware_protocol.device.sessions import Board, Session, Sessions, Wire
-from firmware_protocol.device.storage import DeviceFolder, Kept
+from firmware_protocol.device.sessions import (
+    DeviceParts,
+    DeviceSession,
+    DeviceSessions,
+    FrameChannel,
+)
+from firmware_protocol.device.storage import DeviceFolder, StateStore
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import Fault, Power
 from firmware_protocol.messages.control import DeviceBeat
@@ -60,7 +71,7 @@ class _Later(Struct, frozen=True):
     """A reply that is held back. An honest device has none."""
 
     due: int
-    session: Session
+    session: DeviceSession
     plaintext: bytes
 
 
@@ -92,7 +103,7 @@ class Device:
         self._left = b""
         """Bytes that left before a restart."""
         self.behaviour = Behaviour() if behaviour is None else behaviour
-        self.wire = Wire(self.behaviour)
+        self.wire = FrameChannel(self.behaviour)
         self._service = None if service is None else service(self)
         self.start(now, cause)
 
@@ -106,18 +117,18 @@ class Device:
         self._started = now
         self._on = False
         self.behaviour.started()
-        self._kept = Kept(self.place.kept, sync=self.place.sync)
-        self._mechanism_kept = Kept(self.place.mechanism, sync=self.place.sync)
+        self._kept = StateStore(self.place.kept, sync=self.place.sync)
+        self._mechanism_kept = StateStore(self.place.mechanism, sync=self.place.sync)
         self.ring = self._open_ring()
         self.boot = self._kept.number("boot")
         self.cause = PowerCause.POWER_LOSS if self.ring.torn else cause
         self.defects = _decode_defects(self._kept.kept(_DEFECTS))
         self.faulty = False
         """Whether a fault was told since the start, and no self-test has found all well since."""
-        self.wire = Wire(self.behaviour)
+        self.wire = FrameChannel(self.behaviour)
         self._later: list[_Later] = []
         self._make_parts()
-        self.commands = Commands(self)
+        self.commands = CommandHandler(self)
         self._first_records(now)
 
     def _open_ring(self) -> Ring:
@@ -130,9 +141,9 @@ class Device:
         return Ring.create(self.place.ring, epoch, self.identity.capacity, sync=self.place.sync)
 
     def _make_parts(self) -> None:
-        board = Board(self.identity, self._kept, self.wire, self.behaviour, self._draw)
-        self.records = Records(board, self.ring, self)
-        self.sessions = Sessions(
+        board = DeviceParts(self.identity, self._kept, self.wire, self.behaviour, self._draw)
+        self.records = RecordSender(board, self.ring, self)
+        self.sessions = DeviceSessions(
             board,
             self.mechanism.capabilities,
             host=lambda: self._host,
@@ -140,7 +151,9 @@ class Device:
             damaged=lambda: FaultCode.MEMORY in self.defects,
             ended=self.safe,
         )
-        self.pairing = Pairing(board, self.sessions, store=self._store_host, record=self.record)
+        self.pairing = DevicePairing(
+            board, self.sessions, store=self._store_host, record=self.record
+        )
         self._frames: dict[FrameKind, Callable[[Frame, int], None]] = {
             FrameKind.HELLO: self._hello,
             FrameKind.HS1: self.sessions.hs1,
@@ -214,7 +227,7 @@ class Device:
         out, self._left = self._left + self.wire.take(), b""
         return out
 
-    def hand(self, hand: Hand, now: int) -> Answer:
+    def hand(self, hand: ControlRequest, now: int) -> Answer:
         """Someone's hand at the device, or CannotDo."""
         self.wake(now)
         if self._dead:
@@ -247,7 +260,7 @@ class Device:
         """The 56 bytes of one of the last REREAD_DEPTH records, or Refuse."""
         ring = self.ring
         if epoch != ring.epoch or not ring.holds(seq) or seq <= ring.head - REREAD_DEPTH:
-            raise Refuse(Refusal.NOT_KEPT)
+            raise CommandRefusal(Refusal.NOT_KEPT)
         return ring.record(seq)
 
     def broken(self, name: str) -> bool:
@@ -298,7 +311,7 @@ class Device:
 
     # --- power ---
 
-    def cut_at(self, moment: Moment, *, torn: int = TORN) -> None:
+    def cut_at(self, moment: Moment, *, torn: int = TORN_BYTES) -> None:
         """Cut the power at the next such moment: PowerCut is raised there."""
         self._cut = _Cut(moment, torn)
 
@@ -328,14 +341,14 @@ class Device:
         self.commands.take(session, plaintext, now)
         self.records.flow(now)
 
-    def send(self, session: Session, plaintext: bytes, now: int) -> None:
+    def send(self, session: DeviceSession, plaintext: bytes, now: int) -> None:
         try:
             self.wire.send(session.seal(plaintext))
         except SessionSpent:
             self.sessions.end(now)
         session.next_beat = self.behaviour.beat_after_sending(session.next_beat, now)
 
-    def reply(self, session: Session, reply: CommandReply, now: int) -> None:
+    def reply(self, session: DeviceSession, reply: CommandReply, now: int) -> None:
         self.reach("before_reply")
         first = reply.reply.ID not in session.replied
         session.replied.add(reply.reply.ID)
@@ -371,7 +384,7 @@ class Device:
 
     # --- what its parts ask for ---
 
-    def running(self) -> Session | None:
+    def running(self) -> DeviceSession | None:
         return self.sessions.running
 
     def safe(self, now: int) -> None:

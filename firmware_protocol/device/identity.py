@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from firmware_protocol.device.storage import (
     DeviceFolder,
-    PlaceProblem,
+    FolderProblem,
     make_folder,
     read_whole,
     unmake,
@@ -50,7 +50,7 @@ _AS_MADE: Final = "what was written when the device was made"
 _TEXT: Final = re.compile(r"[!-~](?:[ -~]{0,14}[!-~])?")
 
 
-class Identity(Struct, frozen=True):
+class DeviceIdentity(Struct, frozen=True):
     device_class: DeviceClass
     maker: str
     model: str
@@ -89,7 +89,9 @@ class Identity(Struct, frozen=True):
         return f"Identity({self.device_class.name.lower()} {self.serial})"
 
 
-class _File(Struct, frozen=True, forbid_unknown_fields=True, rename={"device_class": "class"}):
+class _IdentityFile(
+    Struct, frozen=True, forbid_unknown_fields=True, rename={"device_class": "class"}
+):
     device_class: Literal["shoe", "shuffler", "station"]
     maker: str
     model: str
@@ -109,14 +111,14 @@ def create(
     model: str | None = None,
     rng: Draw = secrets.token_bytes,
     capacity: int = RING_LEAST,
-) -> Identity:
+) -> DeviceIdentity:
     """Make a device that has never been switched on. Its folder must not hold one already."""
     place = DeviceFolder(folder)
     if device_class not in MODELS:
-        raise PlaceProblem(folder, f"{device_class.name} is no class of a device", _names())
+        raise FolderProblem(folder, f"{device_class.name} is no class of a device", _names())
     if place.identity.exists():
-        raise PlaceProblem(folder, "holds a device already", "an empty folder")
-    identity = Identity(
+        raise FolderProblem(folder, "holds a device already", "an empty folder")
+    identity = DeviceIdentity(
         device_class=device_class,
         maker=maker,
         model=MODELS[device_class] if model is None else model,
@@ -131,14 +133,14 @@ def create(
     try:
         save(folder, identity, once=True)
     except FileExistsError:  # somebody else has just made one
-        raise PlaceProblem(folder, "holds a device already", "an empty folder") from None
+        raise FolderProblem(folder, "holds a device already", "an empty folder") from None
     except OSError:
         unmake(made)
         raise
     return identity
 
 
-def save(folder: Path, identity: Identity, *, once: bool = False) -> None:
+def save(folder: Path, identity: DeviceIdentity, *, once: bool = False) -> None:
     fields = {
         "class": identity.device_class.name.lower(),
         "maker": identity.maker,
@@ -154,15 +156,15 @@ def save(folder: Path, identity: Identity, *, once: bool = False) -> None:
     write_whole(DeviceFolder(folder).identity, lines.encode(), sync=True, once=once)
 
 
-def load(folder: Path) -> Identity:
+def load(folder: Path) -> DeviceIdentity:
     """Who the device in this folder is, or a PlaceProblem."""
     path = DeviceFolder(folder).identity
     data = read_whole(path)
     if not data:
-        raise PlaceProblem(path, "is not there or empty", _AS_MADE)
+        raise FolderProblem(path, "is not there or empty", _AS_MADE)
     try:
-        file = msgspec.toml.decode(data, type=_File)
-        identity = Identity(
+        file = msgspec.toml.decode(data, type=_IdentityFile)
+        identity = DeviceIdentity(
             device_class=DeviceClass[file.device_class.upper()],
             maker=file.maker,
             model=file.model,
@@ -173,7 +175,7 @@ def load(folder: Path) -> Identity:
             capacity=file.ring,
         )
     except (msgspec.DecodeError, ProtocolError, ValueError) as problem:
-        raise PlaceProblem(path, str(problem), _AS_MADE) from None
+        raise FolderProblem(path, str(problem), _AS_MADE) from None
     _check(identity, path)
     return identity
 
@@ -183,16 +185,16 @@ def is_serial(text: str) -> bool:
     return _SERIAL.fullmatch(text) is not None
 
 
-def _check(identity: Identity, path: Path) -> None:
+def _check(identity: DeviceIdentity, path: Path) -> None:
     for name, value in (("maker", identity.maker), ("model", identity.model)):
         if not _TEXT.fullmatch(value):
-            raise PlaceProblem(path, f"{name} {value!r}", "1 to 16 printable ASCII characters")
+            raise FolderProblem(path, f"{name} {value!r}", "1 to 16 printable ASCII characters")
     if not is_serial(identity.serial):
-        raise PlaceProblem(path, f"serial {identity.serial!r}", SERIALS)
+        raise FolderProblem(path, f"serial {identity.serial!r}", SERIALS)
     if len(identity.key) != _KEY_SIZE:
-        raise PlaceProblem(path, f"key of {len(identity.key)} bytes", f"{_KEY_SIZE} bytes")
+        raise FolderProblem(path, f"key of {len(identity.key)} bytes", f"{_KEY_SIZE} bytes")
     if not RING_LEAST <= identity.capacity <= 0xFFFF:
-        raise PlaceProblem(path, f"ring of {identity.capacity} records", f"{RING_LEAST} to 65535")
+        raise FolderProblem(path, f"ring of {identity.capacity} records", f"{RING_LEAST} to 65535")
 
 
 def _names() -> str:
@@ -213,7 +215,7 @@ def paired_host(folder: Path) -> bytes | None:
     except ValueError:
         key = b""
     if len(key) != _KEY_SIZE:
-        raise PlaceProblem(path, "holds no public key", "64 hexadecimal digits")
+        raise FolderProblem(path, "holds no public key", "64 hexadecimal digits")
     return key
 
 
@@ -222,5 +224,5 @@ def pair_directly(folder: Path, host_public_key: bytes) -> None:
     A device that runs sees it at the next HELLO."""
     path = DeviceFolder(folder).host
     if len(host_public_key) != _KEY_SIZE:
-        raise PlaceProblem(path, f"key of {len(host_public_key)} bytes", "32 bytes")
+        raise FolderProblem(path, f"key of {len(host_public_key)} bytes", "32 bytes")
     write_whole(path, host_public_key.hex().encode() + b"\n", sync=True)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any, Protocol, TypeAlias
 
 from firmware_protocol.device.behaviour import Behaviour
-from firmware_protocol.device.control import Hand
-from firmware_protocol.device.identity import Identity
-from firmware_protocol.device.records import RecordContext, Records
+from firmware_protocol.device.control import ControlRequest
+from firmware_protocol.device.identity import DeviceIdentity
+from firmware_protocol.device.records import RecordContext, RecordSender
 from firmware_protocol.device.ring import Ring
-from firmware_protocol.device.sessions import Session, Sessions, Wire
+from firmware_protocol.device.sessions import DeviceSession, DeviceSessions, FrameChannel
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.enums import (
     Capabilities,
@@ -31,7 +31,7 @@ Answer: TypeAlias = dict[str, Any]
 """What the control socket answers: names and plain JSON values."""
 
 
-class Refuse(Exception):
+class CommandRefusal(Exception):
     """A command that the mechanism does not carry out: it becomes REFUSED."""
 
     def __init__(self, why: Refusal, arg: int = 0) -> None:
@@ -63,13 +63,13 @@ class Peer(Protocol):
 class DeviceCore(RecordContext, Protocol):
     """What the commands need of the device around them."""
 
-    identity: Identity
+    identity: DeviceIdentity
     cause: PowerCause
     behaviour: Behaviour
-    wire: Wire
+    wire: FrameChannel
     ring: Ring
-    records: Records
-    sessions: Sessions
+    records: RecordSender
+    sessions: DeviceSessions
     mechanism: Mechanism
     faulty: bool
 
@@ -79,10 +79,10 @@ class DeviceCore(RecordContext, Protocol):
 
     def report(self, code: FaultCode, arg: int, now: int) -> bool: ...
 
-    def reply(self, session: Session, reply: CommandReply, now: int) -> None: ...
+    def reply(self, session: DeviceSession, reply: CommandReply, now: int) -> None: ...
 
 
-class RingEnd(Protocol):
+class RingPosition(Protocol):
     """Which ring it is, and how far it goes."""
 
     @property
@@ -91,11 +91,11 @@ class RingEnd(Protocol):
     def head(self) -> int: ...
 
 
-class Desk(Protocol):
+class CoreServices(Protocol):
     """What the core offers to its mechanism."""
 
     @property
-    def ring(self) -> RingEnd:
+    def ring(self) -> RingPosition:
         """The ring that record() commits to."""
 
     def record(self, event: Event, now: int) -> bool:
@@ -133,7 +133,7 @@ class RequestHandler(Protocol):
     def started(self, now: int) -> None:
         """The device has started, and its mechanism too."""
 
-    def handle(self, hand: Hand, now: int) -> Answer | None:
+    def handle(self, hand: ControlRequest, now: int) -> Answer | None:
         """Carry out a request, or None if it is the mechanism's. Raises CannotDo if it is
         impossible now."""
 
@@ -144,7 +144,7 @@ class Mechanism(Protocol):
     device_class: DeviceClass
     capabilities: Capabilities
 
-    def start(self, desk: Desk, now: int) -> None:
+    def start(self, desk: CoreServices, now: int) -> None:
         """Power has come on. POWER is recorded already."""
 
     def command(self, command: Command, now: int) -> Reply:
@@ -160,7 +160,7 @@ class Mechanism(Protocol):
     def selftest(self, now: int) -> tuple[tuple[FaultCode, int], ...]:
         """What is wrong, worst first; empty when all is well."""
 
-    def hand(self, hand: Hand, now: int) -> Answer:
+    def hand(self, hand: ControlRequest, now: int) -> Answer:
         """Someone's hand at the device. CannotDo when it makes no sense now."""
 
     def wake(self, now: int) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.device.sessions import Board, Sessions, fixed
+from firmware_protocol.device.sessions import DeviceParts, DeviceSessions, fixed
 from firmware_protocol.messages.common import Paired, Tamper
 from firmware_protocol.messages.control import PairDone
 from firmware_protocol.messages.enums import AlertCode, FrameKind, TamperSource
@@ -30,11 +30,11 @@ class _Begun(Struct, frozen=True):
     ends: int
 
 
-class Pairing:
+class DevicePairing:
     def __init__(
         self,
-        board: Board,
-        sessions: Sessions,
+        board: DeviceParts,
+        sessions: DeviceSessions,
         *,
         store: Callable[[bytes], None],
         record: Callable[[Paired | Tamper, int], bool],

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from firmware_protocol.device.control import Moment
-from firmware_protocol.device.ring import SLOT, Ring
+from firmware_protocol.device.ring import SLOT_SIZE, Ring
 from firmware_protocol.device.send_window import Room, Sending
-from firmware_protocol.device.sessions import Board, Session
+from firmware_protocol.device.sessions import DeviceParts, DeviceSession
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import LogPressure
 from firmware_protocol.messages.enums import AlertCode
 from firmware_protocol.tablelink.plaintext import chained
 
-TORN: Final = SLOT // 2
+TORN_BYTES: Final = SLOT_SIZE // 2
 """How many bytes of a record are written when power goes in the middle of it."""
 
 
@@ -26,9 +26,9 @@ class RecordContext(Protocol):
 
     def clock(self, now: int) -> int: ...
 
-    def running(self) -> Session | None: ...
+    def running(self) -> DeviceSession | None: ...
 
-    def send(self, session: Session, plaintext: bytes, now: int) -> None: ...
+    def send(self, session: DeviceSession, plaintext: bytes, now: int) -> None: ...
 
     def safe(self, now: int) -> None: ...
 
@@ -38,8 +38,8 @@ class RecordContext(Protocol):
         """How much of a record is written before power goes; None if it does not go there."""
 
 
-class Records:
-    def __init__(self, board: Board, ring: Ring, around: RecordContext) -> None:
+class RecordSender:
+    def __init__(self, board: DeviceParts, ring: Ring, around: RecordContext) -> None:
         self.ring = ring
         self.room = Room(ring, board.kept, board.behaviour)
         self._wire = board.wire
@@ -112,7 +112,7 @@ class Records:
         return session.sending.due()
 
     def _send(
-        self, session: Session, seqs: Iterable[int], now: int, uncommitted: bytes = b""
+        self, session: DeviceSession, seqs: Iterable[int], now: int, uncommitted: bytes = b""
     ) -> None:
         for seq in seqs:
             if seq > self.ring.head:
@@ -123,13 +123,13 @@ class Records:
 
     # --- what the host says ---
 
-    def stop(self, session: Session) -> None:
+    def stop(self, session: DeviceSession) -> None:
         """RESUME begins anew."""
         session.wanted = 0
         session.resumed = False
         session.sending = None
 
-    def begin(self, session: Session, now: int) -> None:
+    def begin(self, session: DeviceSession, now: int) -> None:
         """RESUME was answered with OK: all below what it wants are the host's."""
         session.resumed = True
         first = self._behaviour.first_sent(session.wanted, self._last_sent)
@@ -138,11 +138,13 @@ class Records:
         self.room.acknowledge(first - 1)
         self._press(now)
 
-    def begin_unasked(self, session: Session) -> None:
+    def begin_unasked(self, session: DeviceSession) -> None:
         if session.sending is None and self._behaviour.sends_unasked():
             session.sending = Sending(self.room.acked + 1, self._behaviour)
 
-    def acknowledge(self, session: Session, epoch: int, seq: int, window: int, now: int) -> None:
+    def acknowledge(
+        self, session: DeviceSession, epoch: int, seq: int, window: int, now: int
+    ) -> None:
         sending = session.sending
         if sending is None or epoch != self.ring.epoch:
             return
@@ -152,7 +154,7 @@ class Records:
             self.room.acknowledge(seq)
             self._send(session, self._behaviour.sent_after_ack(seq), now)
 
-    def wanted(self, session: Session, epoch: int, first: int, now: int) -> None:
+    def wanted(self, session: DeviceSession, epoch: int, first: int, now: int) -> None:
         sending = session.sending
         ours = self._behaviour.nak_is_ours(epoch == self.ring.epoch)
         if sending is not None and ours and self.ring.holds(first):

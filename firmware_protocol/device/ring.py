@@ -14,14 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
 
-from firmware_protocol.device.storage import PlaceProblem, read_whole, write_at, write_whole
+from firmware_protocol.device.storage import FolderProblem, read_whole, write_at, write_whole
 from firmware_protocol.messages.enums import PlaintextType
 from firmware_protocol.tablelink.framing import crc32c
 from firmware_protocol.tablelink.plaintext import CHAIN_SIZE, NO_CHAIN, next_chain
 
-SLOT: Final = 56
-HASHED: Final = SLOT - CHAIN_SIZE
-_BLANK: Final = bytes(SLOT)
+SLOT_SIZE: Final = 56
+HASHED: Final = SLOT_SIZE - CHAIN_SIZE
+_BLANK: Final = bytes(SLOT_SIZE)
 _MAGIC: Final = b"TL ring\0"
 _FORM: Final = 1
 _HEADER: Final = struct.Struct("<8sHHII")
@@ -29,7 +29,7 @@ _CRC: Final = struct.Struct("<I")
 _START: Final = _HEADER.size + _CRC.size
 _RECORD: Final = struct.Struct("<BBII")
 
-Follows = Callable[[bytes, bytes], bool]
+ChainCheck = Callable[[bytes, bytes], bool]
 """Whether a record (56 bytes) stands after one with this chain."""
 
 
@@ -57,18 +57,20 @@ class Ring:
     @classmethod
     def create(cls, path: Path, epoch: int, capacity: int, *, sync: bool) -> Self:
         """A new ring in the place of what was there."""
-        header = _HEADER.pack(_MAGIC, _FORM, SLOT, capacity, epoch)
+        header = _HEADER.pack(_MAGIC, _FORM, SLOT_SIZE, capacity, epoch)
         write_whole(path, header + _CRC.pack(crc32c(header)) + _BLANK * capacity, sync=sync)
         return cls(path, epoch, [_BLANK] * capacity, sync=sync)
 
     @classmethod
-    def open(cls, path: Path, *, sync: bool, fits: Follows = follows) -> Self:
+    def open(cls, path: Path, *, sync: bool, fits: ChainCheck = follows) -> Self:
         """What the file holds, or a PlaceProblem."""
         data = read_whole(path)
         epoch, capacity = _read_header(path, data)
-        slots = [data[at : at + SLOT] for at in range(_START, len(data), SLOT)]
-        if len(slots) != capacity or len(slots[-1]) != SLOT:
-            raise PlaceProblem(path, f"has {len(data)} bytes", f"{_START + SLOT * capacity} bytes")
+        slots = [data[at : at + SLOT_SIZE] for at in range(_START, len(data), SLOT_SIZE)]
+        if len(slots) != capacity or len(slots[-1]) != SLOT_SIZE:
+            raise FolderProblem(
+                path, f"has {len(data)} bytes", f"{_START + SLOT_SIZE * capacity} bytes"
+            )
         ring = cls(path, epoch, slots, sync=sync)
         ring._find(fits)
         return ring
@@ -103,7 +105,7 @@ class Ring:
         self._write(record[:size])
 
     def _write(self, data: bytes) -> None:
-        at = _START + SLOT * self._slot(self.head + 1)
+        at = _START + SLOT_SIZE * self._slot(self.head + 1)
         write_at(self.path, data, at, sync=self._sync)
 
     def _slot(self, seq: int) -> int:
@@ -111,7 +113,7 @@ class Ring:
 
     # --- finding head and oldest after a start ---
 
-    def _find(self, fits: Follows) -> None:
+    def _find(self, fits: ChainCheck) -> None:
         whole = self._candidates()
         self.head = next(
             (seq for seq in sorted(whole, reverse=True) if self._follows_on(whole, seq, fits)), 0
@@ -120,7 +122,7 @@ class Ring:
         lap_before = self.head + 1 - self.capacity
         self.torn = last != _BLANK and lap_before not in whole
         if not self.head and any(slot != _BLANK for slot in self._slots[1:]):
-            raise PlaceProblem(self.path, "holds no whole record", "a new ring")
+            raise FolderProblem(self.path, "holds no whole record", "a new ring")
         self.oldest = self._find_oldest(whole, fits)
 
     def _candidates(self) -> dict[int, bytes]:
@@ -133,14 +135,14 @@ class Ring:
                 out[seq] = record
         return out
 
-    def _follows_on(self, whole: dict[int, bytes], seq: int, fits: Follows) -> bool:
+    def _follows_on(self, whole: dict[int, bytes], seq: int, fits: ChainCheck) -> bool:
         """Whether the record stands in the chain: its own bytes fit the one before it."""
         if seq == 1:
             return fits(whole[seq], NO_CHAIN)
         before = whole.get(seq - 1)
         return before is not None and fits(whole[seq], before[HASHED:])
 
-    def _find_oldest(self, whole: dict[int, bytes], fits: Follows) -> int:
+    def _find_oldest(self, whole: dict[int, bytes], fits: ChainCheck) -> int:
         """Back from head as far as records are whole. The last of a full lap cannot be tried: the
         one before it is overwritten. Its chain was tried by the one after it."""
         least = max(1, self.head - self.capacity + 1)
@@ -164,11 +166,11 @@ class Ring:
 def _read_header(path: Path, data: bytes) -> tuple[int, int]:
     allowed = "a ring that a device of this kind made"
     if len(data) < _START or not data.startswith(_MAGIC):
-        raise PlaceProblem(path, "is no ring", allowed)
+        raise FolderProblem(path, "is no ring", allowed)
     header, crc = data[: _HEADER.size], data[_HEADER.size : _START]
     if _CRC.pack(crc32c(header)) != crc:
-        raise PlaceProblem(path, "the header is damaged", allowed)
+        raise FolderProblem(path, "the header is damaged", allowed)
     _, form, slot, capacity, epoch = _HEADER.unpack(header)
-    if (form, slot) != (_FORM, SLOT) or not epoch or not capacity:
-        raise PlaceProblem(path, f"is a ring of form {form} with slots of {slot}", allowed)
+    if (form, slot) != (_FORM, SLOT_SIZE) or not epoch or not capacity:
+        raise FolderProblem(path, f"is a ring of form {form} with slots of {slot}", allowed)
     return epoch, capacity

@@ -6,7 +6,7 @@ from typing import Final
 
 from firmware_protocol.device.behaviour import Behaviour
 from firmware_protocol.device.ring import Ring
-from firmware_protocol.device.storage import Kept
+from firmware_protocol.device.storage import StateStore
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import Fault, LogPressure, Paired, Power, Tamper
 from firmware_protocol.messages.limits import PRESSURE_PERCENT, RING_SPARE, WINDOW
@@ -98,7 +98,7 @@ _KEEP_BELOW: Final = 48
 
 
 class Room:
-    def __init__(self, ring: Ring, kept: Kept, behaviour: Behaviour) -> None:
+    def __init__(self, ring: Ring, kept: StateStore, behaviour: Behaviour) -> None:
         self.full = False
         self._ring = ring
         self._kept = kept

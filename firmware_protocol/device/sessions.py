@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
 from firmware_protocol.device.behaviour import Behaviour
-from firmware_protocol.device.identity import Draw, Identity
+from firmware_protocol.device.identity import DeviceIdentity, Draw
 from firmware_protocol.device.send_window import Sending
-from firmware_protocol.device.storage import Kept
+from firmware_protocol.device.storage import StateStore
 from firmware_protocol.messages.enums import (
     AlertCode,
     Capabilities,
@@ -27,12 +27,12 @@ from firmware_protocol.messages.enums import (
 from firmware_protocol.messages.errors import HandshakeError, ProtocolError
 from firmware_protocol.messages.frames import Alert, HelloRsp
 from firmware_protocol.messages.limits import ALERT_GAP_MS
-from firmware_protocol.tablelink.framing import VERSIONS, Damage, Deframer, Frame
+from firmware_protocol.tablelink.framing import VERSIONS, Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.hello import NO_SESSION, prologue
-from firmware_protocol.tablelink.noise import Handshake, Keys
+from firmware_protocol.tablelink.noise import Handshake, SessionKeys
 
 
-class Wire:
+class FrameChannel:
     def __init__(self, behaviour: Behaviour) -> None:
         self.damaged = 0
         """Damaged frames since the start."""
@@ -53,7 +53,7 @@ class Wire:
     def hear(self, data: bytes, now: int) -> list[Frame]:
         frames = []
         for heard in self._behaviour.hear(self._deframer, data, now):
-            if isinstance(heard, Damage):
+            if isinstance(heard, FrameDamage):
                 self.damaged += 1
             else:
                 frames.append(heard)
@@ -74,10 +74,10 @@ class Wire:
         return out
 
 
-class Board(Struct, frozen=True):
-    identity: Identity
-    kept: Kept
-    wire: Wire
+class DeviceParts(Struct, frozen=True):
+    identity: DeviceIdentity
+    kept: StateStore
+    wire: FrameChannel
     behaviour: Behaviour
     draw: Draw
 
@@ -85,7 +85,7 @@ class Board(Struct, frozen=True):
 _KEY_SIZE: Final = 32
 
 
-class Greeting(Struct, frozen=True):
+class HelloExchange(Struct, frozen=True):
     """A HELLO and its answer, which one handshake may be built on."""
 
     session: int
@@ -93,11 +93,16 @@ class Greeting(Struct, frozen=True):
     prologue: bytes
 
 
-class Session:
+class DeviceSession:
     """The keys of one session, and how far it is."""
 
     def __init__(
-        self, keys: Keys, greeting: Greeting, version: int, now: int, behaviour: Behaviour
+        self,
+        keys: SessionKeys,
+        greeting: HelloExchange,
+        version: int,
+        now: int,
+        behaviour: Behaviour,
     ) -> None:
         self.id = greeting.session
         self.made = now
@@ -135,10 +140,10 @@ def fixed(shake: Handshake, draw: Draw) -> Handshake:
     return shake
 
 
-class Sessions:
+class DeviceSessions:
     def __init__(
         self,
-        board: Board,
+        board: DeviceParts,
         capabilities: Capabilities,
         *,
         host: Callable[[], bytes | None],
@@ -147,10 +152,10 @@ class Sessions:
         ended: Callable[[int], None],
     ) -> None:
         """`damaged`: whether the device's keys are found damaged."""
-        self.greeting: Greeting | None = None
-        self.pending: Session | None = None
-        self.running: Session | None = None
-        self._former: Session | None = None  # stays None in an honest device
+        self.greeting: HelloExchange | None = None
+        self.pending: DeviceSession | None = None
+        self.running: DeviceSession | None = None
+        self._former: DeviceSession | None = None  # stays None in an honest device
         self._identity = board.identity
         self._wire = board.wire
         self._behaviour = board.behaviour
@@ -193,10 +198,10 @@ class Sessions:
         sent = Frame(FrameKind.HELLO_RSP, frame.session, 0, answer.encode())
         self._wire.send(sent)
         self.forget_pending()
-        self.greeting = Greeting(frame.session, version, prologue(frame, sent))
+        self.greeting = HelloExchange(frame.session, version, prologue(frame, sent))
         return True
 
-    def greeting_for(self, frame: Frame, now: int) -> Greeting | None:
+    def greeting_for(self, frame: Frame, now: int) -> HelloExchange | None:
         """What HS1 or PAIR1 builds on; None if it is to be ignored."""
         if self._cannot_work(now):
             return None
@@ -239,7 +244,7 @@ class Sessions:
         if self._behaviour.hs1_ends_session():
             self.end(now)
         self.forget_pending()
-        self.pending = Session(shake.split(), greeting, frame.version, now, self._behaviour)
+        self.pending = DeviceSession(shake.split(), greeting, frame.version, now, self._behaviour)
         self._wire.send(Frame(FrameKind.HS2, frame.session, 0, answer, frame.version))
 
     def _refuse_hs1(self, frame: Frame, now: int) -> None:
@@ -251,7 +256,7 @@ class Sessions:
 
     # --- DATA ---
 
-    def open(self, frame: Frame, now: int) -> tuple[Session, bytes] | None:
+    def open(self, frame: Frame, now: int) -> tuple[DeviceSession, bytes] | None:
         """The session of this frame and its plaintext; None if it is to be ignored."""
         known = False
         for session in self._of(frame.session):
@@ -269,12 +274,12 @@ class Sessions:
             self._wire.alert(AlertCode.NO_SESSION, now)
         return None
 
-    def _of(self, ident: int) -> Iterator[Session]:
+    def _of(self, ident: int) -> Iterator[DeviceSession]:
         for session in (self.pending, self.running, self._former):
             if session is not None and session.id == ident:
                 yield session
 
-    def _take_over(self, session: Session, now: int) -> None:
+    def _take_over(self, session: DeviceSession, now: int) -> None:
         if self.running is not None:
             if self._behaviour.former_goes_on():
                 self._former = self.running

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 
-class PlaceProblem(Exception):
+class FolderProblem(Exception):
     """What lies in a device's folder cannot be used: where, what, and what is allowed."""
 
     def __init__(self, where: Path | str, what: str, allowed: str) -> None:
@@ -160,7 +160,7 @@ def _sync_folder(folder: Path) -> None:
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 
 
-class Kept:
+class StateStore:
     """One folder of things by name. What was kept is durable when keep() or number() returns."""
 
     def __init__(self, folder: Path, *, sync: bool) -> None:
@@ -188,7 +188,7 @@ class Kept:
         try:
             return int(text)
         except ValueError:
-            raise PlaceProblem(path, "holds no number", "decimal digits") from None
+            raise FolderProblem(path, "holds no number", "decimal digits") from None
 
     def set_number(self, name: str, number: int) -> None:
         write_whole(self._path(name, ".number"), b"%d\n" % number, sync=self._sync)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from firmware_protocol.generate.emit import camel
-from firmware_protocol.generate.schema import WHOLE, Catalogue, Field, Message, array
+from firmware_protocol.generate.schema import INTEGER_SIZES, Catalogue, Field, MessageSpec, array
 
 __all__ = [
-    "WHOLE",
+    "INTEGER_SIZES",
     "Catalogue",
     "Field",
-    "Message",
+    "MessageSpec",
     "array",
     "camel",
 ]

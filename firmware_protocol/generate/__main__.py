@@ -17,7 +17,7 @@ from firmware_protocol.generate import emit_c, emit_page, emit_python
 from firmware_protocol.generate.catalogue import CatalogueError
 from firmware_protocol.generate.schema import Catalogue
 
-ROOM: Final = Path(__file__).parents[1]
+PACKAGE: Final = Path(__file__).parents[1]
 EXIT_STALE: Final = 1
 EXIT_USAGE: Final = 2
 
@@ -31,7 +31,7 @@ def generated(catalogue: Catalogue) -> dict[str, str]:
     }
 
 
-def stale(room: Path = ROOM) -> dict[str, str]:
+def stale(room: Path = PACKAGE) -> dict[str, str]:
     """The files that are not what messages.toml makes of them, and what they should be.
 
     CatalogueError when messages.toml is wrong. Nothing is written.
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     for name, text in files.items():
         if chosen.write:
-            (ROOM / name).write_text(text, encoding="utf-8")
+            (PACKAGE / name).write_text(text, encoding="utf-8")
         print(f"firmware_protocol/{name}: {'written' if chosen.write else 'is stale'}")
     if chosen.check and files:
         print("make them anew: python -m firmware_protocol.generate --write", file=sys.stderr)

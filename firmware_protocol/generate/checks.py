@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 
 from firmware_protocol.generate.schema import (
     HEADS,
+    INTEGER_SIZES,
     PLAINTEXT_SIZES,
     RANGES,
     REFUSED_ID,
     REPLY_OFFSET,
     TAILS,
-    WHOLE,
     Catalogue,
     Field,
-    Message,
+    MessageSpec,
     Values,
     array,
 )
@@ -87,7 +87,7 @@ def _values(catalogue: Catalogue, one: Values) -> Iterator[str]:
         f"{one.name}: value {number} is given twice"
         for number in _twice(value.value for value in values)
     )
-    most = (1 << 8 * WHOLE[one.type]) - 1
+    most = (1 << 8 * INTEGER_SIZES[one.type]) - 1
     for value in values:
         if value.value > most:
             yield f"{one.name}.{value.name}: {value.value} does not fit into {one.type}"
@@ -164,7 +164,7 @@ def _frames(catalogue: Catalogue) -> Iterator[str]:
             yield f"frame {frame.kind}: its payload is longer than {most} bytes"
 
 
-def _message(catalogue: Catalogue, message: Message) -> Iterator[str]:
+def _message(catalogue: Catalogue, message: MessageSpec) -> Iterator[str]:
     where = f"message {message.name}"
     command, reply = message.kind == "command", message.kind == "reply"
     side = {"event": "device", "command": "host", "reply": "device"}.get(message.kind)

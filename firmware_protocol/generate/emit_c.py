@@ -7,8 +7,8 @@ from typing import Final
 
 from firmware_protocol.generate.emit import ORIGIN, allowed, code, fill, number
 from firmware_protocol.generate.schema import (
+    INTEGER_SIZES,
     PLAINTEXT_SIZES,
-    WHOLE,
     Catalogue,
     Field,
     Values,
@@ -157,9 +157,8 @@ def _declared(catalogue: Catalogue, one: Field) -> str:
         return f"{'char' if form[0] in ('text', 'word') else 'uint8_t'} {one.name}[{form[1]}]"
     if one.type == "bool":
         return f"uint8_t {one.name}"
-    return (
-        f"{INTEGERS[one.type if one.type in WHOLE else catalogue.sets[one.type].type]} {one.name}"
-    )
+    integer = one.type if one.type in INTEGER_SIZES else catalogue.sets[one.type].type
+    return f"{INTEGERS[integer]} {one.name}"
 
 
 def _each_field(structs: list[tuple[str, str, tuple[Field, ...], int]]) -> Iterator[str]:

@@ -21,8 +21,8 @@ from firmware_protocol.generate.schema import (
     REPLY_OFFSET,
     Catalogue,
     Field,
-    Frame,
-    Message,
+    FrameSpec,
+    MessageSpec,
     schema_hash,
 )
 from firmware_protocol.messages import errors
@@ -156,13 +156,13 @@ def _section(kind: str) -> str:
     return "session" if kind == "ALERT" else "hello"
 
 
-def _frame(catalogue: Catalogue, frame: Frame) -> Iterator[str]:
+def _frame(catalogue: Catalogue, frame: FrameSpec) -> Iterator[str]:
     yield f"**{frame.kind}** ({frame.side}), n = {catalogue.length(frame.fields)}"
     yield ""
     yield from _fields(catalogue, frame.fields)
 
 
-def _frame_table(catalogue: Catalogue, frame: Frame) -> str:
+def _frame_table(catalogue: Catalogue, frame: FrameSpec) -> str:
     return _join(_frame(catalogue, frame))
 
 
@@ -206,7 +206,7 @@ def _messages(catalogue: Catalogue) -> Iterator[str]:
                 yield from _message(catalogue, replies[one.name])
 
 
-def _message(catalogue: Catalogue, one: Message) -> Iterator[str]:
+def _message(catalogue: Catalogue, one: MessageSpec) -> Iterator[str]:
     facts = [f"{one.kind} {code(one.id)}", f"from the {one.side}"]
     facts.append(f"len {catalogue.length(one.fields)}")
     if one.size != 56:

@@ -7,11 +7,11 @@ from typing import Final
 
 from firmware_protocol.generate.emit import ORIGIN, WIDTH, camel, code, docstring, fill, number
 from firmware_protocol.generate.schema import (
-    WHOLE,
+    INTEGER_SIZES,
     Catalogue,
     Field,
-    Frame,
-    Message,
+    FrameSpec,
+    MessageSpec,
     Values,
     array,
     schema_hash,
@@ -125,7 +125,7 @@ def _frames(catalogue: Catalogue) -> str:
     return _join(lines())
 
 
-def _module(catalogue: Catalogue, what: str, messages: list[Message]) -> str:
+def _module(catalogue: Catalogue, what: str, messages: list[MessageSpec]) -> str:
     kinds = sorted({one.kind.capitalize() for one in messages} | {"Spec"})
     # A command names its reply, so replies are made first.
     ordered = sorted(messages, key=lambda one: one.kind == "command")
@@ -165,7 +165,9 @@ def _import_sets(
     yield ")"
 
 
-def _class(catalogue: Catalogue, one: Message | Frame, name: str, base: str) -> Iterator[str]:
+def _class(
+    catalogue: Catalogue, one: MessageSpec | FrameSpec, name: str, base: str
+) -> Iterator[str]:
     yield from ("", "", f"class {camel(name)}({base}, frozen=True, gc=False):")
     yield from docstring(one.doc, "    ")
     yield ""
@@ -175,12 +177,12 @@ def _class(catalogue: Catalogue, one: Message | Frame, name: str, base: str) -> 
             yield from docstring(_sentence(field.doc), "    ")
     if one.fields:
         yield ""
-    if isinstance(one, Message):
+    if isinstance(one, MessageSpec):
         yield from _facts(one)
     yield from _spec(catalogue, one, name)
 
 
-def _facts(one: Message) -> Iterator[str]:
+def _facts(one: MessageSpec) -> Iterator[str]:
     where = "ANY" if one.device_class == "all" else one.device_class.upper()
     yield f"    ID: ClassVar = {code(one.id)}"
     yield f'    NAME: ClassVar = "{one.name}"'
@@ -197,7 +199,7 @@ def _facts(one: Message) -> Iterator[str]:
             yield f"    RESULT: ClassVar = {camel(one.result)}"
 
 
-def _spec(catalogue: Catalogue, one: Message | Frame, name: str) -> Iterator[str]:
+def _spec(catalogue: Catalogue, one: MessageSpec | FrameSpec, name: str) -> Iterator[str]:
     form = "".join(_code(catalogue, field) for field in one.fields)
     arguments = [f'"{name}"', f'"<{form}"']
     named = [field.name for field in one.fields if not field.type.startswith("zero")]
@@ -206,7 +208,7 @@ def _spec(catalogue: Catalogue, one: Message | Frame, name: str) -> Iterator[str
         rows = fill(" ".join(named), width=WIDTH - 14)
         arguments.append("\n        ".join([*(f'"{row} "' for row in rows[:-1]), f'"{rows[-1]}"']))
     arguments += [rule for field in one.fields if (rule := _rule(catalogue, field))]
-    if isinstance(one, Message) and one.secret:
+    if isinstance(one, MessageSpec) and one.secret:
         arguments.append("secret=True")
     line = f"    SPEC: ClassVar = Spec({', '.join(arguments)})"
     if len(line) <= WIDTH and "\n" not in line:
@@ -227,7 +229,7 @@ def _type(catalogue: Catalogue, field: Field) -> str:
         return "bytes" if form[0] == "bytes" else "str"
     if field.type == "bool":
         return "bool"
-    return "int" if field.type in WHOLE else camel(field.type)
+    return "int" if field.type in INTEGER_SIZES else camel(field.type)
 
 
 def _code(catalogue: Catalogue, field: Field) -> str:
@@ -236,7 +238,7 @@ def _code(catalogue: Catalogue, field: Field) -> str:
         return f"{form[1]}{'x' if form[0] == 'zero' else 's'}"
     if field.type == "bool":
         return "B"
-    return CODES[field.type if field.type in WHOLE else catalogue.sets[field.type].type]
+    return CODES[field.type if field.type in INTEGER_SIZES else catalogue.sets[field.type].type]
 
 
 def _rule(catalogue: Catalogue, field: Field) -> str:
@@ -258,7 +260,7 @@ def _rule(catalogue: Catalogue, field: Field) -> str:
         return f'codec.one_of("{field.name}", {camel(field.type)}{least})'
     if field.min is None and field.max is None:
         return ""
-    most = (1 << 8 * WHOLE[field.type]) - 1 if field.max is None else field.max
+    most = (1 << 8 * INTEGER_SIZES[field.type]) - 1 if field.max is None else field.max
     also = ", ".join(code(value) for value in field.also)
     if also:
         also = f", ({also}{',' if len(field.also) == 1 else ''})"

@@ -17,7 +17,7 @@ Upper = Annotated[str, Meta(pattern="^[A-Z][A-Z0-9_]*$")]
 Lower = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$")]
 Doc = Annotated[str, Meta(min_length=1)]
 
-WHOLE: Final = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
+INTEGER_SIZES: Final = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
 PLAINTEXT_SIZES: Final = (56, 120, 226)
 HEADS: Final = {"event": 24, "command": 16, "reply": 16, "control": 4}
 TAILS: Final = {"event": 8, "command": 0, "reply": 0, "control": 0}
@@ -38,18 +38,18 @@ REFUSED_ID: Final = 0xFF
 _ARRAY: Final = re.compile(r"(bytes|zero|text|word)\[([1-9][0-9]{0,2})\]")
 
 
-class Entry(Struct, frozen=True, forbid_unknown_fields=True):
+class CatalogueEntry(Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
 
-class Value(Entry, frozen=True):
+class Value(CatalogueEntry, frozen=True):
     name: Upper
     value: Annotated[int, Meta(ge=0)]
     doc: Doc
     since: Annotated[int, Meta(ge=1, le=15)] = 1
 
 
-class Values(Entry, frozen=True):
+class Values(CatalogueEntry, frozen=True):
     """An enum, or a set of flags; `of` makes flags of an enum, whose values are bit numbers."""
 
     name: Lower
@@ -59,7 +59,7 @@ class Values(Entry, frozen=True):
     of: Lower | None = None
 
 
-class Field(Entry, frozen=True):
+class Field(CatalogueEntry, frozen=True):
     name: Lower
     type: str
     doc: Doc
@@ -68,14 +68,14 @@ class Field(Entry, frozen=True):
     also: tuple[int, ...] = ()
 
 
-class Named(Entry, frozen=True):
+class NamedEntry(CatalogueEntry, frozen=True):
     """Whatever has fields, or is a number with a name and a doc."""
 
     name: Upper
     doc: Doc
 
 
-class Constant(Named, frozen=True):
+class Constant(NamedEntry, frozen=True):
     value: Annotated[int, Meta(ge=0)]
 
 
@@ -83,14 +83,14 @@ class Timing(Constant, frozen=True):
     unit: Literal["ms", "s"]
 
 
-class Layout(Named, frozen=True):
+class Layout(NamedEntry, frozen=True):
     type: Byte
     side: Side = field(name="from")
     sizes: tuple[int, ...]
     fields: tuple[Field, ...]
 
 
-class Frame(Entry, frozen=True):
+class FrameSpec(CatalogueEntry, frozen=True):
     kind: Upper
     side: Side = field(name="from")
     doc: Doc
@@ -100,7 +100,7 @@ class Frame(Entry, frozen=True):
     sizes: tuple[int, ...] = ()
 
 
-class Message(Named, frozen=True):
+class MessageSpec(NamedEntry, frozen=True):
     id: Byte
     device_class: DeviceClass = field(name="class")
     kind: Kind
@@ -116,24 +116,24 @@ class Message(Named, frozen=True):
     to: Upper | None = None
 
 
-class Reserved(Entry, frozen=True):
+class Reserved(CatalogueEntry, frozen=True):
     first: Byte
     last: Byte
     doc: Doc
 
 
-class Version(Entry, frozen=True):
+class Version(CatalogueEntry, frozen=True):
     number: Annotated[int, Meta(ge=1, le=15)]
     released: bool
 
 
-class Placed(NamedTuple):
+class PlacedField(NamedTuple):
     field: Field
     offset: int
     size: int
 
 
-class Catalogue(Entry, frozen=True, dict=True):
+class Catalogue(CatalogueEntry, frozen=True, dict=True):
     protocol: str
     versions: tuple[Version, ...] = field(name="version")
     constants: tuple[Constant, ...] = field(name="constant")
@@ -141,8 +141,8 @@ class Catalogue(Entry, frozen=True, dict=True):
     enums: tuple[Values, ...] = field(name="enum")
     flags: tuple[Values, ...]
     layouts: tuple[Layout, ...] = field(name="layout")
-    frames: tuple[Frame, ...] = field(name="frame")
-    messages: tuple[Message, ...] = field(name="message")
+    frames: tuple[FrameSpec, ...] = field(name="frame")
+    messages: tuple[MessageSpec, ...] = field(name="message")
     reserved: tuple[Reserved, ...]
 
     @property
@@ -179,25 +179,25 @@ class Catalogue(Entry, frozen=True, dict=True):
             return int(array[2])
         if kind == "bool":
             return 1
-        return WHOLE[kind if kind in WHOLE else self.sets[kind].type]
+        return INTEGER_SIZES[kind if kind in INTEGER_SIZES else self.sets[kind].type]
 
-    def placed(self, fields: tuple[Field, ...]) -> tuple[Placed, ...]:
+    def placed(self, fields: tuple[Field, ...]) -> tuple[PlacedField, ...]:
         """The fields with the offset at which each begins."""
         out, offset = [], 0
         for one in fields:
             size = self.size_of(one.type)
-            out.append(Placed(one, offset, size))
+            out.append(PlacedField(one, offset, size))
             offset += size
         return tuple(out)
 
     def length(self, fields: tuple[Field, ...]) -> int:
         return sum(self.size_of(one.type) for one in fields)
 
-    def room(self, message: Message) -> int:
+    def room(self, message: MessageSpec) -> int:
         """Bytes that the message's body may have at most."""
         return message.size - HEADS[message.kind] - TAILS[message.kind]
 
-    def frame_sizes(self, frame: Frame) -> tuple[int, ...]:
+    def frame_sizes(self, frame: FrameSpec) -> tuple[int, ...]:
         """Lengths that the frame's payload may have."""
         return frame.sizes or (self.length(frame.fields),)
 

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from firmware_protocol.host.commands import LinkBusy
-from firmware_protocol.host.cursor import NO_CURSOR, Cursor, Records
-from firmware_protocol.host.events import Ending
-from firmware_protocol.host.link import Link
+from firmware_protocol.host.cursor import NO_CURSOR, ReceivedRecords, RecordCursor
+from firmware_protocol.host.events import SessionEnding
+from firmware_protocol.host.link import HostLink
 from firmware_protocol.host.pairing import (
-    Hinted,
-    Introduced,
+    DeviceIntroduced,
+    HostPairing,
     Introduction,
-    Noise,
-    Pairing,
+    PairingAlert,
     PairingDone,
     PairingEvent,
     PairingFailed,
-    Why,
+    PairingFailure,
+    PairingNoise,
 )
 
 __all__ = [
     "NO_CURSOR",
-    "Cursor",
-    "Ending",
-    "Hinted",
-    "Introduced",
+    "DeviceIntroduced",
+    "HostLink",
+    "HostPairing",
     "Introduction",
-    "Link",
     "LinkBusy",
-    "Noise",
-    "Pairing",
+    "PairingAlert",
     "PairingDone",
     "PairingEvent",
     "PairingFailed",
-    "Records",
-    "Why",
+    "PairingFailure",
+    "PairingNoise",
+    "ReceivedRecords",
+    "RecordCursor",
+    "SessionEnding",
 ]

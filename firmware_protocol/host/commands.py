@@ -17,7 +17,7 @@ from firmware_protocol.messages.limits import COMMAND_REPEAT_MS
 from firmware_protocol.messages.shoe import Reread
 from firmware_protocol.tablelink.plaintext import CommandCall, encode
 
-MOST_CALLS: Final = 32
+MAX_COMMANDS: Final = 32
 """Commands without a reply that a link takes, those that wait for their turn included."""
 READS: Final = (Info, Reread)
 _REPEAT: Final = COMMAND_REPEAT_MS * 1000
@@ -27,7 +27,7 @@ class LinkBusy(Exception):
     """More commands wait than a link takes, or a SELFTEST beside a SELFTEST."""
 
 
-class Call:
+class PendingCommand:
     """A command with its id, and how far it has come."""
 
     def __init__(self, command_id: int, host_boot: int, command: Command) -> None:
@@ -67,28 +67,28 @@ class Call:
         return type(reply) is self.command.REPLY
 
 
-class Calls:
+class CommandQueue:
     """The commands of one link."""
 
     def __init__(self, host_boot: int) -> None:
         self.host_boot = host_boot
         self._last_id = 0
-        self._queue: list[Call] = []
-        self._ordinary: Call | None = None
-        self._selftest: Call | None = None
+        self._queue: list[PendingCommand] = []
+        self._ordinary: PendingCommand | None = None
+        self._selftest: PendingCommand | None = None
 
     def __len__(self) -> int:
         return len(self._queue) + sum(1 for _ in self.open())
 
-    def make(self, command: Command) -> Call:
+    def make(self, command: Command) -> PendingCommand:
         """A command with the next id. ProtocolError if a field cannot be encoded."""
-        call = Call(self._last_id + 1, self.host_boot, command)
+        call = PendingCommand(self._last_id + 1, self.host_boot, command)
         self._last_id += 1
         return call
 
-    def ask(self, command: Command) -> Call:
+    def ask(self, command: Command) -> PendingCommand:
         """Take a command. LinkBusy when there is no room."""
-        if len(self) >= MOST_CALLS:
+        if len(self) >= MAX_COMMANDS:
             raise LinkBusy(f"{len(self)} commands wait for a reply already")
         if isinstance(command, Selftest) and any(
             isinstance(call.command, Selftest) for call in (*self.open(), *self._queue)
@@ -98,14 +98,14 @@ class Calls:
         self._queue.append(call)
         return call
 
-    def open(self) -> Iterator[Call]:
+    def open(self) -> Iterator[PendingCommand]:
         """Those whose turn it is."""
         if self._selftest is not None:
             yield self._selftest
         if self._ordinary is not None:
             yield self._ordinary
 
-    def turn(self, may_go: Callable[[Call], bool], now: int) -> None:
+    def turn(self, may_go: Callable[[PendingCommand], bool], now: int) -> None:
         """Let those begin whose turn has come."""
         while self._queue:
             at = 0
@@ -126,25 +126,25 @@ class Calls:
         """Whether one beside a SELFTEST waits for its reply in this session."""
         return self._ordinary is not None and self._ordinary.sent_in == session
 
-    def find(self, command_id: int) -> Call | None:
+    def find(self, command_id: int) -> PendingCommand | None:
         return next((call for call in self.open() if call.id == command_id), None)
 
-    def done(self, call: Call) -> None:
+    def done(self, call: PendingCommand) -> None:
         """It was answered, or given up."""
         if call is self._ordinary:
             self._ordinary = None
         if call is self._selftest:
             self._selftest = None
 
-    def overdue(self, now: int) -> list[Call]:
+    def overdue(self, now: int) -> list[PendingCommand]:
         """Those whose time is over. They are done."""
         return self._drop(lambda call: call.until is not None and now >= call.until)
 
-    def cut_off(self) -> list[Call]:
+    def cut_off(self) -> list[PendingCommand]:
         """The session died: those that were sent and must not be sent again. They are done."""
         return self._drop(lambda call: call.sent_in is not None and not call.command.IDEMPOTENT)
 
-    def clear(self) -> list[Call]:
+    def clear(self) -> list[PendingCommand]:
         """All of them. They are done."""
         rest = [*self._drop(lambda _: True), *self._queue]
         self._queue.clear()
@@ -153,12 +153,12 @@ class Calls:
     def due(self) -> Iterator[int]:
         return (call.until for call in self.open() if call.until is not None)
 
-    def _drop(self, which: Callable[[Call], bool]) -> list[Call]:
+    def _drop(self, which: Callable[[PendingCommand], bool]) -> list[PendingCommand]:
         dropped = [call for call in self.open() if which(call)]
         for call in dropped:
             self.done(call)
         return dropped
 
 
-def _reads(call: Call) -> bool:
+def _reads(call: PendingCommand) -> bool:
     return isinstance(call.command, READS)

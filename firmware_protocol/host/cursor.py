@@ -17,7 +17,7 @@ RECENT: Final = REREAD_DEPTH
 """Chains of kept records that are remembered, to tell a repeat from a fork."""
 
 
-class Cursor(Struct, frozen=True):
+class RecordCursor(Struct, frozen=True):
     """The last record of a device that the host keeps safely."""
 
     epoch: int
@@ -25,7 +25,7 @@ class Cursor(Struct, frozen=True):
     chain: bytes
 
 
-NO_CURSOR: Final = Cursor(0, 0, NO_CHAIN)
+NO_CURSOR: Final = RecordCursor(0, 0, NO_CHAIN)
 """Of a device that the host has never heard."""
 
 
@@ -33,7 +33,7 @@ LAST_SEQ: Final = 0xFFFFFFFF
 """No seq is higher. No ring comes so far, but a defective device may say that it has."""
 
 
-class Place(Enum):
+class RecordStatus(Enum):
     """Where a record stands beside what the host has."""
 
     NEXT = "next"
@@ -48,10 +48,10 @@ class Place(Enum):
     NEW_EPOCH = "new_epoch"
 
 
-class Records:
+class ReceivedRecords:
     """What has come of a ring: kept up to the cursor, and at most WINDOW more that wait for it."""
 
-    def __init__(self, cursor: Cursor, recent: Mapping[int, bytes]) -> None:
+    def __init__(self, cursor: RecordCursor, recent: Mapping[int, bytes]) -> None:
         self.cursor = cursor
         self._loose = False  # adopted: what the chain was before cursor + 1 is not known
         self._waiting: dict[int, bytes] = {}
@@ -70,20 +70,20 @@ class Records:
         """How many have come and are not kept yet."""
         return len(self._waiting)
 
-    def place(self, record: EventRecord) -> Place:
+    def place(self, record: EventRecord) -> RecordStatus:
         """Where this record stands. The one that is NEXT counts as come from now on."""
         if record.epoch != self.cursor.epoch:
-            return Place.NEW_EPOCH
+            return RecordStatus.NEW_EPOCH
         if record.seq < self.next:
             return self._again(record)
         if len(self._waiting) >= WINDOW:
-            return Place.WAITS
+            return RecordStatus.WAITS
         if record.seq > self.next:
-            return Place.AHEAD
+            return RecordStatus.AHEAD
         if not self._follows(record):
-            return Place.FORK
+            return RecordStatus.FORK
         self._waiting[record.seq] = record.chain
-        return Place.NEXT
+        return RecordStatus.NEXT
 
     def kept(self, seq: int) -> bool:
         """All up to seq are safe. False if they were before. ValueError if seq has not come."""
@@ -93,7 +93,7 @@ class Records:
             return False
         for one in range(self.cursor.seq + 1, seq + 1):
             chain = self._recent[one] = self._waiting.pop(one)
-            self.cursor = Cursor(self.cursor.epoch, one, chain)
+            self.cursor = RecordCursor(self.cursor.epoch, one, chain)
         self._loose = False
         self._trim()
         return True
@@ -105,7 +105,7 @@ class Records:
     def begin(self, epoch: int, seq: int, chain: bytes | None) -> None:
         """Go on after this seq of this ring, whatever was before. Without its chain the next
         record is taken as it is."""
-        self.cursor = Cursor(epoch, seq, chain or NO_CHAIN)
+        self.cursor = RecordCursor(epoch, seq, chain or NO_CHAIN)
         self._loose = chain is None
         self._waiting.clear()
         self._recent.clear()
@@ -127,11 +127,11 @@ class Records:
         known = self._chain_of(reply.head)
         return reply.head < self.next - 1 or (known is not None and known != reply.chain)
 
-    def _again(self, record: EventRecord) -> Place:
+    def _again(self, record: EventRecord) -> RecordStatus:
         known = self._chain_of(record.seq)
         if known is not None and known != record.chain:
-            return Place.FORK
-        return Place.KEPT if record.seq <= self.cursor.seq else Place.WAITS
+            return RecordStatus.FORK
+        return RecordStatus.KEPT if record.seq <= self.cursor.seq else RecordStatus.WAITS
 
     def _chain_of(self, seq: int) -> bytes | None:
         return self._waiting.get(seq) or self._recent.get(seq)

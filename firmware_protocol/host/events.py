@@ -20,7 +20,7 @@ from firmware_protocol.tablelink.framing import Cause
 from firmware_protocol.tablelink.plaintext import EventRecord
 
 
-class Ending(Enum):
+class SessionEnding(Enum):
     """Why a session is over."""
 
     SILENT = "silent"
@@ -39,19 +39,19 @@ class Ending(Enum):
 # --- how a session comes about, and ends ----------------------------------------------------
 
 
-class Greeted(Struct, frozen=True):
+class HelloReceived(Struct, frozen=True):
     """The device introduced itself. Nothing of it is proven yet."""
 
     answer: HelloRsp
 
 
-class TurnedAway(Struct, frozen=True):
+class HandshakeFailed(Struct, frozen=True):
     """An attempt at a session failed, and why. The link tries again by itself."""
 
     error: ProtocolError
 
 
-class SessionBegan(Struct, frozen=True):
+class LinkSessionStarted(Struct, frozen=True):
     """The first valid DATA came under new keys: the device is the one that was paired."""
 
     session: int
@@ -60,13 +60,13 @@ class SessionBegan(Struct, frozen=True):
     """It took over from a living session."""
 
 
-class Informed(Struct, frozen=True):
+class DeviceInfoReceived(Struct, frozen=True):
     """What runs on the device. Once for each session, after SessionBegan."""
 
     info: InfoReply
 
 
-class Resumed(Struct, frozen=True):
+class RingResumed(Struct, frozen=True):
     """The ring continues the host's record, or was adopted: events flow."""
 
     epoch: int
@@ -74,7 +74,7 @@ class Resumed(Struct, frozen=True):
     head: int
 
 
-class Held(Struct, frozen=True):
+class RingHeld(Struct, frozen=True):
     """Ring and record do not go together. Nothing is delivered until two people adopt()."""
 
     verdict: Verdict
@@ -87,22 +87,22 @@ class Held(Struct, frozen=True):
     """Chain of `head`."""
 
 
-class SessionEnded(Struct, frozen=True):
+class LinkSessionEnded(Struct, frozen=True):
     """The session is over and its keys are wiped."""
 
-    why: Ending
+    why: SessionEnding
 
 
 # --- what runs in it ------------------------------------------------------------------------
 
 
-class Arrived(Struct, frozen=True):
+class RecordReceived(Struct, frozen=True):
     """A record, each exactly once and in order. The device is told only by Link.kept()."""
 
     record: EventRecord
 
 
-class Replied(Struct, frozen=True):
+class ReplyReceived(Struct, frozen=True):
     """The device answered a command; the reply may be Refused. INFO and RESUME that the link
     sends by itself are told here only when they were refused."""
 
@@ -111,7 +111,7 @@ class Replied(Struct, frozen=True):
     reply: Reply
 
 
-class Unanswered(Struct, frozen=True):
+class CommandUnanswered(Struct, frozen=True):
     """No reply came in time. Of a command that is not idempotent nobody knows whether it was
     carried out: look for its result event. INFO and RESUME of the link itself are told here too,
     and tried again."""
@@ -122,13 +122,13 @@ class Unanswered(Struct, frozen=True):
     """False: it never left the host, so it was not carried out."""
 
 
-class Beat(Struct, frozen=True):
+class BeatReceived(Struct, frozen=True):
     """The device lives, and how it is."""
 
     beat: DeviceBeat
 
 
-class ClockRead(Struct, frozen=True):
+class ClockMeasured(Struct, frozen=True):
     """The device's clock minus the host's, and how far off that may be."""
 
     offset_us: int
@@ -138,7 +138,7 @@ class ClockRead(Struct, frozen=True):
 # --- what should not be ---------------------------------------------------------------------
 
 
-class StuckBehind(Struct, frozen=True):
+class RecordMissing(Struct, frozen=True):
     """The device's heartbeats tell of a record that does not come, asked for or not. SessionEnded
     follows: RESUME is the last way to get it."""
 
@@ -148,48 +148,48 @@ class StuckBehind(Struct, frozen=True):
     """How far the ring goes."""
 
 
-class Alerted(Struct, frozen=True):
+class AlertReceived(Struct, frozen=True):
     """A hint in clear. Anyone can send one: it is shown, and nothing else follows."""
 
     alert: Alert
 
 
-class Damaged(Struct, frozen=True):
+class FramesDamaged(Struct, frozen=True):
     """Bytes that were no frame: for each cause once after all else that one receive() led to."""
 
     cause: Cause
     count: int
 
 
-class Suspicious(Struct, frozen=True):
+class FrameRejected(Struct, frozen=True):
     """A whole DATA frame that the running session does not accept: another session's, an old
     counter, a wrong tag. With a wrong tag it was made or changed on the way."""
 
     error: ProtocolError
 
 
-class Defective(Struct, frozen=True):
+class ProtocolViolated(Struct, frozen=True):
     """The device itself said something that TableLink does not allow."""
 
     error: ProtocolError
 
 
 LinkEvent: TypeAlias = (
-    Greeted
-    | TurnedAway
-    | SessionBegan
-    | Informed
-    | Resumed
-    | Held
-    | SessionEnded
-    | Arrived
-    | Replied
-    | Unanswered
-    | Beat
-    | ClockRead
-    | Alerted
-    | Damaged
-    | Suspicious
-    | Defective
-    | StuckBehind
+    HelloReceived
+    | HandshakeFailed
+    | LinkSessionStarted
+    | DeviceInfoReceived
+    | RingResumed
+    | RingHeld
+    | LinkSessionEnded
+    | RecordReceived
+    | ReplyReceived
+    | CommandUnanswered
+    | BeatReceived
+    | ClockMeasured
+    | AlertReceived
+    | FramesDamaged
+    | FrameRejected
+    | ProtocolViolated
+    | RecordMissing
 )

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from firmware_protocol.host.commands import READS, Call, Calls
-from firmware_protocol.host.cursor import Place, Records, after
+from firmware_protocol.host.commands import READS, CommandQueue, PendingCommand
+from firmware_protocol.host.cursor import ReceivedRecords, RecordStatus, after
 from firmware_protocol.host.events import (
-    Arrived,
-    Beat,
-    Defective,
-    Informed,
+    BeatReceived,
+    CommandUnanswered,
+    DeviceInfoReceived,
     LinkEvent,
-    Replied,
-    Unanswered,
+    ProtocolViolated,
+    RecordReceived,
+    ReplyReceived,
 )
-from firmware_protocol.host.resume import Resuming
-from firmware_protocol.host.session import Session, Sessions
+from firmware_protocol.host.resume import Resumption
+from firmware_protocol.host.session import HostSession, HostSessions
 from firmware_protocol.messages.codec import Command, Control, Reply
 from firmware_protocol.messages.common import Info, InfoReply, Refused, Resume, ResumeReply
 from firmware_protocol.messages.control import (
@@ -43,15 +43,15 @@ _SILENT: Final = HostBeat(0, 0, 0)
 """A heartbeat that acknowledges nothing."""
 
 
-class Talk:
+class Exchange:
     """Both sides of the conversation. `write` takes bytes for the port, `tell` what happened."""
 
     def __init__(
         self,
         device_class: DeviceClass,
-        sessions: Sessions,
-        records: Records,
-        calls: Calls,
+        sessions: HostSessions,
+        records: ReceivedRecords,
+        calls: CommandQueue,
         write: Callable[[bytes], None],
         tell: Callable[[LinkEvent], None],
     ) -> None:
@@ -61,7 +61,7 @@ class Talk:
         self._calls = calls
         self._write = write
         self._tell = tell
-        self.resuming = Resuming(records)
+        self.resuming = Resumption(records)
         self._window = WINDOW
         self._ack_wanted = False
         self._naked = (0, 0)  # the seq last asked for again, and when
@@ -69,29 +69,29 @@ class Talk:
         """Records that came once more though they were kept."""
         self.gaps = 0
         """Records that came before one that was missing."""
-        self._hearers: dict[type, Callable[[Session, Any, int], None]] = {
+        self._hearers: dict[type, Callable[[HostSession, Any, int], None]] = {
             EventRecord: self._record,
             CommandReply: self._reply,
             DeviceBeat: self._beat,
             TimeAnswer: self._clock,
         }
-        self._answers: dict[type, Callable[[Session, Any, int], None]] = {
+        self._answers: dict[type, Callable[[HostSession, Any, int], None]] = {
             InfoReply: self._informed,
             ResumeReply: self._resumed,
             Refused: self._refused,
         }
-        self._places: dict[Place, Callable[[EventRecord, int], None]] = {
-            Place.NEXT: self._take,
-            Place.KEPT: self._repeated,
-            Place.WAITS: self._drop,
-            Place.AHEAD: self._missing,
-            Place.FORK: self._forked,
-            Place.NEW_EPOCH: self._strange,
+        self._places: dict[RecordStatus, Callable[[EventRecord, int], None]] = {
+            RecordStatus.NEXT: self._take,
+            RecordStatus.KEPT: self._repeated,
+            RecordStatus.WAITS: self._drop,
+            RecordStatus.AHEAD: self._missing,
+            RecordStatus.FORK: self._forked,
+            RecordStatus.NEW_EPOCH: self._strange,
         }
 
     # --- sessions come and go ---------------------------------------------------------------
 
-    def propose(self, pending: Session, now: int) -> None:
+    def propose(self, pending: HostSession, now: int) -> None:
         """New keys: INFO goes out under them."""
         pending.opening = self._make(Info(), now)
 
@@ -99,7 +99,7 @@ class Talk:
         """The running session died. Commands that must not be sent again are given up."""
         self.resuming.parted()
         for call in self._calls.cut_off():
-            self._tell(Unanswered(call.id, call.command))
+            self._tell(CommandUnanswered(call.id, call.command))
 
     # --- what the owner wants said ----------------------------------------------------------
 
@@ -146,7 +146,7 @@ class Talk:
             if now >= session.beat_at:
                 self._pulse(session, now)
         for call in self._calls.overdue(now):
-            self._tell(Unanswered(call.id, call.command, call.sent_in is not None))
+            self._tell(CommandUnanswered(call.id, call.command, call.sent_in is not None))
         for session in self._sessions:
             self._reopen(session, now)
 
@@ -184,7 +184,7 @@ class Talk:
 
     # --- what comes -------------------------------------------------------------------------
 
-    def hear(self, session: Session, data: bytes, now: int) -> None:
+    def hear(self, session: HostSession, data: bytes, now: int) -> None:
         """A plaintext that opened in the running session."""
         try:
             what = plaintext.decode(data, sender="device", device_class=session.device_class)
@@ -193,10 +193,10 @@ class Talk:
                 raise UnknownMessage(f"{type(what).__name__} has no place in a session")
             hearer(session, what, now)
         except ProtocolError as error:
-            self._tell(Defective(_bare(error)))
+            self._tell(ProtocolViolated(_bare(error)))
 
-    def _beat(self, session: Session, beat: DeviceBeat, now: int) -> None:
-        self._tell(Beat(beat))
+    def _beat(self, session: HostSession, beat: DeviceBeat, now: int) -> None:
+        self._tell(BeatReceived(beat))
         wanted = self._records.next
         if self.resuming.taking and not self._records.go_with(beat.epoch, beat.head):
             self.resuming.stray()
@@ -210,19 +210,19 @@ class Talk:
         """Whether the device may send this record now."""
         return self.resuming.taking and seq <= self._records.cursor.seq + self._window
 
-    def _clock(self, session: Session, answer: TimeAnswer, now: int) -> None:
+    def _clock(self, session: HostSession, answer: TimeAnswer, now: int) -> None:
         read = session.read_clock(answer, now)
         if read is not None:
             self._tell(read)
 
-    def _record(self, _: Session, record: EventRecord, now: int) -> None:
+    def _record(self, _: HostSession, record: EventRecord, now: int) -> None:
         if self.resuming.taking:  # else the answer OK was lost, and RESUME is sent again
             self._places[self._records.place(record)](record, now)
 
     def _take(self, record: EventRecord, _: int) -> None:
         if self._sessions.running is not None:
             self._sessions.running.misses_nothing()
-        self._tell(Arrived(record))
+        self._tell(RecordReceived(record))
 
     def _repeated(self, _: EventRecord, __: int) -> None:
         self.repeats += 1
@@ -244,7 +244,7 @@ class Talk:
     def _strange(self, record: EventRecord, _: int) -> None:
         self._tell(self.resuming.doubt(Verdict.NEW_EPOCH, record))
 
-    def _reply(self, session: Session, reply: CommandReply, now: int) -> None:
+    def _reply(self, session: HostSession, reply: CommandReply, now: int) -> None:
         if reply.host_boot != self._calls.host_boot:
             return
         opening = session.opening
@@ -256,18 +256,18 @@ class Talk:
         if call is not None:  # else it is the second reply to a command that was sent twice
             self._check(call, reply.reply)
             self._calls.done(call)
-            self._tell(Replied(call.id, call.command, reply.reply))
+            self._tell(ReplyReceived(call.id, call.command, reply.reply))
 
     @staticmethod
-    def _check(call: Call, reply: Reply) -> None:
+    def _check(call: PendingCommand, reply: Reply) -> None:
         if not call.takes(reply):
             raise UnknownMessage(f"{reply.NAME} does not answer {call.command.NAME}")
 
-    def _informed(self, session: Session, reply: InfoReply, now: int) -> None:
+    def _informed(self, session: HostSession, reply: InfoReply, now: int) -> None:
         session.opening = self._make(self.resuming.request(), now)
-        self._tell(Informed(reply))
+        self._tell(DeviceInfoReceived(reply))
 
-    def _resumed(self, session: Session, reply: ResumeReply, now: int) -> None:
+    def _resumed(self, session: HostSession, reply: ResumeReply, now: int) -> None:
         opening, session.opening = session.opening, None
         assert opening is not None
         assert isinstance(opening.command, Resume)
@@ -280,36 +280,36 @@ class Talk:
         if self._window != WINDOW:
             self.acknowledge(now)
 
-    def _refused(self, session: Session, reply: Refused, _: int) -> None:
+    def _refused(self, session: HostSession, reply: Refused, _: int) -> None:
         if session.opening is not None:
             session.opening.rest()
-            self._tell(Replied(session.opening.id, session.opening.command, reply))
+            self._tell(ReplyReceived(session.opening.id, session.opening.command, reply))
 
     # --- sending ----------------------------------------------------------------------------
 
-    def _make(self, command: Command, now: int) -> Call:
+    def _make(self, command: Command, now: int) -> PendingCommand:
         call = self._calls.make(command)
         call.begin(now)
         return call
 
-    def _reopen(self, session: Session, now: int) -> None:
+    def _reopen(self, session: HostSession, now: int) -> None:
         """INFO or RESUME is overdue: tell, and ask anew."""
         opening = session.opening
         if opening is None or opening.until is None or now < opening.until:
             return
         if session is self._sessions.running and not opening.rests:
-            self._tell(Unanswered(opening.id, opening.command, opening.sent_in is not None))
+            self._tell(CommandUnanswered(opening.id, opening.command, opening.sent_in is not None))
         again = isinstance(opening.command, Resume)
         session.opening = self._make(self.resuming.request() if again else Info(), now)
 
-    def _may_open(self, session: Session) -> bool:
+    def _may_open(self, session: HostSession) -> bool:
         """One command without a reply at a time: RESUME too waits for another's."""
         opening = session.opening
         return opening is not None and (
             opening.sent_in is not None or not self._calls.in_flight(session.id)
         )
 
-    def _may_go(self, call: Call) -> bool:
+    def _may_go(self, call: PendingCommand) -> bool:
         """Whether the device would carry out this command now."""
         session = self._sessions.running
         if session is None or session.opening is not None or not session.takes(call.plaintext):
@@ -318,7 +318,7 @@ class Talk:
             return False  # nobody would know whether it came before the change of keys
         return self.resuming.device_agrees or isinstance(call.command, READS)
 
-    def _send_due(self, call: Call, session: Session, now: int) -> None:
+    def _send_due(self, call: PendingCommand, session: HostSession, now: int) -> None:
         at = call.send_at(session.id)
         if at is not None and now >= at:
             call.sent(session.id, now)
@@ -328,14 +328,14 @@ class Talk:
         if self._sessions.running is not None:
             self._put(self._sessions.running, plaintext.encode(what), now)
 
-    def _put(self, session: Session, data: bytes, now: int) -> None:
+    def _put(self, session: HostSession, data: bytes, now: int) -> None:
         if now >= session.dead_at:
             return
         if now >= session.beat_at:
             self._pulse(session, now)
         self._write(session.seal(data))
 
-    def _pulse(self, session: Session, now: int) -> None:
+    def _pulse(self, session: HostSession, now: int) -> None:
         """The heartbeat."""
         session.beaten(now)
         beat = _SILENT

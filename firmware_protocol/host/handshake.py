@@ -14,8 +14,8 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from firmware_protocol.host.events import Greeted, LinkEvent, TurnedAway
-from firmware_protocol.host.session import Session, Sessions
+from firmware_protocol.host.events import HandshakeFailed, HelloReceived, LinkEvent
+from firmware_protocol.host.session import HostSession, HostSessions
 from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
 from firmware_protocol.messages.errors import HandshakeError, ProtocolError, WrongDevice
 from firmware_protocol.messages.frames import Hello, HelloRsp
@@ -30,8 +30,8 @@ from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.hello import agree, pick_session, prologue
 from firmware_protocol.tablelink.noise import Handshake
 
-PAUSE_FIRST: Final = 500_000
-PAUSE_MOST: Final = 8_000_000
+INITIAL_DELAY: Final = 500_000
+MAX_DELAY: Final = 8_000_000
 _HELLO_WAIT: Final = HELLO_WAIT_MS * 1000
 _HANDSHAKE_WAIT: Final = HANDSHAKE_WAIT_MS * 1000
 
@@ -51,7 +51,7 @@ class Phase(Enum):
     """HS2 has come, and the new keys wait for their first valid DATA."""
 
 
-class Expected(Struct, frozen=True):
+class ExpectedDevice(Struct, frozen=True):
     """Who the host is, and whom it expects."""
 
     own: X25519PrivateKey
@@ -60,13 +60,13 @@ class Expected(Struct, frozen=True):
     serial: str | None
 
 
-class Attempts:
+class HandshakeAttempts:
     """One attempt after the other, as long as a session is wanted."""
 
     def __init__(
         self,
-        expected: Expected,
-        sessions: Sessions,
+        expected: ExpectedDevice,
+        sessions: HostSessions,
         random: Callable[[int], bytes] | None,
         send: Callable[[bytes], None],
         tell: Callable[[LinkEvent], None],
@@ -87,7 +87,7 @@ class Attempts:
         self._tell = tell
         self._phase = Phase.RESTING
         self._until: int | None = None
-        self._pause = PAUSE_FIRST
+        self._pause = INITIAL_DELAY
         self._sent: Frame | None = None
         self._answer: HelloRsp | None = None
         self._version = VERSION
@@ -102,7 +102,7 @@ class Attempts:
     def hurry(self, now: int) -> None:
         """The session has died: no longer pause than the shortest."""
         if self._phase is Phase.PAUSING and self._until is not None:
-            self._until = min(self._until, now + PAUSE_FIRST)
+            self._until = min(self._until, now + INITIAL_DELAY)
 
     def due(self) -> int | None:
         return self._until
@@ -121,7 +121,7 @@ class Attempts:
         else:
             self.fail(HandshakeError("no DATA came under the new keys"), now)
 
-    def hear(self, frame: Frame, now: int) -> Session | None:
+    def hear(self, frame: Frame, now: int) -> HostSession | None:
         """HELLO_RSP or HS2. The session that it made, whose INFO is to be sent now. What belongs
         to no attempt, or to another one, is ignored."""
         if self._sent is None or frame.session != self._sent.session:
@@ -138,18 +138,18 @@ class Attempts:
     def succeeded(self) -> None:
         """The first valid DATA came: a session began."""
         self._rest()
-        self._pause = PAUSE_FIRST
+        self._pause = INITIAL_DELAY
 
     def fail(self, error: ProtocolError, now: int) -> None:
         """The attempt came to nothing."""
         if self._phase is not Phase.GREETING or self._answer is not None:
             pause = self._pause
-            self._pause = min(2 * pause, PAUSE_MOST)
+            self._pause = min(2 * pause, MAX_DELAY)
         else:
             pause = 0
         self.drop()
         self._phase, self._until = Phase.PAUSING, now + pause
-        self._tell(TurnedAway(error))
+        self._tell(HandshakeFailed(error))
 
     def drop(self) -> None:
         """Forget the attempt and its keys: the port has gone."""
@@ -188,7 +188,7 @@ class Attempts:
         except ProtocolError as error:
             self._malformed = error  # ignored; told if no better answer comes
             return
-        self._tell(Greeted(answer))
+        self._tell(HelloReceived(answer))
         self._answer = answer
         self._version = agree(Hello.decode(self._hello), answer)
         self._recognise(answer)
@@ -211,12 +211,12 @@ class Attempts:
                 f"{fingerprint_text(self._print)}, found {fingerprint_text(answer.fingerprint)}"
             )
 
-    def _shaken(self, frame: Frame, now: int) -> Session | None:
+    def _shaken(self, frame: Frame, now: int) -> HostSession | None:
         if self._shake is None or self._answer is None or frame.version != self._version:
             return None
         self._shake.read(frame.payload)
         keys = self._shake.split()
         self._phase = Phase.PROVING
-        session = Session(keys, frame.session, self._version, self._answer, now)
+        session = HostSession(keys, frame.session, self._version, self._answer, now)
         self._sessions.pending = session
         return session

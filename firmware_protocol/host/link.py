@@ -19,32 +19,32 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.host.commands import Calls, LinkBusy
-from firmware_protocol.host.cursor import NO_CURSOR, Cursor, Records
+from firmware_protocol.host.commands import CommandQueue, LinkBusy
+from firmware_protocol.host.cursor import NO_CURSOR, ReceivedRecords, RecordCursor
 from firmware_protocol.host.events import (
-    Alerted,
-    Damaged,
-    Defective,
-    Ending,
+    AlertReceived,
+    CommandUnanswered,
+    FrameRejected,
+    FramesDamaged,
     LinkEvent,
-    SessionBegan,
-    SessionEnded,
-    Suspicious,
-    Unanswered,
+    LinkSessionEnded,
+    LinkSessionStarted,
+    ProtocolViolated,
+    SessionEnding,
 )
-from firmware_protocol.host.exchange import Talk
-from firmware_protocol.host.handshake import PAUSE_FIRST, Attempts, Expected
-from firmware_protocol.host.session import Session, Sessions
+from firmware_protocol.host.exchange import Exchange
+from firmware_protocol.host.handshake import INITIAL_DELAY, ExpectedDevice, HandshakeAttempts
+from firmware_protocol.host.session import HostSession, HostSessions
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass, FrameKind
 from firmware_protocol.messages.errors import HandshakeError, ProtocolError, WrongSession
 from firmware_protocol.messages.frames import Alert
 from firmware_protocol.messages.limits import DEAD_MS, REKEY_FRAMES, SESSION_LIFE_S, WINDOW
-from firmware_protocol.tablelink.framing import Damage, Deframer, Frame
+from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 
-__all__ = ["MOST_OUT", "NO_CURSOR", "Cursor", "Link", "LinkBusy"]
+__all__ = ["MAX_OUT", "NO_CURSOR", "HostLink", "LinkBusy", "RecordCursor"]
 
-MOST_OUT: Final = 16_384
+MAX_OUT: Final = 16_384
 """Bytes that wait for the port. What is beyond is lost, as on a bad line, and heals like that."""
 _FORMER: Final = 4
 """Sessions that have ended and are remembered."""
@@ -52,7 +52,7 @@ _LINGER: Final = DEAD_MS * 1000
 """Frames of a session that has ended may be on their way for so long: they mean nothing."""
 
 
-class Link:
+class HostLink:
     """One device behind one port."""
 
     def __init__(  # noqa: PLR0913 - what a link is made of, by name
@@ -62,7 +62,7 @@ class Link:
         *,
         device_class: DeviceClass,
         serial: str | None,
-        cursor: Cursor = NO_CURSOR,
+        cursor: RecordCursor = NO_CURSOR,
         recent: Mapping[int, bytes] = MappingProxyType({}),
         host_boot: int,
         rekey_frames: int = REKEY_FRAMES,
@@ -77,15 +77,17 @@ class Link:
             raise ValueError("host_boot is 1 to 2**64 - 1")
         self._rekey_frames = rekey_frames
         self._session_life = session_life_us
-        self._records = Records(cursor, recent)
-        self._calls = Calls(host_boot)
+        self._records = ReceivedRecords(cursor, recent)
+        self._calls = CommandQueue(host_boot)
         self._told: list[LinkEvent] = []
         self._out = bytearray()
         self._deframer = Deframer()
-        self._sessions = Sessions()
-        expected = Expected(own, device_key, device_class, serial)
-        self._attempts = Attempts(expected, self._sessions, random, self._write, self._tell)
-        self._talk = Talk(
+        self._sessions = HostSessions()
+        expected = ExpectedDevice(own, device_key, device_class, serial)
+        self._attempts = HandshakeAttempts(
+            expected, self._sessions, random, self._write, self._tell
+        )
+        self._talk = Exchange(
             device_class, self._sessions, self._records, self._calls, self._write, self._tell
         )
         self._open = False
@@ -102,7 +104,7 @@ class Link:
         """Whole frames that meant nothing here."""
 
     @property
-    def cursor(self) -> Cursor:
+    def cursor(self) -> RecordCursor:
         """The last record that is kept; after adopt(), where the adopted ring begins."""
         return self._records.cursor
 
@@ -182,7 +184,7 @@ class Link:
         self._part(now)
         self._closed = True
         for call in self._calls.clear():
-            self._tell(Unanswered(call.id, call.command, call.sent_in is not None))
+            self._tell(CommandUnanswered(call.id, call.command, call.sent_in is not None))
         return self._events(now)
 
     # --- what the owner wants ---------------------------------------------------------------
@@ -236,7 +238,7 @@ class Link:
         self._told.append(event)
 
     def _write(self, data: bytes) -> None:
-        if len(self._out) + len(data) <= MOST_OUT:
+        if len(self._out) + len(data) <= MAX_OUT:
             self._out += data
 
     def _events(self, now: int) -> list[LinkEvent]:
@@ -258,32 +260,32 @@ class Link:
         """Who has died, and what is due."""
         running, pending = self._sessions.running, self._sessions.pending
         if running is not None and now >= running.dead_at:
-            self._end(Ending.SILENT, now)
+            self._end(SessionEnding.SILENT, now)
         if pending is not None and now >= pending.dead_at:
             self._attempts.fail(HandshakeError("no DATA came under the new keys"), now)
         self._talk.tick(now)
         self._attempts.wake(now)
 
-    def _renew_at(self, session: Session) -> int:
+    def _renew_at(self, session: HostSession) -> int:
         """When new keys are wanted. Not at once in any case: the device picks its counters, and
         handshakes cost more than frames."""
         if session.frames >= self._rekey_frames:
-            return session.began + PAUSE_FIRST
+            return session.began + INITIAL_DELAY
         return session.began + self._session_life
 
-    def _end(self, why: Ending, now: int) -> None:
+    def _end(self, why: SessionEnding, now: int) -> None:
         """The running session is over."""
         running, self._sessions.running = self._sessions.running, None
         if running is None:
             return
         self._wipe(running, now)
-        self._tell(SessionEnded(why))
+        self._tell(LinkSessionEnded(why))
         self._talk.part()
         self._attempts.hurry(now)
         if self._open:
             self._attempts.want(now)
 
-    def _wipe(self, session: Session, now: int) -> None:
+    def _wipe(self, session: HostSession, now: int) -> None:
         session.wipe()
         self._former.pop(session.id, None)
         self._former[session.id] = now
@@ -293,7 +295,7 @@ class Link:
     def _part(self, now: int) -> None:
         """The port is not open any more, or not yet."""
         self._open = False
-        self._end(Ending.CLOSED, now)
+        self._end(SessionEnding.CLOSED, now)
         self._attempts.drop()
         self._deframer.reset()
         self._out.clear()
@@ -304,20 +306,20 @@ class Link:
         counts = self._deframer.counts
         damaged, before = counts.damaged, counts.causes.copy()
         for heard in self._deframer.feed(data):
-            if not isinstance(heard, Damage):
+            if not isinstance(heard, FrameDamage):
                 self._frames.get(heard.kind, self._ignore)(heard, now)
         if counts.damaged != damaged:
             # By cause, not one by one: whoever sends nothing but noise sends much of it.
             for cause, count in counts.causes.items():
                 if count != before[cause]:
-                    self._tell(Damaged(cause, count - before[cause]))
+                    self._tell(FramesDamaged(cause, count - before[cause]))
 
     def _ignore(self, _: Frame, __: int) -> None:
         self.ignored += 1
 
     def _alert(self, frame: Frame, _: int) -> None:
         try:
-            self._tell(Alerted(Alert.decode(frame.payload)))
+            self._tell(AlertReceived(Alert.decode(frame.payload)))
         except ProtocolError:
             self.ignored += 1  # what is in clear and malformed is ignored
 
@@ -335,10 +337,10 @@ class Link:
         try:
             data = session.open(frame)
         except ProtocolError as error:
-            self._tell(Suspicious(error))
+            self._tell(FrameRejected(error))
             return
         if session.leap is not None:
-            self._tell(Defective(session.leap))
+            self._tell(ProtocolViolated(session.leap))
         session.heard(now)
         if session is self._sessions.pending:
             self._take_over(session, now)
@@ -349,9 +351,9 @@ class Link:
         self.ignored += 1
         ended = self._former.get(frame.session)
         if self.running and (ended is None or now >= ended + _LINGER):
-            self._tell(Suspicious(WrongSession(f"DATA of session {frame.session}")))
+            self._tell(FrameRejected(WrongSession(f"DATA of session {frame.session}")))
 
-    def _take_over(self, session: Session, now: int) -> None:
+    def _take_over(self, session: HostSession, now: int) -> None:
         """The first valid DATA: the pending session is the one that runs from now on."""
         former = self._sessions.running
         self._sessions.running, self._sessions.pending = session, None
@@ -359,4 +361,4 @@ class Link:
         self._talk.resuming.parted()
         if former is not None:
             self._wipe(former, now)
-        self._tell(SessionBegan(session.id, session.version, former is not None))
+        self._tell(LinkSessionStarted(session.id, session.version, former is not None))

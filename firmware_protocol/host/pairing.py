@@ -32,16 +32,16 @@ from firmware_protocol.messages.limits import HELLO_WAIT_MS, PAIR_WAIT_MS, SCHEM
 from firmware_protocol.messages.registry import PairDone
 from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_of, fingerprint_text
-from firmware_protocol.tablelink.framing import Damage, Deframer, Frame
+from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.hello import agree, pick_session, prologue
-from firmware_protocol.tablelink.noise import Handshake, Keys
+from firmware_protocol.tablelink.noise import Handshake, SessionKeys
 from firmware_protocol.tablelink.session_cipher import Opener
 
 HELLO_TRIES: Final = 6
 _MS: Final = 1000
 
 
-class Why(Enum):
+class PairingFailure(Enum):
     """At which step it came to nothing."""
 
     NO_ANSWER = "no HELLO_RSP"
@@ -64,7 +64,7 @@ class Why(Enum):
     """Whoever asked for it has ended it."""
 
 
-class Introduced(Struct, frozen=True):
+class DeviceIntroduced(Struct, frozen=True):
     """A device has introduced itself. Nothing of it is proven."""
 
     answer: HelloRsp
@@ -84,29 +84,36 @@ class PairingDone(Struct, frozen=True):
 class PairingFailed(Struct, frozen=True):
     """It came to nothing. The device's key, if one was heard, is forgotten."""
 
-    why: Why
+    why: PairingFailure
     error: ProtocolError | None = None
 
 
-class Hinted(Struct, frozen=True):
+class PairingAlert(Struct, frozen=True):
     """The device, or anyone else on the cable, gives a hint in clear. Nothing follows from it."""
 
     alert: Alert
 
 
-class Noise(Struct, frozen=True):
+class PairingNoise(Struct, frozen=True):
     """Bytes that were no frame."""
 
-    damage: Damage
+    damage: FrameDamage
 
 
-class Ignored(Struct, frozen=True):
+class PairingFrameIgnored(Struct, frozen=True):
     """A whole frame that is not the one that was waited for, or not authentic."""
 
     error: ProtocolError
 
 
-PairingEvent: TypeAlias = Introduced | PairingDone | PairingFailed | Hinted | Noise | Ignored
+PairingEvent: TypeAlias = (
+    DeviceIntroduced
+    | PairingDone
+    | PairingFailed
+    | PairingAlert
+    | PairingNoise
+    | PairingFrameIgnored
+)
 _Step: TypeAlias = Callable[[Frame, int], list[PairingEvent]]
 
 
@@ -157,8 +164,8 @@ class Introduction:
         for heard in self._deframer.feed(data):
             if self._over:
                 break
-            if isinstance(heard, Damage):
-                events.append(Noise(heard))
+            if isinstance(heard, FrameDamage):
+                events.append(PairingNoise(heard))
             else:
                 events += self._frame(heard, now)
         return events
@@ -180,11 +187,11 @@ class Introduction:
 
     def lost(self) -> list[PairingEvent]:
         """The port has gone."""
-        return [] if self._over else self._fail(Why.LOST)
+        return [] if self._over else self._fail(PairingFailure.LOST)
 
     def close(self) -> list[PairingEvent]:
         """End it now."""
-        return [] if self._over else self._fail(Why.CLOSED)
+        return [] if self._over else self._fail(PairingFailure.CLOSED)
 
     # --- steps --------------------------------------------------------------------------------
 
@@ -203,23 +210,23 @@ class Introduction:
 
     def _ask_again(self, now: int) -> list[PairingEvent]:
         if self._tries <= 0:
-            return self._fail(Why.NO_ANSWER)
+            return self._fail(PairingFailure.NO_ANSWER)
         self._ask(now)
         return []
 
     def _take_answer(self, frame: Frame, now: int) -> list[PairingEvent]:
         question = self._asked
         if question is None or frame.session != question.session:
-            return [Ignored(WrongAnswer(f"HELLO_RSP under session {frame.session}"))]
+            return [PairingFrameIgnored(WrongAnswer(f"HELLO_RSP under session {frame.session}"))]
         try:
             answer = HelloRsp.decode(frame.payload)
             agree(self._hello, answer)
             self._check(answer)
         except ProtocolError as error:
-            return self._fail(Why.TURNED_AWAY, error)
+            return self._fail(PairingFailure.TURNED_AWAY, error)
         self._waits = {}
         self._greeted(question, frame, answer, now)
-        return [Introduced(answer)]
+        return [DeviceIntroduced(answer)]
 
     def _check(self, answer: HelloRsp) -> None:
         """WrongDevice if it is not the one that is meant."""
@@ -229,10 +236,10 @@ class Introduction:
             return _hint(frame)
         step = self._waits.get(frame.kind)
         if step is None:
-            return [Ignored(WrongAnswer(f"{frame.kind.name} was not waited for"))]
+            return [PairingFrameIgnored(WrongAnswer(f"{frame.kind.name} was not waited for"))]
         return step(frame, now)
 
-    def _fail(self, why: Why, error: ProtocolError | None = None) -> list[PairingEvent]:
+    def _fail(self, why: PairingFailure, error: ProtocolError | None = None) -> list[PairingEvent]:
         self._end()
         return [PairingFailed(why, error)]
 
@@ -241,7 +248,7 @@ class Introduction:
         self._waits = {}
 
 
-class Pairing(Introduction):
+class HostPairing(Introduction):
     """HELLO, and then XXpsk3 with the device that answers: PairingDone, or PairingFailed.
 
     `serial` and `fingerprint` name the device that people have looked at; another one is turned
@@ -288,13 +295,13 @@ class Pairing(Introduction):
         self._version = agree(self._hello, rsp)
         self._shake = Handshake.xxpsk3("host", prologue(question, answer), self._own, self._psk)
         self._send(FrameKind.PAIR1, self._shake.write())
-        self._wait(FrameKind.PAIR2, self._take_pair2, Why.NO_PAIR2, now)
+        self._wait(FrameKind.PAIR2, self._take_pair2, PairingFailure.NO_PAIR2, now)
 
     def _take_pair2(self, frame: Frame, now: int) -> list[PairingEvent]:
         assert self._shake is not None
         assert self._answer is not None
         if frame.session != self._session or frame.version != self._version:
-            return [Ignored(WrongAnswer(f"PAIR2 under session {frame.session}"))]
+            return [PairingFrameIgnored(WrongAnswer(f"PAIR2 under session {frame.session}"))]
         try:
             self._shake.read(frame.payload)
             self._device_key = self._shake.their_key
@@ -303,10 +310,10 @@ class Pairing(Introduction):
             third = self._shake.write()
             keys = self._shake.split()
         except (HandshakeError, WrongDevice) as error:
-            return self._fail(Why.BAD_PAIR2, error)
+            return self._fail(PairingFailure.BAD_PAIR2, error)
         self._opener = _opener(keys, self._session, self._version)
         self._send(FrameKind.PAIR3, third)
-        self._wait(FrameKind.DATA, self._take_done, Why.NO_DONE, now)
+        self._wait(FrameKind.DATA, self._take_done, PairingFailure.NO_DONE, now)
         return []
 
     def _take_done(self, frame: Frame, now: int) -> list[PairingEvent]:
@@ -315,11 +322,11 @@ class Pairing(Introduction):
             opened = self._opener.open(frame)
         except ProtocolError as error:
             # Of another session, or forged: the true one may still come.
-            return [Ignored(error)]
+            return [PairingFrameIgnored(error)]
         try:
             return [self._done(frame, opened)]
         except ProtocolError as error:
-            return self._fail(Why.BAD_DONE, error)
+            return self._fail(PairingFailure.BAD_DONE, error)
 
     def _done(self, frame: Frame, opened: bytes) -> PairingDone:
         assert self._answer is not None
@@ -337,7 +344,7 @@ class Pairing(Introduction):
     def _send(self, kind: FrameKind, payload: bytes) -> None:
         self._out += Frame(kind, self._session, 0, payload, self._version).encode()
 
-    def _wait(self, kind: FrameKind, step: _Step, why: Why, now: int) -> None:
+    def _wait(self, kind: FrameKind, step: _Step, why: PairingFailure, now: int) -> None:
         self._waits = {kind: step}
         self._due = now + PAIR_WAIT_MS * _MS
         self._silence = lambda _: self._fail(why)
@@ -355,10 +362,10 @@ class Pairing(Introduction):
 
 def _hint(frame: Frame) -> list[PairingEvent]:
     try:
-        return [Hinted(Alert.decode(frame.payload))]
+        return [PairingAlert(Alert.decode(frame.payload))]
     except ProtocolError as error:
-        return [Ignored(error)]
+        return [PairingFrameIgnored(error)]
 
 
-def _opener(keys: Keys, session: int, version: int) -> Opener:
+def _opener(keys: SessionKeys, session: int, version: int) -> Opener:
     return Opener(keys.receive, session, version)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msgspec import Struct, structs
 
-from firmware_protocol.host.cursor import Records, after, own_verdict
-from firmware_protocol.host.events import Held, Resumed
+from firmware_protocol.host.cursor import ReceivedRecords, after, own_verdict
+from firmware_protocol.host.events import RingHeld, RingResumed
 from firmware_protocol.messages.common import Resume, ResumeReply
 from firmware_protocol.messages.enums import ResumeMode, Verdict
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
 
 
-class Adoption(Struct, frozen=True):
+class RingAdoption(Struct, frozen=True):
     """What two people accepted: this ring as they saw it, with what is added since, from `next`
     on. It stands until the device has answered, also in another session."""
 
@@ -27,15 +27,15 @@ class Adoption(Struct, frozen=True):
         return reply.head > self.head
 
 
-class Resuming:
+class Resumption:
     """Asks, judges the answer, and says whether records may be taken."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: ReceivedRecords) -> None:
         self._records = records
-        self._adoption: Adoption | None = None
+        self._adoption: RingAdoption | None = None
         self._doubt = Verdict.OK  # what a record or heartbeat has shown; no RESUME takes it back
         self._oldest = 1
-        self.held: Held | None = None
+        self.held: RingHeld | None = None
         self.taking = False
         """Records may come."""
         self.device_agrees = False
@@ -48,7 +48,7 @@ class Resuming:
             return self._records.request()
         return Resume(adoption.epoch, adoption.next, NO_CHAIN, ResumeMode.ADOPT)
 
-    def judge(self, asked: Resume, reply: ResumeReply) -> Resumed | Held | None:
+    def judge(self, asked: Resume, reply: ResumeReply) -> RingResumed | RingHeld | None:
         """What the answer amounts to; None: ask again with request()."""
         self._oldest = reply.oldest
         verdict = max(own_verdict(asked, reply), reply.verdict)
@@ -61,11 +61,11 @@ class Resuming:
             verdict = Verdict.FORK
         return self._judged(max(verdict, self._doubt), reply)
 
-    def doubt(self, verdict: Verdict, record: EventRecord) -> Held:
+    def doubt(self, verdict: Verdict, record: EventRecord) -> RingHeld:
         """A record does not go with what was kept. That stands until it is adopted."""
         self._doubt = verdict
         oldest = self._oldest if verdict is Verdict.FORK else 1
-        return self._hold(Held(verdict, record.epoch, oldest, record.seq, record.chain))
+        return self._hold(RingHeld(verdict, record.epoch, oldest, record.seq, record.chain))
 
     def stray(self) -> None:
         """A heartbeat does not go with what has come. It does not say how the ring stands: the next
@@ -85,7 +85,7 @@ class Resuming:
                 "kept() or again() comes first"
             )
         start = after(held.head) if skip else held.oldest
-        self._adoption = Adoption(held.epoch, start, held.head, held.chain)
+        self._adoption = RingAdoption(held.epoch, start, held.head, held.chain)
 
     def parted(self) -> None:
         """The session is over, or another one took its place: RESUME begins anew."""
@@ -93,8 +93,8 @@ class Resuming:
         self.device_agrees = False
 
     def _judge_adoption(
-        self, adoption: Adoption, asked: Resume, reply: ResumeReply, verdict: Verdict
-    ) -> Resumed | Held | None:
+        self, adoption: RingAdoption, asked: Resume, reply: ResumeReply, verdict: Verdict
+    ) -> RingResumed | RingHeld | None:
         if not adoption.goes_on(reply):
             verdict = max(verdict, Verdict.FORK)
         if verdict is Verdict.GAP:
@@ -108,14 +108,14 @@ class Resuming:
             self._records.begin(reply.epoch, asked.next - 1, reply.chain if at_head else None)
         return self._judged(verdict, reply)
 
-    def _judged(self, verdict: Verdict, reply: ResumeReply) -> Resumed | Held:
+    def _judged(self, verdict: Verdict, reply: ResumeReply) -> RingResumed | RingHeld:
         if verdict is not Verdict.OK:
-            return self._hold(Held(verdict, reply.epoch, reply.oldest, reply.head, reply.chain))
+            return self._hold(RingHeld(verdict, reply.epoch, reply.oldest, reply.head, reply.chain))
         self.held = None
         self.taking = True
-        return Resumed(reply.epoch, reply.oldest, reply.head)
+        return RingResumed(reply.epoch, reply.oldest, reply.head)
 
-    def _hold(self, held: Held) -> Held:
+    def _hold(self, held: RingHeld) -> RingHeld:
         self.held = held
         self.taking = False
         return held

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from firmware_protocol.host.commands import Call
-from firmware_protocol.host.events import ClockRead, Ending, StuckBehind
+from firmware_protocol.host.commands import PendingCommand
+from firmware_protocol.host.events import ClockMeasured, RecordMissing, SessionEnding
 from firmware_protocol.messages.control import TimeAnswer
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.errors import OutOfRange, SessionSpent
@@ -21,7 +21,7 @@ from firmware_protocol.messages.limits import (
     TIME_EVERY_MS,
 )
 from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.noise import Keys
+from firmware_protocol.tablelink.noise import SessionKeys
 from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 
 _BEAT: Final = HEARTBEAT_MS * 1000
@@ -35,22 +35,24 @@ BEHIND_END: Final = 5 * RESEND_MOST_MS * 1000
 _ASK_AGAIN: Final = RESEND_MOST_MS * 1000
 _TIME_AGAIN: Final = _DEAD
 """An unanswered TIME_ASK is asked again after this."""
-MOST_LOST: Final = 1_000_000
+MAX_LOST: Final = 1_000_000
 """Frames that can be lost between two that come: more than any line carries within DEAD."""
 _AROUND: Final = HEADER_SIZE + TAG_SIZE + CRC_SIZE
 """Bytes of a decoded DATA frame around its plaintext."""
 
 
-class Session:
+class HostSession:
     """From the INFO that opens it to the wiping of its keys."""
 
-    def __init__(self, keys: Keys, session: int, version: int, answer: HelloRsp, now: int) -> None:
+    def __init__(
+        self, keys: SessionKeys, session: int, version: int, answer: HelloRsp, now: int
+    ) -> None:
         self.id = session
         self.version = version
         self.sealer = Sealer(keys.send, session, version)
         self.opener = Opener(keys.receive, session, version)
         self.device_class: DeviceClass = answer.device_class
-        self.opening: Call | None = None
+        self.opening: PendingCommand | None = None
         """INFO or RESUME, as long as they are not answered."""
         self.began = now
         self.beat_at = now + _BEAT
@@ -62,7 +64,7 @@ class Session:
         self._asked: int | None = None
         self.ask_at: int | None = None
         """When TIME_ASK is due; None before RESUME was answered."""
-        self.stuck: StuckBehind | None = None
+        self.stuck: RecordMissing | None = None
         """The record that does not come: the session is to end."""
         self.other_ring = False
         """Its ring is not the one that was resumed: the session is to end."""
@@ -70,13 +72,13 @@ class Session:
         self._ask_missed_at = 0
 
     @property
-    def over(self) -> Ending | None:
+    def over(self) -> SessionEnding | None:
         """Why it is to end now; None: it goes on."""
         if self.other_ring:
-            return Ending.OTHER_RING
+            return SessionEnding.OTHER_RING
         if self.stuck is not None:
-            return Ending.BEHIND
-        return Ending.SPENT if self.spent else None
+            return SessionEnding.BEHIND
+        return SessionEnding.SPENT if self.spent else None
 
     @property
     def dead_at(self) -> int:
@@ -92,7 +94,7 @@ class Session:
         """What is odd about the counter of the frame that was opened last. It counts all the same:
         what was lost is nobody's fault, but nobody sends so much between two signs of life."""
         last = self.opener.last
-        if last - self._before <= MOST_LOST:
+        if last - self._before <= MAX_LOST:
             return None
         return OutOfRange(f"DATA: counter {last} after {self._before}")
 
@@ -125,7 +127,7 @@ class Session:
         self._asked = now
         self.ask_at = now + _TIME_AGAIN
 
-    def read_clock(self, answer: TimeAnswer, now: int) -> ClockRead | None:
+    def read_clock(self, answer: TimeAnswer, now: int) -> ClockMeasured | None:
         """What the answer says; None if it is to no question that is open. OutOfRange if the
         device's clock went back in between."""
         t1, t2, t3 = answer.t1, answer.t2, answer.t3
@@ -138,7 +140,7 @@ class Session:
         # Below zero where a coarse clock claims more time at the device than the whole exchange
         # took: then it is as far off as that.
         on_the_way = abs((now - t1) - (t3 - t2))
-        return ClockRead(((t2 - t1) + (t3 - now)) // 2, (on_the_way + 1) // 2)
+        return ClockMeasured(((t2 - t1) + (t3 - now)) // 2, (on_the_way + 1) // 2)
 
     def misses(self, seq: int, head: int, now: int) -> bool:
         """A heartbeat tells of this record, which may come and has not. Whether to ask for it."""
@@ -146,7 +148,7 @@ class Session:
             self._missed = seq, now
             self._ask_missed_at = now + BEHIND_ASK
         if now >= self._missed[1] + BEHIND_END:
-            self.stuck = StuckBehind(seq, head)
+            self.stuck = RecordMissing(seq, head)
             return False
         if now < self._ask_missed_at:
             return False
@@ -163,19 +165,19 @@ class Session:
         self.opener.wipe()
 
 
-class Sessions:
+class HostSessions:
     """Those that are alive: the running one, and the one that will take its place."""
 
     def __init__(self) -> None:
-        self.running: Session | None = None
-        self.pending: Session | None = None
+        self.running: HostSession | None = None
+        self.pending: HostSession | None = None
         """Its keys are agreed on, and wait for their first valid DATA."""
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[HostSession]:
         if self.running is not None:
             yield self.running
         if self.pending is not None:
             yield self.pending
 
-    def find(self, session: int) -> Session | None:
+    def find(self, session: int) -> HostSession | None:
         return next((one for one in self if one.id == session), None)

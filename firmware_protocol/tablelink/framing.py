@@ -65,7 +65,7 @@ class Cause(Enum):
     """The CRC is right, and the session id or counter is none that the kind may have."""
 
 
-class Damage(Struct, frozen=True, gc=False):
+class FrameDamage(Struct, frozen=True, gc=False):
     """A report of bytes that were no frame. The bytes themselves are not kept."""
 
     cause: Cause
@@ -93,7 +93,7 @@ class Frame(Struct, frozen=True, gc=False):
         return encode_frame(self)
 
 
-Heard: TypeAlias = Frame | Damage
+Heard: TypeAlias = Frame | FrameDamage
 
 
 class _Form(Struct, frozen=True):
@@ -266,7 +266,7 @@ class Deframer:
         self.counts.damaged += 1
         self.counts.damaged_bytes += size
         self.counts.causes[cause] += 1
-        out.append(Damage(cause, size))
+        out.append(FrameDamage(cause, size))
 
 
 def read_frame(encoded: bytes, versions: range = VERSIONS) -> Frame | Cause:

@@ -45,7 +45,7 @@ _TAG: Final = 16
 _HASH: Final = 64
 
 
-class Keys(NamedTuple):
+class SessionKeys(NamedTuple):
     """What a finished handshake leaves: a key for each direction, and the hash of all that was
     said, which is the same on both sides and names the session."""
 
@@ -243,14 +243,14 @@ class Handshake:
         self._step += 1
         self._over = False
 
-    def split(self) -> Keys:
+    def split(self) -> SessionKeys:
         """The keys, once. Everything that led to them is let go."""
         if not self.finished:
             raise HandshakeOrder("the handshake is not finished")
         first, second = self._state.split()
         keys = (first, second) if self._host else (second, first)
         self.wipe()
-        return Keys(*keys, self._state.hash)
+        return SessionKeys(*keys, self._state.hash)
 
     def wipe(self) -> None:
         """End the handshake, whatever its state, and let go of its secrets."""

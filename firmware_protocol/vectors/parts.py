@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.generate import Catalogue, Field, Message
+from firmware_protocol.generate import Catalogue, Field, MessageSpec
 from firmware_protocol.messages import enums
 from firmware_protocol.messages import frames as messages_frames
 from firmware_protocol.messages.codec import Payload
@@ -18,8 +18,8 @@ from firmware_protocol.messages.limits import SCHEMA_HASHES
 from firmware_protocol.messages.registry import MESSAGES, Hello, HelloRsp
 from firmware_protocol.messages.shoe import CardRead, Cover, Reread, RereadReply
 from firmware_protocol.tablelink import fingerprints, hello, plaintext
-from firmware_protocol.tablelink.framing import Damage, Deframer, Frame, cobs_encode, crc32c
-from firmware_protocol.tablelink.noise import Handshake, Keys
+from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage, cobs_encode, crc32c
+from firmware_protocol.tablelink.noise import Handshake, SessionKeys
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord
 from firmware_protocol.tablelink.session_cipher import Sealer
 from firmware_protocol.vectors.samples import WHICH, samples, some_bytes, some_number
@@ -130,7 +130,7 @@ def _damage(good: Frame) -> Iterator[Part]:
     for name, stream in streams.items():
         heard = [
             {"damage": one.cause.value, "size": one.size}
-            if isinstance(one, Damage)
+            if isinstance(one, FrameDamage)
             else {"frame": one.kind.name, "session": one.session, "payload": one.payload.hex()}
             for one in Deframer().feed(stream)
         ]
@@ -171,7 +171,7 @@ def _messages(catalogue: Catalogue) -> Iterator[Part]:
             }
 
 
-def _envelope(one: Message, which: str, sample: Any) -> Part:
+def _envelope(one: MessageSpec, which: str, sample: Any) -> Part:
     name = f"{one.name}.{which}"
     call = {"command_id": 1 + some_number(name, 0xFFFFFFFF), "host_boot": HOST_BOOT}
     shown_call = {"command_id": call["command_id"], "host_boot": str(HOST_BOOT)}
@@ -289,7 +289,7 @@ def _hellos(session: int) -> tuple[Frame, Frame]:
 
 def _run(
     make: Callable[..., Handshake], session: int, *secrets: tuple[Any, ...]
-) -> tuple[Part, Keys, list[Frame]]:
+) -> tuple[Part, SessionKeys, list[Frame]]:
     """A whole handshake with fixed keys: what goes into the file, the host's keys, the frames."""
     frames = list(_hellos(session))
     bound = hello.prologue(*frames)
@@ -325,7 +325,7 @@ def _run(
     return part, split, frames
 
 
-def _kk() -> tuple[Part, Keys, list[Frame]]:
+def _kk() -> tuple[Part, SessionKeys, list[Frame]]:
     theirs = (_public(_key("device")),), (_public(_key("host")),)
     return _run(Handshake.kk, SESSION, *theirs)
 
@@ -341,7 +341,7 @@ def _xx() -> tuple[Part, list[Frame]]:
     return {**label, **part, **last}, frames
 
 
-def _sealed(session_keys: Keys) -> tuple[list[Part], list[Frame]]:
+def _sealed(session_keys: SessionKeys) -> tuple[list[Part], list[Frame]]:
     record = bytes.fromhex(_chain()["records"][2]["bytes"])
     reply = InfoReply(
         some_bytes("firmware", 32), 2, enums.PowerCause.POWER_LOSS, 128, enums.DeviceState.PAIRED

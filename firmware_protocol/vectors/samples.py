@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import IntFlag
 from typing import Any, Final
 
-from firmware_protocol.generate import WHOLE, Catalogue, Field, array, camel
+from firmware_protocol.generate import INTEGER_SIZES, Catalogue, Field, array, camel
 from firmware_protocol.messages import enums
 from firmware_protocol.messages.codec import Payload
 
@@ -45,7 +45,7 @@ def _value(catalogue: Catalogue, one: Field, which: str, name: str) -> Any:
             return _flags(members, which, name)
         members = [member for member in members if member >= (one.min or 0)]
         return members[_index(len(members), which, name)]
-    numbers = (one.min or 0, (1 << 8 * WHOLE[one.type]) - 1 if one.max is None else one.max)
+    numbers = (one.min or 0, (1 << 8 * INTEGER_SIZES[one.type]) - 1 if one.max is None else one.max)
     if which == "most" and one.also:
         return one.also[-1]
     return numbers[0] + _index(numbers[1] - numbers[0] + 1, which, name)

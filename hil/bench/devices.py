@@ -20,9 +20,8 @@ from drivers.devices import DeviceEvent, Driver, Shoe, Shuffler, State, Station
 from drivers.ports import Address, Transport
 from drivers.session import Adoption, AnyHappening, Held, NothingHeld, Supervisor, Wanted
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import Chord, Draw, Load, Plug, Put
-from firmware_protocol.device.control import Pace as ShufflePace
-from firmware_protocol.host import NO_CURSOR, Cursor
+from firmware_protocol.device.control import Chord, Draw, Load, Plug, Put, ShufflePace
+from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.messages.enums import ButtonMask, DeviceClass, Verdict
 from firmware_protocol.tablelink.fingerprints import public_bytes
 from firmware_protocol.tablelink.plaintext import EventRecord
@@ -46,7 +45,7 @@ class Memory:
         self.kept = NO_CURSOR
         self.count = 0
 
-    def cursor(self) -> Cursor:
+    def cursor(self) -> RecordCursor:
         return self.kept
 
     def recent(self) -> Mapping[int, bytes]:
@@ -54,7 +53,7 @@ class Memory:
 
     async def keep(self, records: Sequence[EventRecord]) -> None:
         last = records[-1]
-        self.kept = Cursor(last.epoch, last.seq, last.chain)
+        self.kept = RecordCursor(last.epoch, last.seq, last.chain)
         self.count += len(records)
 
     async def adopt(self, adoption: Adoption) -> None:

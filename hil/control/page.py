@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from firmware_protocol.device import control
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from hil.control.replies import ANSWERS, LAMPS, MECHANISM, READ_BY_CONFORM, SEAT, Told
 from hil.control.verbs import Word, paragraphs, verbs_of, words
 from hil.faults import BREAKS
@@ -91,7 +91,7 @@ def _lines() -> Iterator[str]:
         yield f"| {broken.name} | {broken.text} | {', '.join(broken.items)} | {profiles} |"
 
 
-def _verb(verb: str, hand: type[Hand]) -> Iterator[str]:
+def _verb(verb: str, hand: type[ControlRequest]) -> Iterator[str]:
     yield f"### {verb}\n"
     for paragraph in paragraphs(hand):
         yield textwrap.fill(paragraph, 100, break_on_hyphens=False) + "\n"

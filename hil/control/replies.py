@@ -62,8 +62,8 @@ ANSWERS: Final[dict[type[Any], tuple[Told, ...]]] = {
         Told("port", TEXT + OR_NULL, "serial: where hosts find it; null with the cable out"),
         Told("usb_address", NUMBER + OR_NULL, "USB: on its bus; null when it is not there"),
     ),
-    control.Service: (Told("service", FLAG, "how the switch stands"),),
-    control.Power: (
+    control.ServiceSwitch: (Told("service", FLAG, "how the switch stands"),),
+    control.CutPower: (
         Told("power", TEXT, "cut; on while the moment is waited for"),
         Told("at", TEXT, "as asked"),
     ),
@@ -72,15 +72,15 @@ ANSWERS: Final[dict[type[Any], tuple[Told, ...]]] = {
         Told("port_number", NUMBER, "of the port that it is in or was in last; 1 is the first"),
     ),
     control.Freeze: (Told("frozen", FLAG, "whether the firmware hangs"),),
-    control.Line: (Told("line", OBJECT, "the fields as they are now"),),
+    control.LineNoise: (Told("line", OBJECT, "the fields as they are now"),),
     control.Break: (Told("breaks", TEXTS, "the breaks that are on"),),
-    control.Ring: (
+    control.RingMemory: (
         Told("epoch", NUMBER, "the ring as it is now"),
         Told("oldest", NUMBER, "lowest seq"),
         Told("head", NUMBER, "highest seq"),
     ),
-    control.Tamper: _RECORDED,
-    control.Defect: _RECORDED,
+    control.TamperWith: _RECORDED,
+    control.InjectDefect: _RECORDED,
     control.Firmware: (
         Told("firmware", TEXT, "digest that INFO names from now on, 64 hexadecimal digits"),
         Told("boot", NUMBER, "starts so far"),
@@ -98,7 +98,7 @@ ANSWERS: Final[dict[type[Any], tuple[Told, ...]]] = {
     control.JamHand: _CHANGED,
     control.Put: (Told("count", NUMBER, "cards of the batch"),),
     control.DoorHand: _CHANGED,
-    control.Pace: (),
+    control.ShufflePace: (),
     control.Press: (),
     control.LetGo: (),
     control.Chord: (),

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from hil.control.verbs import BadHand, Verbs, read
 from hil.ports import Listener, unix_sockets
@@ -59,7 +59,7 @@ def _refusal(error: str, where: str, allowed: str) -> bytes:
 class ControlServer:
     """Made inside of a running loop, which serves it."""
 
-    def __init__(self, path: Path, verbs: Verbs, do: Callable[[Hand], Answer]) -> None:
+    def __init__(self, path: Path, verbs: Verbs, do: Callable[[ControlRequest], Answer]) -> None:
         self._verbs = verbs
         self._do = do
         self._clients: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
@@ -156,7 +156,7 @@ class Control:
     def close(self) -> None:
         self._sock.close()
 
-    def do(self, hand: Hand) -> Answer:
+    def do(self, hand: ControlRequest) -> Answer:
         """Have it done, and what the device's side says to it. HandRefused if it says no."""
         return self.ask(msgspec.json.encode(hand))
 

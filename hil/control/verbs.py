@@ -30,10 +30,10 @@ from msgspec.inspect import (
 )
 
 from firmware_protocol.device import control
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.messages.enums import DeviceClass
 
-Verbs = Mapping[str, type[Hand]]
+Verbs = Mapping[str, type[ControlRequest]]
 _PATTERNS: Final = {
     r"^([2-9TJQKA][cdhs]|cut)\Z": "a card: one of 23456789TJQKA and one of cdhs, or cut",
 }
@@ -57,7 +57,7 @@ def verbs_of(*unions: Any) -> Verbs:
     return {_verb(hand): hand for union in unions for hand in get_args(union)}
 
 
-def _verb(hand: type[Hand]) -> str:
+def _verb(hand: type[ControlRequest]) -> str:
     return str(hand.__struct_config__.tag)
 
 
@@ -68,7 +68,7 @@ BY_CLASS: Final = {
     DeviceClass.STATION: verbs_of(control.Anywhere, control.AtStation),
 }
 """What can be done at a device of each class."""
-ALL: Final = verbs_of(control.Hand)
+ALL: Final = verbs_of(control.ControlRequest)
 
 
 class Word(Struct, frozen=True):
@@ -84,7 +84,7 @@ class Word(Struct, frozen=True):
     """Whether it is any text."""
 
 
-def words(hand: type[Hand]) -> tuple[Word, ...]:
+def words(hand: type[ControlRequest]) -> tuple[Word, ...]:
     info = type_info(hand)
     assert isinstance(info, StructType)
     return tuple(
@@ -99,12 +99,12 @@ def words(hand: type[Hand]) -> tuple[Word, ...]:
     )
 
 
-def text(hand: type[Hand]) -> str:
+def text(hand: type[ControlRequest]) -> str:
     """What it does, in one paragraph."""
     return " ".join(paragraphs(hand))
 
 
-def paragraphs(hand: type[Hand]) -> list[str]:
+def paragraphs(hand: type[ControlRequest]) -> list[str]:
     """What it does."""
     doc = inspect.getdoc(hand) or ""
     return [" ".join(part.split()) for part in doc.split("\n\n")]
@@ -137,7 +137,7 @@ def _allowed(kind: Type) -> str:
             raise TypeError(f"no words for {kind}")
 
 
-def read(line: bytes, verbs: Verbs) -> Hand:
+def read(line: bytes, verbs: Verbs) -> ControlRequest:
     """The hand that a line of JSON asks for. BadHand if it is none of these verbs."""
     try:
         raw = msgspec.json.decode(line)
@@ -163,7 +163,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> None:
         seen.add(name)
 
 
-def _convert(raw: dict[str, Any], hand: type[Hand]) -> Hand:
+def _convert(raw: dict[str, Any], hand: type[ControlRequest]) -> ControlRequest:
     fields = {word.name: word for word in words(hand)}
     for name, value in raw.items():
         if name == "do":

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.device.interfaces import CannotDo, Desk
+from firmware_protocol.device.interfaces import CannotDo, CoreServices
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.limits import REREAD_DEPTH
 from firmware_protocol.messages.registry import EVENTS
@@ -42,12 +42,12 @@ class Owed(Struct):
                 "the ring is full, and nothing more is remembered", "wait until it has room"
             )
 
-    def add(self, desk: Desk, *events: Event) -> None:
+    def add(self, desk: CoreServices, *events: Event) -> None:
         if not self.events:
             self._mark(desk)
         self.events += [(event.ID, event.encode()) for event in events]
 
-    def settle(self, desk: Desk, now: int) -> bool:
+    def settle(self, desk: CoreServices, now: int) -> bool:
         """Record what is owed. False: the ring has no room for all of it."""
         while self.events:
             # Taken off before it is recorded: a full ring calls safe(), which may record too.
@@ -60,17 +60,17 @@ class Owed(Struct):
             self._mark(desk)
         return True
 
-    def recall(self, desk: Desk) -> None:
+    def recall(self, desk: CoreServices) -> None:
         """After a start: strike off what had come into the ring before the power went."""
         for event in self._recorded(desk):
             if self.events and self.events[0] == (event.ID, event.encode()):
                 self.events.pop(0)
         self._mark(desk)
 
-    def _mark(self, desk: Desk) -> None:
+    def _mark(self, desk: CoreServices) -> None:
         self.epoch, self.head = desk.ring.epoch, desk.ring.head
 
-    def _recorded(self, desk: Desk) -> Iterator[Event]:
+    def _recorded(self, desk: CoreServices) -> Iterator[Event]:
         ring = desk.ring
         if ring.epoch != self.epoch:
             return

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, CannotDo, Mechanism
 
 _M = TypeVar("_M", bound=Mechanism)
 Verbs: TypeAlias = Mapping[type[Any], Callable[[_M, Any, int], Answer]]
 
 
-def carry_out(mechanism: _M, verbs: Verbs[_M], hand: Hand, now: int) -> Answer:
+def carry_out(mechanism: _M, verbs: Verbs[_M], hand: ControlRequest, now: int) -> Answer:
     """Do it, or CannotDo if it is nothing for this class of device."""
     do = verbs.get(type(hand))
     if do is None:

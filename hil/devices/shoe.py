@@ -12,16 +12,16 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from firmware_protocol.device.control import (
+    ControlRequest,
     CoverHand,
-    Defect,
     Describe,
     Draw,
-    Hand,
+    InjectDefect,
     JamHand,
     Load,
     Retract,
 )
-from firmware_protocol.device.interfaces import Answer, CannotDo, Desk, Refuse
+from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal, CoreServices
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.enums import (
     Capabilities,
@@ -104,7 +104,7 @@ class Shoe:
 
     # --- what the core asks ---------------------------------------------------------------
 
-    def start(self, desk: Desk, now: int) -> None:
+    def start(self, desk: CoreServices, now: int) -> None:
         self._desk = desk
         self._forget()
         self._inside = Inside.read(desk.kept(_KEPT))
@@ -116,7 +116,7 @@ class Shoe:
             return self._lock(command)
         if isinstance(command, Reread):
             return self._reread(command, now)
-        raise Refuse(Refusal.UNKNOWN)
+        raise CommandRefusal(Refusal.UNKNOWN)
 
     def safe(self, now: int) -> None:
         if self._desk.broken("open-without-host") and not self._desk.full():
@@ -134,7 +134,7 @@ class Shoe:
     def selftest(self, now: int) -> tuple[tuple[FaultCode, int], ...]:
         return ()  # what a Defect broke is known to the core
 
-    def hand(self, hand: Hand, now: int) -> Answer:
+    def hand(self, hand: ControlRequest, now: int) -> Answer:
         return carry_out(self, _HANDS, hand, now)
 
     def wake(self, now: int) -> None:
@@ -158,11 +158,11 @@ class Shoe:
 
     def _lock(self, command: Lock) -> LockReply:
         if not self._has_lock:
-            raise Refuse(Refusal.UNSUPPORTED)
+            raise CommandRefusal(Refusal.UNSUPPORTED)
         if command.state is LockState.LOCKED:
             self._shut("lock")
         elif self._desk.full():
-            raise Refuse(Refusal.NOT_NOW)
+            raise CommandRefusal(Refusal.NOT_NOW)
         else:
             self._locked = False
         return LockReply(command.state)
@@ -344,7 +344,7 @@ class Shoe:
         self._report(now, ShoeJam(code))
         return {"changed": True}
 
-    def _defect(self, hand: Defect, now: int) -> Answer:
+    def _defect(self, hand: InjectDefect, now: int) -> Answer:
         if hand.code == "reader":
             self._eye = Eye(self._eye.backs, self._eye.orientation, blind=hand.on)
         return {}
@@ -378,7 +378,7 @@ _HANDS: Final[dict[type[Any], Callable[[Shoe, Any, int], Answer]]] = {
     Retract: Shoe._retract,
     CoverHand: Shoe._cover,
     JamHand: Shoe._jam,
-    Defect: Shoe._defect,
+    InjectDefect: Shoe._defect,
     Describe: Shoe._describe,
 }
 

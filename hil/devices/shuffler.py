@@ -14,8 +14,16 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from firmware_protocol.device.control import Defect, Describe, DoorHand, Hand, JamHand, Pace, Put
-from firmware_protocol.device.interfaces import Answer, CannotDo, Desk, Refuse
+from firmware_protocol.device.control import (
+    ControlRequest,
+    Describe,
+    DoorHand,
+    InjectDefect,
+    JamHand,
+    Put,
+    ShufflePace,
+)
+from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal, CoreServices
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.common import Fault
 from firmware_protocol.messages.enums import (
@@ -103,7 +111,7 @@ class Shuffler:
 
     # --- what the core asks ---------------------------------------------------------------
 
-    def start(self, desk: Desk, now: int) -> None:
+    def start(self, desk: CoreServices, now: int) -> None:
         self._desk = desk
         self._forget()
         kept = desk.kept(_KEPT)
@@ -117,7 +125,7 @@ class Shuffler:
     def command(self, command: Command, now: int) -> Reply:
         do = _COMMANDS.get(type(command))
         if do is None:
-            raise Refuse(Refusal.UNKNOWN)
+            raise CommandRefusal(Refusal.UNKNOWN)
         return do(self, command, now)
 
     def safe(self, now: int) -> None:
@@ -137,7 +145,7 @@ class Shuffler:
     def selftest(self, now: int) -> tuple[tuple[FaultCode, int], ...]:
         return ((FaultCode.RANDOM, 0),) if self._rng_fails else ()
 
-    def hand(self, hand: Hand, now: int) -> Answer:
+    def hand(self, hand: ControlRequest, now: int) -> Answer:
         return carry_out(self, _HANDS, hand, now)
 
     def wake(self, now: int) -> None:
@@ -177,9 +185,9 @@ class Shuffler:
     def _start(self, command: Start, now: int) -> StartReply:
         again = self._inside.running and self._desk.broken("starts-twice")
         if not self._ready() and not again:
-            raise Refuse(Refusal.NOT_NOW)
+            raise CommandRefusal(Refusal.NOT_NOW)
         if command.profile:
-            raise Refuse(Refusal.UNSUPPORTED)
+            raise CommandRefusal(Refusal.UNSUPPORTED)
         shuffle = self._desk.number("shuffle")
         self._inside.running, self._inside.decks = shuffle, command.decks
         self._since, self._turned, self._told = now, 0, 0
@@ -188,9 +196,9 @@ class Shuffler:
 
     def _eject(self, command: Eject, now: int) -> EjectReply:
         if not self._can_eject:
-            raise Refuse(Refusal.UNSUPPORTED)
+            raise CommandRefusal(Refusal.UNSUPPORTED)
         if self._inside.running or not self._inside.owed.takes(1):
-            raise Refuse(Refusal.NOT_NOW)
+            raise CommandRefusal(Refusal.NOT_NOW)
         self._inside.door_open = True
         self._hand_out()
         self._report(now, Door(open=True))
@@ -311,11 +319,11 @@ class Shuffler:
         self._turned = self._turned_by(now)
         self._since = now
 
-    def _pace(self, hand: Pace, now: int) -> Answer:
+    def _pace(self, hand: ShufflePace, now: int) -> Answer:
         self._shuffle_us = hand.shuffle_ms * 1000
         return {}
 
-    def _defect(self, hand: Defect, now: int) -> Answer:
+    def _defect(self, hand: InjectDefect, now: int) -> Answer:
         return {}
 
     def _describe(self, hand: Describe, now: int) -> Answer:
@@ -348,7 +356,7 @@ _HANDS: Final[dict[type[Any], Callable[[Shuffler, Any, int], Answer]]] = {
     Put: Shuffler._put,
     DoorHand: Shuffler._door,
     JamHand: Shuffler._jam,
-    Pace: Shuffler._pace,
-    Defect: Shuffler._defect,
+    ShufflePace: Shuffler._pace,
+    InjectDefect: Shuffler._defect,
     Describe: Shuffler._describe,
 }

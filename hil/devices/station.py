@@ -12,8 +12,16 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from firmware_protocol.device.control import Chord, Defect, Describe, Hand, LampHand, LetGo, Press
-from firmware_protocol.device.interfaces import Answer, CannotDo, Desk, Refuse
+from firmware_protocol.device.control import (
+    Chord,
+    ControlRequest,
+    Describe,
+    InjectDefect,
+    LampHand,
+    LetGo,
+    Press,
+)
+from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal, CoreServices
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.enums import (
     BuzzPattern,
@@ -127,7 +135,7 @@ class Station:
 
     # --- what the core asks ---------------------------------------------------------------
 
-    def start(self, desk: Desk, now: int) -> None:
+    def start(self, desk: CoreServices, now: int) -> None:
         self._desk = desk
         self._forget(now)
         kept = self._written = desk.kept(_KEPT)
@@ -139,7 +147,7 @@ class Station:
         self.wake(now)
         do = _COMMANDS.get(type(command))
         if do is None:
-            raise Refuse(Refusal.UNKNOWN)
+            raise CommandRefusal(Refusal.UNKNOWN)
         return do(self, command, now)
 
     def safe(self, now: int) -> None:
@@ -153,7 +161,7 @@ class Station:
         broken = self._lamp_check and any(seat.broken for seat in self._lamps.values())
         return ((FaultCode.LAMPS, 0),) if broken else ()
 
-    def hand(self, hand: Hand, now: int) -> Answer:
+    def hand(self, hand: ControlRequest, now: int) -> Answer:
         self.wake(now)
         return carry_out(self, _HANDS, hand, now)
 
@@ -250,7 +258,7 @@ class Station:
 
     def _seat(self, seat: int) -> int:
         if seat not in self._arms:
-            raise Refuse(Refusal.UNSUPPORTED)
+            raise CommandRefusal(Refusal.UNSUPPORTED)
         return seat
 
     def _arm(self, command: Arm, now: int) -> ArmReply:
@@ -258,7 +266,7 @@ class Station:
         if not command.mask or not command.ttl:
             self._arms[seat] = Armed()
         elif self._desk.full():
-            raise Refuse(Refusal.NOT_NOW)
+            raise CommandRefusal(Refusal.NOT_NOW)
         else:
             until = None if self._desk.broken("ttl-ignored") else now + command.ttl * 1000
             self._arms[seat] = Armed(command.mask, command.token, until)
@@ -273,7 +281,7 @@ class Station:
 
     def _play(self, command: Buzz, now: int) -> BuzzReply:
         if not self._buzzer:
-            raise Refuse(Refusal.UNSUPPORTED)
+            raise CommandRefusal(Refusal.UNSUPPORTED)
         self._buzz = command.pattern
         self._buzz_until = now + BUZZ_MS[command.pattern] * 1000
         self._buzzes += 1
@@ -338,7 +346,7 @@ class Station:
         self._check_lamps(hand.seat, now)
         return {}
 
-    def _defect(self, hand: Defect, now: int) -> Answer:
+    def _defect(self, hand: InjectDefect, now: int) -> Answer:
         return {}
 
     def _describe(self, hand: Describe, now: int) -> Answer:
@@ -373,6 +381,6 @@ _HANDS: Final[dict[type[Any], Callable[[Station, Any, int], Answer]]] = {
     LetGo: Station._let_go,
     Chord: Station._chord,
     LampHand: Station._lamp,
-    Defect: Station._defect,
+    InjectDefect: Station._defect,
     Describe: Station._describe,
 }

@@ -10,7 +10,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-from firmware_protocol.device.behaviour import Behaviour, Key
+from firmware_protocol.device.behaviour import Behaviour, CommandKey
 from firmware_protocol.device.identity import Draw
 from firmware_protocol.messages.codec import Command, Event, Reply, Unfit
 from firmware_protocol.messages.common import InfoReply, Refused, Resume
@@ -35,9 +35,9 @@ from firmware_protocol.messages.registry import COMMANDS
 from firmware_protocol.messages.shoe import CardRead
 from firmware_protocol.tablelink.framing import (
     Cause,
-    Damage,
     Deframer,
     Frame,
+    FrameDamage,
     Heard,
     cobs_decode,
     cobs_encode,
@@ -259,7 +259,7 @@ class FaultyBehaviour(Behaviour):
     def remembers(self) -> bool:
         return not self._broken("results-forgotten")
 
-    def memory_key(self, key: Key) -> Key:
+    def memory_key(self, key: CommandKey) -> CommandKey:
         return (0, key[1]) if self._broken("boot-ignored") else key
 
     def refuses_stale(self) -> bool:
@@ -296,7 +296,9 @@ class _Ear:
             data = self._with_right_crcs(data)
         heard = deframer.feed(data)
         if self._broken("resync-lost"):
-            self._deaf = any(isinstance(h, Damage) and h.cause is Cause.OVERSIZE for h in heard)
+            self._deaf = any(
+                isinstance(h, FrameDamage) and h.cause is Cause.OVERSIZE for h in heard
+            )
         return heard
 
     def _with_right_crcs(self, data: bytes) -> bytes:

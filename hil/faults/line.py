@@ -18,13 +18,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.device.control import Line
+from firmware_protocol.device.control import LineNoise
 
 LONGEST: Final = 512
 """So many bytes without a 0x00 are taken for a frame."""
 MOST: Final = 1 << 20
 """No more bytes are under way; what comes beyond is lost."""
-CLEAN: Final = Line()
+CLEAN: Final = LineNoise()
 
 
 class Struck(Struct):
@@ -64,7 +64,7 @@ class Strand:
         self._way: deque[tuple[int, bytes]] = deque()
         self._size = 0
 
-    def set(self, line: Line, now: int) -> None:
+    def set(self, line: LineNoise, now: int) -> None:
         """Noise from now on. Half a frame that waits goes on unharmed."""
         self._send(bytes(self._held), now)
         self._held.clear()

@@ -12,17 +12,17 @@ from msgspec.structs import replace
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import (
     Break,
-    Defect,
+    ControlRequest,
+    CutPower,
     Describe,
     Firmware,
     Freeze,
-    Hand,
-    Line,
+    InjectDefect,
+    LineNoise,
     Plug,
-    Power,
-    Ring,
-    Service,
-    Tamper,
+    RingMemory,
+    ServiceSwitch,
+    TamperWith,
 )
 from firmware_protocol.device.core import Device
 from firmware_protocol.device.interfaces import Answer, CannotDo
@@ -55,11 +55,11 @@ class FaultService:
     def started(self, now: int) -> None:
         """Apply the stored defects to the mechanism. They are not reported again."""
         for code, arg in self._device.defects.items():
-            hand = convert({"code": code.name.lower(), "arg": arg}, Defect)
+            hand = convert({"code": code.name.lower(), "arg": arg}, InjectDefect)
             with suppress(CannotDo):
                 self._device.mechanism.hand(hand, now)
 
-    def handle(self, hand: Hand, now: int) -> Answer | None:
+    def handle(self, hand: ControlRequest, now: int) -> Answer | None:
         method = _HANDS.get(type(hand))
         return None if method is None else method(self, hand, now)
 
@@ -94,7 +94,7 @@ class FaultService:
             answer["mechanism"] = self._device.mechanism.hand(hand, now)
         return answer
 
-    def _service(self, hand: Service, now: int) -> Answer:
+    def _service(self, hand: ServiceSwitch, now: int) -> Answer:
         self._device.pairing.turn_service(hand.on, now)
         return {"service": hand.on}
 
@@ -111,13 +111,13 @@ class FaultService:
             self._breaks.discard(hand.name)
         return {"breaks": sorted(self._breaks)}
 
-    def _tamper(self, hand: Tamper, now: int) -> Answer:
+    def _tamper(self, hand: TamperWith, now: int) -> Answer:
         recorded = self._device.record(
             TamperEvent(TamperSource[hand.source.upper()], hand.active), now
         )
         return {"recorded": recorded}
 
-    def _defect(self, hand: Defect, now: int) -> Answer:
+    def _defect(self, hand: InjectDefect, now: int) -> Answer:
         code = FaultCode[hand.code.upper()]
         begins = hand.on and code not in self._device.defects
         if hand.on:
@@ -136,7 +136,7 @@ class FaultService:
         self._device.start(now, PowerCause.SOFTWARE)
         return {"firmware": self._device.identity.digest.hex(), "boot": self._device.boot}
 
-    def _ring(self, hand: Ring, now: int) -> Answer:
+    def _ring(self, hand: RingMemory, now: int) -> Answer:
         _RING[hand.what](self, now)
         ring = self._device.ring
         return {"epoch": ring.epoch, "oldest": ring.oldest, "head": ring.head}
@@ -162,9 +162,9 @@ class FaultService:
             ):
                 return
 
-    def _outside(self, hand: Hand, now: int) -> Answer:
+    def _outside(self, hand: ControlRequest, now: int) -> Answer:
         raise CannotDo(
-            f"{type(hand).__name__.lower()} is no part of the device", "it is the stand's"
+            f"{hand.__struct_config__.tag} is no part of the device", "it is the stand's"
         )
 
 
@@ -177,14 +177,14 @@ _RING: Final = {
 
 _HANDS: Final[dict[type, Callable[[FaultService, Any, int], Answer]]] = {
     Describe: FaultService._describe,
-    Service: FaultService._service,
+    ServiceSwitch: FaultService._service,
     Break: FaultService._break,
-    Ring: FaultService._ring,
-    Tamper: FaultService._tamper,
-    Defect: FaultService._defect,
+    RingMemory: FaultService._ring,
+    TamperWith: FaultService._tamper,
+    InjectDefect: FaultService._defect,
     Firmware: FaultService._firmware,
-    Power: FaultService._outside,
+    CutPower: FaultService._outside,
     Plug: FaultService._outside,
     Freeze: FaultService._outside,
-    Line: FaultService._outside,
+    LineNoise: FaultService._outside,
 }

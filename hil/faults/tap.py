@@ -22,7 +22,7 @@ from firmware_protocol.messages.codec import Side
 from firmware_protocol.messages.enums import FrameKind
 from firmware_protocol.messages.limits import CARDS
 from firmware_protocol.messages.shoe import CardRead
-from firmware_protocol.tablelink.framing import Damage, Deframer, Frame
+from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.plaintext import EventRecord, next_chain
 
 BODY: Final = 24
@@ -83,7 +83,7 @@ class Tap:
             Tapped(one.at, one.side, heard, len(heard.encode()))
             for one in self.said
             for heard in deframers[one.side].feed(one.data)
-            if not isinstance(heard, Damage) and one.at >= since
+            if not isinstance(heard, FrameDamage) and one.at >= since
         ]
 
 

@@ -17,7 +17,7 @@ from controller.errors import UsageProblem
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import identity
 from firmware_protocol.device.interfaces import Answer
-from firmware_protocol.device.storage import PlaceProblem
+from firmware_protocol.device.storage import FolderProblem
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.limits import MAX_SEAT
 from hil.control import cli
@@ -170,7 +170,7 @@ def _run(args: argparse.Namespace) -> int:
         with sim.sole(setup.place):
             _own(args, setup)
             asyncio.run(sim.run(setup, ready))
-    except PlaceProblem as problem:
+    except FolderProblem as problem:
         raise UsageProblem(problem.where, problem.what, problem.allowed) from None
     except LinkTaken as problem:
         raise UsageProblem("--port", str(problem), "a name that is free") from None

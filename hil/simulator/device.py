@@ -19,7 +19,14 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from firmware_protocol.device.control import Describe, Freeze, Hand, Line, Plug, Power
+from firmware_protocol.device.control import (
+    ControlRequest,
+    CutPower,
+    Describe,
+    Freeze,
+    LineNoise,
+    Plug,
+)
 from firmware_protocol.device.core import Device, PowerCut
 from firmware_protocol.device.interfaces import Answer, CannotDo, Mechanism
 from firmware_protocol.messages.enums import PowerCause
@@ -71,7 +78,7 @@ class Stand:
         self._device: Device | None = None
         self._back: int | None = None
         """When power comes back."""
-        self._cut = Power()
+        self._cut = CutPower()
         """How power will go at the moment that the device knows."""
         self._frozen_at: int | None = None
         self._lag = 0
@@ -135,7 +142,7 @@ class Stand:
 
     # --- hands ------------------------------------------------------------------------------------
 
-    def hand(self, hand: Hand, now: int) -> Answer:
+    def hand(self, hand: ControlRequest, now: int) -> Answer:
         """CannotDo if it makes no sense now; nothing has changed then."""
         self.wake(now)
         mine = _HANDS.get(type(hand))
@@ -143,7 +150,7 @@ class Stand:
         self._leave(now)
         return answer
 
-    def _at_device(self, hand: Hand, now: int) -> Answer:
+    def _at_device(self, hand: ControlRequest, now: int) -> Answer:
         if self._device is None:
             raise CannotDo("there is no power", "plug, line, describe; or wait until it is back")
         if self.frozen:
@@ -155,7 +162,7 @@ class Stand:
         self.starts += self._device.boot != boot  # some hands start the firmware anew
         return answer
 
-    def _describe(self, hand: Hand, now: int) -> Answer:
+    def _describe(self, hand: ControlRequest, now: int) -> Answer:
         answer: Answer = {}
         if self._device is not None and self.frozen:
             answer = self._device.hand(hand, self._inner(now))  # its clock shows no new moment
@@ -172,7 +179,7 @@ class Stand:
             **self.facts,
         }
 
-    def _power(self, hand: Power, now: int) -> Answer:
+    def _power(self, hand: CutPower, now: int) -> Answer:
         if self._device is None:
             raise CannotDo("the power is off already", "wait until it is back")
         if hand.at == "now":
@@ -227,7 +234,7 @@ class Stand:
             self._run(lambda device, at: device.wake(at), now)
         return {"frozen": self.frozen}
 
-    def _set_line(self, hand: Line, now: int) -> Answer:
+    def _set_line(self, hand: LineNoise, now: int) -> Answer:
         self._line = hand
         self._to_device.set(hand, now)
         self._to_host.set(hand, now)
@@ -310,14 +317,14 @@ def _values(of: Struct) -> Answer:
     return values
 
 
-def _shown(line: Line) -> Answer:
+def _shown(line: LineNoise) -> Answer:
     return {name: value for name, value in _values(line).items() if name != "do"}
 
 
-_HANDS: Final[dict[type[Hand], Callable[[Stand, Any, int], Answer]]] = {
+_HANDS: Final[dict[type[ControlRequest], Callable[[Stand, Any, int], Answer]]] = {
     Describe: Stand._describe,
-    Power: Stand._power,
+    CutPower: Stand._power,
     Plug: Stand._plug,
     Freeze: Stand._freeze,
-    Line: Stand._set_line,
+    LineNoise: Stand._set_line,
 }

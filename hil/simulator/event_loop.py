@@ -16,7 +16,7 @@ import os
 import time
 from typing import Protocol
 
-from firmware_protocol.device.control import Hand, Plug
+from firmware_protocol.device.control import ControlRequest, Plug
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from hil.ports import BusFull, LinkTaken, PtyPort, UsbDevice
 from hil.simulator.device import Stand
@@ -96,7 +96,7 @@ class Live:
         self.stand.receive(data, now())
         self._pump()
 
-    def hand(self, hand: Hand) -> Answer:
+    def hand(self, hand: ControlRequest) -> Answer:
         former = self.stand.port_number
         try:
             return self._done(hand)
@@ -107,7 +107,7 @@ class Live:
             self._pump()
             raise CannotDo(str(taken), "port_number of a port that is free") from None
 
-    def _done(self, hand: Hand) -> Answer:
+    def _done(self, hand: ControlRequest) -> Answer:
         try:
             return self.stand.hand(hand, now())
         finally:

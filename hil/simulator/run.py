@@ -19,9 +19,9 @@ from msgspec import Struct
 
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Describe
-from firmware_protocol.device.identity import Identity
+from firmware_protocol.device.identity import DeviceIdentity
 from firmware_protocol.device.interfaces import Answer, Mechanism
-from firmware_protocol.device.storage import PlaceProblem, naming
+from firmware_protocol.device.storage import FolderProblem, naming
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control import BY_CLASS, ControlServer
 from hil.devices import Shoe, Shuffler, Station
@@ -78,7 +78,7 @@ def sole(place: Path) -> Iterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             what = "one device runs from a folder at a time"
-            raise PlaceProblem(place, "is in use", what) from None
+            raise FolderProblem(place, "is in use", what) from None
         yield
     finally:
         os.close(lock)
@@ -109,7 +109,7 @@ async def plugged_in(setup: Setup) -> AsyncIterator[Live]:
         live.close()
 
 
-def _attach(live: Live, setup: Setup, own: Identity) -> None:
+def _attach(live: Live, setup: Setup, own: DeviceIdentity) -> None:
     if setup.port is not None:
         live.attach(PtyOutlet(PtyPort(setup.port, live.heard)))
     if setup.usb is not None:

@@ -15,7 +15,7 @@ import pytest
 
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import Describe, Draw, Hand, JamHand, Load
+from firmware_protocol.device.control import ControlRequest, Describe, Draw, JamHand, Load
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control import verbs
@@ -36,9 +36,9 @@ class Noting:
     """A device that notes what is done to it, and refuses a jam."""
 
     def __init__(self) -> None:
-        self.done: list[Hand] = []
+        self.done: list[ControlRequest] = []
 
-    def hand(self, hand: Hand) -> Answer:
+    def hand(self, hand: ControlRequest) -> Answer:
         if isinstance(hand, JamHand):
             raise CannotDo("nothing can get stuck here", "another hand")
         self.done.append(hand)
@@ -56,7 +56,7 @@ class Bare:
         return tuple((fitted, self.noting[fitted.serial]) for fitted in FEW)
 
     @property
-    def done(self) -> list[Hand]:
+    def done(self) -> list[ControlRequest]:
         return [one for noting in self.noting.values() for one in noting.done]
 
 

@@ -13,7 +13,7 @@ import pytest
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import NAMES, Card
-from firmware_protocol.device.control import Power
+from firmware_protocol.device.control import CutPower
 from hil.table.page.page import face
 from hil.table.robots import Api
 from hil.table.robots.robot import card_of
@@ -216,7 +216,7 @@ def test_robots_wait_for_what_people_have_done(tmp_path: Path) -> None:
                 await asyncio.wait_for(task, 60)
             station = one.stage.station_of(1)
             assert station is not None
-            station.hand(Power(off_ms=600_000))
+            station.hand(CutPower(off_ms=600_000))
             assert 'id="dark-1">no power' in one.page.table()
 
     asyncio.run(main())

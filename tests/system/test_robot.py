@@ -15,7 +15,7 @@ from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State
 from controller.sim.play import basic
 from controller.table.intake import House
-from firmware_protocol.device.control import Describe, Draw, Hand
+from firmware_protocol.device.control import ControlRequest, Describe, Draw
 from firmware_protocol.device.interfaces import Answer
 from hil.table.robots import Guests, Mimics, Robot, Said, Ways
 from hil.table.robots.robot import button_of
@@ -38,7 +38,7 @@ class LateLock:
         self.undrawn = 0
         self.out: list[str] = []
 
-    def hand(self, hand: Hand) -> Answer:
+    def hand(self, hand: ControlRequest) -> Answer:
         if isinstance(hand, Describe):
             told = {"lock": self.lock, "undrawn": self.undrawn, "queued": 0, "over_reader": []}
             return {"mechanism": {**told, "left": 52 - len(self.out), "out": self.out}}

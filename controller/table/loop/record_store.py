@@ -18,7 +18,7 @@ from controller.table.intake import Source
 from controller.table.loop.loop import Table
 from drivers.devices import Driver, origin_of
 from drivers.session import RECENT, Adoption, monotonic_us
-from firmware_protocol.host import NO_CURSOR, Cursor
+from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.tablelink.plaintext import EventRecord
 
 ADOPTED: Final = "adopted"
@@ -31,7 +31,7 @@ class NotSaid(LookupError):
 class Stood(Struct, frozen=True):
     """How far the record of a device went when it was opened."""
 
-    cursor: Cursor = NO_CURSOR
+    cursor: RecordCursor = NO_CURSOR
     recent: Mapping[int, bytes] = MappingProxyType({})
 
 
@@ -65,7 +65,7 @@ class RecordKeeper:
 
     # --- what a supervisor asks -----------------------------------------------------------
 
-    def cursor(self) -> Cursor:
+    def cursor(self) -> RecordCursor:
         self._known()
         return self._cursor
 
@@ -125,7 +125,7 @@ class RecordKeeper:
         if record.epoch != self._cursor.epoch:
             self._recent = {}
         self._adopted = None
-        self._cursor = Cursor(record.epoch, record.seq, record.chain)
+        self._cursor = RecordCursor(record.epoch, record.seq, record.chain)
         self._recent[record.seq] = record.chain
         self._recent.pop(record.seq - RECENT, None)
 

@@ -39,7 +39,7 @@ from controller.table.memory import (
     payment_prompt,
     recalled,
 )
-from firmware_protocol.host import Cursor
+from firmware_protocol.host import RecordCursor
 
 MOST_SEGMENTS: Final = 16
 """So far back a card that lies face down, and the loading that it came from, are looked for."""
@@ -123,7 +123,7 @@ def stood(opening: Opening, serial: str) -> Stood:
         return Stood()
     chains = opening.chains(serial)
     recent = {seq: bytes.fromhex(chain) for seq, chain in chains.items() if seq <= found.seq}
-    return Stood(Cursor(found.epoch, found.seq, bytes.fromhex(found.chain)), recent)
+    return Stood(RecordCursor(found.epoch, found.seq, bytes.fromhex(found.chain)), recent)
 
 
 def _known(opening: Opening, serial: str) -> Known:

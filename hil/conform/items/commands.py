@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import Defect
+from firmware_protocol.device.control import InjectDefect
 from firmware_protocol.messages.codec import Command, Reply
 from firmware_protocol.messages.enums import (
     ButtonMask,
@@ -149,7 +149,7 @@ def _faults(session: Session, mark: int) -> int:
     return sum(isinstance(one.event, Fault) for one in session.kept[mark:])
 
 
-async def _ail(bench: Bench) -> Defect | None:
+async def _ail(bench: Bench) -> InjectDefect | None:
     """Something for SELFTEST to find, where a hand can see to it: then a test that is done again
     gives another reply. With all well its reply shows nothing."""
     if not bench.operator.exact:
@@ -160,7 +160,7 @@ async def _ail(bench: Bench) -> Defect | None:
     return defect if done else None
 
 
-async def _heal(bench: Bench, defect: Defect | None) -> None:
+async def _heal(bench: Bench, defect: InjectDefect | None) -> None:
     if defect is not None:
         await bench.hand(replace(defect, on=False))
         await bench.pause(100)

@@ -46,7 +46,7 @@ _DOING_MS: Final = 1000
 _TAMPERS: Final = 12
 """More than the ring has spare slots."""
 _LATER_MS: Final = 3000
-_MOVING: Final[dict[Profile, tuple[control.Hand, ...]]] = {
+_MOVING: Final[dict[Profile, tuple[control.ControlRequest, ...]]] = {
     "shoe": (control.CoverHand(open=True), control.CoverHand(open=False)),
     "shuffler": (control.DoorHand(open=True), control.DoorHand(open=False)),
 }
@@ -96,9 +96,9 @@ async def cut_during(bench: Bench, session: Session, moment: Moment, count: int)
     if moment == "now":
         await make(bench, count)
         await bench.pause(100)
-        await bench.hand(control.Power(at="now", off_ms=_OFF_MS))
+        await bench.hand(control.CutPower(at="now", off_ms=_OFF_MS))
     else:
-        await bench.hand(control.Power(at=moment, off_ms=_OFF_MS))
+        await bench.hand(control.CutPower(at=moment, off_ms=_OFF_MS))
         with suppress(HandRefused, WireLost):  # the moment may come while the hand is still at it
             await make(bench, count)
         await bench.pause_lossy(_DOING_MS)
@@ -187,11 +187,11 @@ async def rolled_back(bench: Bench) -> None:
     session = await bench.session()
     await ready(bench, session)
     await bench.pause(200)
-    await bench.hand(control.Ring(what="save"))
+    await bench.hand(control.RingMemory(what="save"))
     start = session.cursor.seq
     await session.until_head(start + await make(bench, 2))
     cursor = session.cursor
-    await bench.hand(control.Ring(what="restore"))
+    await bench.hand(control.RingMemory(what="restore"))
     await bench.back()
     new = await bench.session(resume=False)
     resume = Resume(cursor.epoch, cursor.seq + 1, cursor.chain, ResumeMode.CHECK)
@@ -237,7 +237,7 @@ async def fills_up(bench: Bench) -> None:
     session.holding = True
     session.ack(window=0, loud=True)
     await bench.pause(bench.late_ms)
-    await bench.hand(control.Ring(what="fill"))
+    await bench.hand(control.RingMemory(what="fill"))
     await bench.pause(300)
     await session.next_beat()
     await _locked(bench, session)
@@ -277,7 +277,7 @@ async def _past_full(bench: Bench) -> bool:
     moving = _MOVING.get(bench.profile, ())
     moved = [await bench.try_hand(hand) for hand in moving]
     for turn in range(_TAMPERS):
-        await bench.try_hand(control.Tamper(source="case", active=turn % 2 == 0))
+        await bench.try_hand(control.TamperWith(source="case", active=turn % 2 == 0))
     if bench.profile == "shoe":
         await bench.try_hand(control.Draw(count=1, force=True))
     await bench.pause(500)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from firmware_protocol.device.control import Pace, Put
+from firmware_protocol.device.control import Put, ShufflePace
 from firmware_protocol.messages.enums import DeviceState, FaultCode, Refusal
 from firmware_protocol.messages.registry import (
     Abort,
@@ -38,7 +38,7 @@ async def _prepared(bench: Bench) -> Session:
     await bench.pause(500)
     if "activity" in bench.operator.can:
         if bench.operator.exact:
-            await bench.try_hand(Pace(shuffle_ms=_PACE_MS))
+            await bench.try_hand(ShufflePace(shuffle_ms=_PACE_MS))
         await bench.hand(Put(decks=_DECKS))
         await bench.pause(300)
     return session

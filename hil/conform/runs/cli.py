@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from controller.errors import UsageProblem
 from firmware_protocol import conformance
-from firmware_protocol.conformance import Item, Profile
+from firmware_protocol.conformance import ConformanceItem, Profile
 
 if TYPE_CHECKING:
     from hil.conform.runs.run import Plan
@@ -127,7 +127,7 @@ def _plan(args: argparse.Namespace) -> Plan:
     return Plan(args.profile, args.port, address, Keyring(args), items, seed)
 
 
-def chosen(profile: Profile, only: list[str]) -> tuple[Item, ...]:
+def chosen(profile: Profile, only: list[str]) -> tuple[ConformanceItem, ...]:
     """The items of the profile, or those of them that are named."""
     items = [item for item in conformance.load() if item.concerns(profile)]
     known = {item.id for item in items}

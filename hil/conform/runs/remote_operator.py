@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from controller.errors import UsageProblem
-from firmware_protocol.device.control import Describe, Hand
+from firmware_protocol.device.control import ControlRequest, Describe
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from hil.conform.tester.findings import Lacking
 from hil.conform.tester.operators import ALL_NEEDS
 from hil.control import Control, ControlLost, HandRefused
 
 
-def _words(hand: Hand, wrong: str) -> str:
+def _words(hand: ControlRequest, wrong: str) -> str:
     """The verb, and the field that the device does not know."""
     verb = str(hand.__struct_config__.tag)
     return f"'{verb}'" if wrong == "do" else f"'{verb}' with {wrong}"
@@ -25,11 +25,11 @@ class Controlled:
     def __init__(self, control: Control) -> None:
         self._control = control
 
-    async def do(self, hand: Hand) -> Answer:
+    async def do(self, hand: ControlRequest) -> Answer:
         # In a thread: heartbeats go on while the device works on it.
         return await asyncio.to_thread(self._do, hand)
 
-    def _do(self, hand: Hand) -> Answer:
+    def _do(self, hand: ControlRequest) -> Answer:
         try:
             return self._control.do(hand)
         except HandRefused as refused:

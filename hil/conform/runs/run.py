@@ -11,7 +11,7 @@ from msgspec import Struct
 from controller.errors import UsageProblem
 from drivers.ports import Address, PortRefused
 from firmware_protocol import conformance
-from firmware_protocol.conformance import Item, Profile
+from firmware_protocol.conformance import ConformanceItem, Profile
 from hil.conform.runs.identify import meet, why_unpaired
 from hil.conform.runs.keys import Keyring
 from hil.conform.runs.report import Setting
@@ -32,7 +32,7 @@ class Plan(Struct, frozen=True):
     port: str
     address: Address
     keys: Keyring
-    items: tuple[Item, ...]
+    items: tuple[ConformanceItem, ...]
     seed: int
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from controller.errors import UsageProblem
-from firmware_protocol.conformance import Item, Need
+from firmware_protocol.conformance import ConformanceItem, Need
 from firmware_protocol.messages.errors import ProtocolError
 from hil.conform.items import TRIALS, WITHOUT_SESSION
 from hil.conform.tester.bench import Bench, Trial
@@ -35,7 +35,7 @@ _AGAIN_MS: Final = 5_000
 
 
 class Outcome(Struct, frozen=True):
-    item: Item
+    item: ConformanceItem
     result: Result
     seconds: float
     """Of the run."""
@@ -57,18 +57,18 @@ class Course(Struct, frozen=True):
     broken_off: str = ""
 
 
-def missing(item: Item, operator: Operator) -> str:
+def missing(item: ConformanceItem, operator: Operator) -> str:
     """What the item needs and nobody can do here; "" when it can be tried."""
     lacks = [need for need in item.needs if need not in operator.can]
     return "; ".join(_MEANS[need] for need in lacks)
 
 
-def untried(item: Item, why: str) -> Outcome:
+def untried(item: ConformanceItem, why: str) -> Outcome:
     return Outcome(item, "UNTRIED", 0.0, 0.0, remark=why)
 
 
 async def course(
-    bench: Bench, items: Sequence[Item], tell: Callable[[Outcome], None] | None = None
+    bench: Bench, items: Sequence[ConformanceItem], tell: Callable[[Outcome], None] | None = None
 ) -> Course:
     """All of these items. Once the run is broken off the rest of them is not tried."""
     out: list[Outcome] = []
@@ -88,7 +88,7 @@ async def course(
     return Course(out, broken_off)
 
 
-async def _in_turn(bench: Bench, item: Item, *, upset: bool) -> Outcome:
+async def _in_turn(bench: Bench, item: ConformanceItem, *, upset: bool) -> Outcome:
     """`upset`: the item before has left the device as it happened to be."""
     if bench.unpaired and item.id not in WITHOUT_SESSION:
         return untried(item, bench.unpaired)
@@ -113,7 +113,7 @@ async def _rest(bench: Bench) -> None:
         await _there_again(bench, lost)
 
 
-async def attempt(bench: Bench, item: Item, trial: Trial) -> Outcome:
+async def attempt(bench: Bench, item: ConformanceItem, trial: Trial) -> Outcome:
     """One item, from a fresh beginning. What it finds is its outcome. BrokenOff when the port has
     gone for good, as with a cable that was pulled."""
     lacks = missing(item, bench.operator)

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit
 from firmware_protocol.messages.errors import ProtocolError
@@ -22,7 +22,7 @@ from firmware_protocol.messages.limits import (
 )
 from firmware_protocol.messages.registry import Hello, HelloRsp, InfoReply
 from firmware_protocol.tablelink.fingerprints import fingerprint_of
-from firmware_protocol.tablelink.framing import Damage, Deframer, Frame, cobs_encode, crc32c
+from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage, cobs_encode, crc32c
 from firmware_protocol.tablelink.hello import pick_session, prologue
 from firmware_protocol.tablelink.noise import Handshake
 from hil.conform.tester import text as words
@@ -88,7 +88,7 @@ class Bench:
         self.quiet_ms = 600
         """How long to wait for what must not come."""
         self.log: list[Arrival] = []
-        self.damage: list[Damage] = []
+        self.damage: list[FrameDamage] = []
         self.noise: Noise | None = None
         self.says: HelloRsp | None = None
         self.firmware = b""
@@ -156,7 +156,7 @@ class Bench:
         for heard in self._deframer.feed(data):
             if len(self.log) + len(self.damage) > MOST_HEARD:
                 raise self.finding(f"at most {MOST_HEARD} frames in one item", "more")
-            if isinstance(heard, Damage):
+            if isinstance(heard, FrameDamage):
                 self.damage.append(heard)
                 self.note(at, words.of_damage(heard))
                 continue
@@ -353,7 +353,7 @@ class Bench:
 
     # --- hands --------------------------------------------------------------------------------
 
-    async def hand(self, hand: Hand) -> Answer:
+    async def hand(self, hand: ControlRequest) -> Answer:
         """Have it done at the device; heartbeats go on."""
         self.handled = True
         try:
@@ -361,7 +361,7 @@ class Bench:
         except CannotDo as problem:
             raise HandRefused(str(hand.__struct_config__.tag), str(problem.args[0])) from None
 
-    async def try_hand(self, hand: Hand) -> bool:
+    async def try_hand(self, hand: ControlRequest) -> bool:
         """Have it done if the device lets it, and if it can be done there at all."""
         try:
             await self.hand(hand)

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import Need
 from firmware_protocol.device import control
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer
 from hil.conform.tester.findings import Lacking
 
@@ -25,7 +25,7 @@ class Operator(Protocol):
     exact: bool
     """Does just what the hand says, at once, and as often as wanted: no person does."""
 
-    async def do(self, hand: Hand) -> Answer:
+    async def do(self, hand: ControlRequest) -> Answer:
         """Do it, and come back when it is done. Lacking when this operator cannot; CannotDo when
         the device does not let it."""
 
@@ -42,7 +42,7 @@ class Nobody:
     can: frozenset[Need] = frozenset()
     exact = False
 
-    async def do(self, hand: Hand) -> Answer:
+    async def do(self, hand: ControlRequest) -> Answer:
         raise Lacking("a hand at the device: --control or --ask")
 
     async def label(self) -> str:
@@ -58,10 +58,10 @@ class Direct:
     can = ALL_NEEDS
     exact = True
 
-    def __init__(self, hand: Callable[[Hand], Answer]) -> None:
+    def __init__(self, hand: Callable[[ControlRequest], Answer]) -> None:
         self._hand = hand
 
-    async def do(self, hand: Hand) -> Answer:
+    async def do(self, hand: ControlRequest) -> Answer:
         return self._hand(hand)
 
     async def label(self) -> str:
@@ -118,14 +118,14 @@ _WORDS: Final[dict[type[Any], Callable[[Any], str]]] = {
     control.Load: _load,
     control.Press: _press,
     control.Put: _put,
-    control.Power: _power,
+    control.CutPower: _power,
     control.LetGo: lambda hand: f"Let {hand.button.upper()} at seat {hand.seat} go",
-    control.Service: lambda hand: f"Turn the service switch {'on' if hand.on else 'off'}",
+    control.ServiceSwitch: lambda hand: f"Turn the service switch {'on' if hand.on else 'off'}",
     control.DoorHand: lambda hand: f"{'Open' if hand.open else 'Close'} the door",
 }
 
 
-def in_words(hand: Hand) -> str:
+def in_words(hand: ControlRequest) -> str:
     """What a person is told to do. Lacking where no person can do it just so."""
     words = _WORDS.get(type(hand))
     if words is None:
@@ -159,7 +159,7 @@ class Person:
         self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
         self._label: str | None = None
 
-    async def do(self, hand: Hand) -> Answer:
+    async def do(self, hand: ControlRequest) -> Answer:
         await self._line(f"{in_words(hand)}, then press Enter: ")
         return {}
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
-from firmware_protocol.device.control import Service
+from firmware_protocol.device.control import ServiceSwitch
 from firmware_protocol.messages.enums import FrameKind
 from firmware_protocol.messages.errors import BadLabelCode, ProtocolError
 from firmware_protocol.messages.limits import PAIR_WAIT_MS
 from firmware_protocol.messages.registry import PairDone
 from firmware_protocol.tablelink.fingerprints import fingerprint_of, label_psk, read_label
 from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.noise import Handshake, Keys
+from firmware_protocol.tablelink.noise import Handshake, SessionKeys
 from firmware_protocol.tablelink.plaintext import decode
 from firmware_protocol.tablelink.session_cipher import Opener
 from hil.conform.tester.bench import Bench
@@ -31,7 +31,7 @@ class Attempt(Struct, frozen=True):
 
     session: int
     device_key: bytes
-    keys: Keys
+    keys: SessionKeys
     mark: int
 
 
@@ -90,7 +90,7 @@ async def pair(bench: Bench, own: X25519PrivateKey, code: bytes) -> Paired:
 
 
 async def switch(bench: Bench, on: bool) -> None:
-    await bench.hand(Service(on=on))
+    await bench.hand(ServiceSwitch(on=on))
     await bench.pause(100)
 
 

@@ -13,7 +13,15 @@ from typing import Final
 from msgspec.structs import replace
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import CoverHand, DoorHand, Hand, LetGo, Load, Power, Service
+from firmware_protocol.device.control import (
+    ControlRequest,
+    CoverHand,
+    CutPower,
+    DoorHand,
+    LetGo,
+    Load,
+    ServiceSwitch,
+)
 from firmware_protocol.messages.codec import Reply
 from firmware_protocol.messages.enums import DeviceState, Refusal, ResumeMode
 from firmware_protocol.messages.limits import MAX_SEAT
@@ -35,11 +43,11 @@ async def undo(bench: Bench) -> None:
     """Have hands take back what hands did. It needs no session: pairing may come after it."""
     if not bench.operator.exact:
         return
-    await bench.try_hand(Service(on=False))
+    await bench.try_hand(ServiceSwitch(on=False))
     await bench.try_hand(replace(AILING[bench.profile], on=False))
     # Nothing else ends a cut that waits for its moment. Where it is refused, power is off already.
     try:
-        await bench.hand(Power())
+        await bench.hand(CutPower())
         await bench.back()
     except HandRefused:
         await bench.back()
@@ -114,7 +122,7 @@ async def _nothing(bench: Bench, session: Session) -> None:
     pass
 
 
-_LEFT: Final[dict[Profile, tuple[Hand, ...]]] = {
+_LEFT: Final[dict[Profile, tuple[ControlRequest, ...]]] = {
     "shoe": (CoverHand(open=False),),
     "shuffler": (DoorHand(open=False),),
     "station": tuple(LetGo(seat=seat, button="hit") for seat in range(1, MAX_SEAT + 1)),

@@ -27,7 +27,7 @@ from firmware_protocol.messages.registry import (
     ResumeReply,
 )
 from firmware_protocol.tablelink.framing import Frame
-from firmware_protocol.tablelink.noise import Keys
+from firmware_protocol.tablelink.noise import SessionKeys
 from firmware_protocol.tablelink.plaintext import (
     NO_CHAIN,
     CommandCall,
@@ -49,7 +49,9 @@ _T = TypeVar("_T", bound=Reply)
 
 
 class Session:
-    def __init__(self, bench: Bench, ident: int, keys: Keys, boot: int | None = None) -> None:
+    def __init__(
+        self, bench: Bench, ident: int, keys: SessionKeys, boot: int | None = None
+    ) -> None:
         self._bench = bench
         self.ident = ident
         self.sealer = Sealer(keys.send, ident)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import Defect, DoorHand, Draw, Load, Press
+from firmware_protocol.device.control import DoorHand, Draw, InjectDefect, Load, Press
 from firmware_protocol.messages.enums import ButtonMask, Capabilities, LockState
 from firmware_protocol.messages.limits import DEBOUNCE_MS, MAX_SEAT
 from firmware_protocol.messages.registry import Arm, ArmReply, Loaded, Lock, LockReply
@@ -15,10 +15,10 @@ from hil.conform.tester.session import Session
 
 EVERY_BUTTON: Final = ButtonMask(sum(ButtonMask))
 TOKEN: Final = 0x5A17
-AILING: Final[dict[Profile, Defect]] = {
-    "shoe": Defect(code="reader"),
-    "shuffler": Defect(code="sensor"),
-    "station": Defect(code="sensor"),
+AILING: Final[dict[Profile, InjectDefect]] = {
+    "shoe": InjectDefect(code="reader"),
+    "shuffler": InjectDefect(code="sensor"),
+    "station": InjectDefect(code="sensor"),
 }
 """What a hand breaks for SELFTEST to find."""
 _DECKS: Final = 6

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from firmware_protocol.messages.errors import ProtocolError
 from firmware_protocol.messages.registry import Alert
-from firmware_protocol.tablelink.framing import Damage, Frame
+from firmware_protocol.tablelink.framing import Frame, FrameDamage
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord, Plaintext
 
 
@@ -34,7 +34,7 @@ def of_alert(frame: Frame) -> str:
     return f"ALERT {alert.code.name} {alert.arg}"
 
 
-def of_damage(damage: Damage) -> str:
+def of_damage(damage: FrameDamage) -> str:
     return f"a damaged frame ({damage.cause.value}, {damage.size} bytes)"
 
 

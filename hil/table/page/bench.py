@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from controller.procedure.model.effects import Tell
-from firmware_protocol.device.control import Describe, Draw, Hand
+from firmware_protocol.device.control import ControlRequest, Describe, Draw
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control import BadHand, read
@@ -121,7 +121,7 @@ class Desk:
         bench = Bench(self._at_table().robot.place.decks, ways.cut_at)
         return self._do(device, found.makes(bench))
 
-    def _do(self, device: Touched, hand: Hand) -> Answer:
+    def _do(self, device: Touched, hand: ControlRequest) -> Answer:
         try:
             if isinstance(hand, Draw):
                 self._pull(hand)

@@ -20,16 +20,16 @@ from msgspec.inspect import type_info as info_of
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device.control import (
     Break,
+    ControlRequest,
     CoverHand,
+    CutPower,
     DoorHand,
     Draw,
     Freeze,
-    Hand,
     JamHand,
-    Line,
+    LineNoise,
     Load,
     Plug,
-    Power,
     Put,
     Retract,
 )
@@ -57,7 +57,7 @@ class Often(Struct, frozen=True):
 
     name: str
     words: str
-    makes: Callable[[Bench], Hand]
+    makes: Callable[[Bench], ControlRequest]
     title: str = ""
 
 
@@ -102,11 +102,15 @@ HANDS: Final[Mapping[Profile, tuple[Often, ...]]] = MappingProxyType(
 _ANY: Final = (
     Often("unplug", "Unplug", lambda bench: Plug(connected=False)),
     Often("plug", "Plug in", lambda bench: Plug(connected=True)),
-    Often("power", "Power off for 5 s", lambda bench: Power(off_ms=OFF_MS)),
-    Often("restart", "Power cut and back", lambda bench: Power(cause="brown_out")),
-    Often("cut", "Power cut in the next record", lambda bench: Power(at="in_commit", off_ms=500)),
-    Often("noise", "Noise on the cable", lambda bench: Line(flip=NOISE, drop=NOISE, cut=NOISE)),
-    Often("quiet", "A clean cable", lambda bench: Line()),
+    Often("power", "Power off for 5 s", lambda bench: CutPower(off_ms=OFF_MS)),
+    Often("restart", "Power cut and back", lambda bench: CutPower(cause="brown_out")),
+    Often(
+        "cut", "Power cut in the next record", lambda bench: CutPower(at="in_commit", off_ms=500)
+    ),
+    Often(
+        "noise", "Noise on the cable", lambda bench: LineNoise(flip=NOISE, drop=NOISE, cut=NOISE)
+    ),
+    Often("quiet", "A clean cable", lambda bench: LineNoise()),
     Often("hang", "Firmware hangs", lambda bench: Freeze(on=True)),
     Often("go", "Firmware goes on", lambda bench: Freeze(on=False)),
 )
@@ -189,7 +193,7 @@ def forms(device: DeviceClass) -> tuple[Form, ...]:
     )
 
 
-def _fields(hand: type[Hand]) -> Iterator[FormField]:
+def _fields(hand: type[ControlRequest]) -> Iterator[FormField]:
     info = info_of(hand)
     assert isinstance(info, StructType)
     for word, field in zip(hand_words.words(hand), info.fields, strict=True):
@@ -198,7 +202,7 @@ def _fields(hand: type[Hand]) -> Iterator[FormField]:
         yield FormField(word.name, word.allowed, word.default or "", choices, kind)
 
 
-def _choices(field: Field, hand: type[Hand]) -> tuple[str, ...]:
+def _choices(field: Field, hand: type[ControlRequest]) -> tuple[str, ...]:
     if hand is Break and field.name == "name":
         return tuple(_json(one.name) for one in BREAKS)
     found = _literals(field.type)

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from controller.procedure.model.felt import seat_of
 from controller.procedure.model.state import State
-from firmware_protocol.device.control import ButtonName, Describe, Hand
+from firmware_protocol.device.control import ButtonName, ControlRequest, Describe
 from firmware_protocol.device.interfaces import Answer, CannotDo
 
 ARMING: Final = 0.5
@@ -22,7 +22,7 @@ LOOK_AT_DEVICE: Final = 0.005
 class Touched(Protocol):
     """A device that somebody stands before."""
 
-    def hand(self, hand: Hand, /) -> Answer: ...
+    def hand(self, hand: ControlRequest, /) -> Answer: ...
 
 
 class Place(Protocol):

@@ -28,7 +28,7 @@ from controller.people import Person as Listed
 from drivers.keys import HOST, KeyProblem, KeyStore, Paired, private_files
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import identity
-from firmware_protocol.device.storage import PlaceProblem
+from firmware_protocol.device.storage import FolderProblem
 from firmware_protocol.messages.enums import DeviceClass
 
 
@@ -114,7 +114,7 @@ class House:
         """What is not there yet. UsageProblem."""
         try:
             self._make()
-        except (KeyProblem, PlaceProblem) as problem:
+        except (KeyProblem, FolderProblem) as problem:
             what = f"{problem.what}: no house can be made there"
             raise UsageProblem(problem.where, what, "an empty folder") from None
         except OSError as problem:

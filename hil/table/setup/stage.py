@@ -22,8 +22,8 @@ from typing import Final
 from controller.config import load_table
 from controller.config.tables import TableConfig
 from controller.errors import UsageProblem
-from firmware_protocol.device.control import Pace
-from firmware_protocol.device.storage import PlaceProblem
+from firmware_protocol.device.control import ShufflePace
+from firmware_protocol.device.storage import FolderProblem
 from firmware_protocol.messages.enums import DeviceClass
 from hil.ports import LinkTaken, PathTaken
 from hil.simulator import Live, Setup, plugged_in, sole
@@ -125,7 +125,7 @@ async def staged(
                 lives[device.serial] = await stack.enter_async_context(
                     _plugged(house, device, gap_ms)
                 )
-            except PlaceProblem as problem:
+            except FolderProblem as problem:
                 raise _unusable(problem.where, f"{problem.what}: ") from None
             except (LinkTaken, PathTaken) as problem:
                 raise _unusable(str(problem)) from None
@@ -136,7 +136,7 @@ async def staged(
         log = house.folder / "daemon.log"
         daemon = await stack.enter_async_context(Daemon(house.folder / "table.toml", log))
         stage = Stage(house, lives, daemon, control, name)
-        stage.shuffler.hand(Pace(shuffle_ms=SHUFFLE_MS))
+        stage.shuffler.hand(ShufflePace(shuffle_ms=SHUFFLE_MS))
         yield stage
 
 

@@ -16,7 +16,7 @@ from controller.doctor.processes import locking, opening
 from drivers.keys import KeyStore
 from drivers.ports import Address, PortRefused, Transport, usb_discovery
 from drivers.ports import Found as Plugged
-from firmware_protocol.device.control import Service
+from firmware_protocol.device.control import ServiceSwitch
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint_text
 from tests.controller.doctor.test_record import LOCKING
@@ -68,7 +68,7 @@ def usb(serial: str) -> Plugged:
 def on_the_bench(made: House) -> Iterator[str]:
     """A station that can be paired, and what its label and two people say to that."""
     with standing(made.place / "bench", "ST-1") as bench:
-        bench.hand(Service(True))
+        bench.hand(ServiceSwitch(True))
         made.edit(f"{made.place}/ports/station", str(bench.port))
         code = made.place / "code"
         code.write_text(bench.label)

@@ -14,7 +14,7 @@ import pytest
 from controller import terminal
 from drivers.keys import KeyStore
 from drivers.ports import usb_discovery
-from firmware_protocol.device.control import Service
+from firmware_protocol.device.control import ServiceSwitch
 from firmware_protocol.host import pairing
 from tests.support.devices.standing import Standing, Typed, standing
 
@@ -22,7 +22,7 @@ from tests.support.devices.standing import Standing, Typed, standing
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Standing]:
     with standing(tmp_path) as made:
-        made.hand(Service(True))
+        made.hand(ServiceSwitch(True))
         yield made
 
 

@@ -19,7 +19,7 @@ from controller import terminal
 from controller.cli import main
 from drivers.keys import KeyStore
 from drivers.ports import PortRefused, discovery
-from firmware_protocol.device.control import Defect, Describe, Plug, Service
+from firmware_protocol.device.control import Describe, InjectDefect, Plug, ServiceSwitch
 from firmware_protocol.tablelink.fingerprints import fingerprint_text
 from tests.support.devices.standing import PATIENCE, TWO, WRONG, Standing, Typed, pair
 from tests.support.paths import ROOT
@@ -33,7 +33,7 @@ def twin(bench: Standing, tmp_path: Path) -> Iterator[Standing]:
     made = Standing(tmp_path / "twin", bench.identity.serial)
     made.bus = bench.bus
     made.start()
-    made.hand(Service(True))
+    made.hand(ServiceSwitch(True))
     yield made
     made.stop()
 
@@ -259,7 +259,7 @@ def test_an_input_that_is_no_text(
 def test_a_device_that_cannot_work_says_so(
     bench: Standing, store: KeyStore, hasty: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bench.hand(Defect("memory"))
+    bench.hand(InjectDefect("memory"))
     assert pair(str(bench.port), *TWO, "--label", bench.label) == 1
     err = capsys.readouterr().err
     assert "nothing answered" in err

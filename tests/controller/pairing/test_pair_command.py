@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from drivers.keys import KeyStore
-from firmware_protocol.device.control import Describe, Line, Plug, Service
+from firmware_protocol.device.control import Describe, LineNoise, Plug, ServiceSwitch
 from firmware_protocol.host import pairing
 from firmware_protocol.tablelink.fingerprints import fingerprint_text
 from tests.support.devices.standing import (
@@ -134,7 +134,7 @@ def test_a_wrong_code(
 def test_a_service_switch_that_is_off(
     bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bench.hand(Service(False))
+    bench.hand(ServiceSwitch(False))
     assert pair(str(bench.port), *TWO, "--label", bench.label) == 1
     assert capsys.readouterr().err.endswith("not paired: the service switch of ST-7 is off\n")
 
@@ -150,7 +150,7 @@ def test_a_device_that_stops_taking_part(
     typed("yes", "Ann", "Bo")
 
     def turn_off(prompt: str) -> str:
-        bench.hand(Service(False))
+        bench.hand(ServiceSwitch(False))
         return bench.label
 
     monkeypatch.setattr(getpass, "getpass", turn_off)
@@ -193,7 +193,7 @@ def test_a_port_that_goes_in_the_middle(
 def test_a_line_that_garbles_everything(
     bench: Standing, store: KeyStore, hasty: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bench.hand(Line(flip=1.0))
+    bench.hand(LineNoise(flip=1.0))
     assert pair(str(bench.port), *TWO, "--label", bench.label) == 1
     assert "nothing answered" in capsys.readouterr().err
 

@@ -11,7 +11,7 @@ import pytest
 
 from drivers.keys import KeyStore
 from drivers.pairing import pairing
-from firmware_protocol.host import Hinted, Introduction
+from firmware_protocol.host import Introduction, PairingAlert
 from firmware_protocol.messages.enums import AlertCode
 from firmware_protocol.messages.frames import Alert
 from tests.support.devices.standing import TWO, WRONG, Standing, pair
@@ -154,7 +154,7 @@ def test_hints_without_end_are_kept_once_each() -> None:
     async def run() -> tuple[AlertCode, ...]:
         conversation = pairing._Conversation(Introduction(bytes(16), tries=1))
         for code in (AlertCode.PAIRING_OFF, AlertCode.DEFECT, AlertCode.PAIRING_OFF):
-            conversation._follow([Hinted(Alert(code, 0))] * 1000)
+            conversation._follow([PairingAlert(Alert(code, 0))] * 1000)
         conversation._follow(conversation._talk.close())
         return tuple(conversation._hints)
 

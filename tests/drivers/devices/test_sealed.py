@@ -25,7 +25,7 @@ from drivers.devices.events import Origin
 from drivers.devices.sealed import SealBroken
 from drivers.devices.shoe import EVENTS, ShoeCardRead, _record
 from drivers.session import Come
-from firmware_protocol.host.events import Arrived, Replied
+from firmware_protocol.host.events import RecordReceived, ReplyReceived
 from firmware_protocol.messages.enums import CardFlags
 from firmware_protocol.messages.shoe import CardRead, Reread, RereadReply
 from firmware_protocol.tablelink.plaintext import EventRecord, chained
@@ -54,11 +54,11 @@ HOLDERS: dict[str, Any] = {
     "event": EVENT,
     "message": BODY,
     "record": RECORD,
-    "arrived": Arrived(RECORD),
+    "arrived": RecordReceived(RECORD),
     "come": Come(RECORD, 1),
     "sealed record": Sealed(RECORD),
     "reread": RereadReply(RECORD.encode()),
-    "replied": Replied(1, Reread(5, 9), RereadReply(RECORD.encode())),
+    "replied": ReplyReceived(1, Reread(5, 9), RereadReply(RECORD.encode())),
 }
 
 

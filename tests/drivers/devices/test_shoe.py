@@ -18,7 +18,7 @@ from drivers.devices.shoe import (
     ShoeJammed,
     ShoeLoaded,
 )
-from firmware_protocol.device.control import CoverHand, Draw, JamHand, Load, Retract, Tamper
+from firmware_protocol.device.control import CoverHand, Draw, JamHand, Load, Retract, TamperWith
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.enums import (
     DeviceClass,
@@ -71,7 +71,7 @@ def test_everything_else_that_a_shoe_tells(tmp_path: Path) -> None:
                 device.hand(JamHand(code="stuck"))
                 device.hand(JamHand(code=None))
                 device.hand(CoverHand(open=True))
-                device.hand(Tamper(source="magnet"))
+                device.hand(TamperWith(source="magnet"))
                 await asyncio.sleep(1)
                 events = watched.events()
                 assert [type(one) for one in events] == [

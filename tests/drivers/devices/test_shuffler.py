@@ -26,7 +26,7 @@ from drivers.devices.shuffler import (
     ShufflerJammed,
     ShuffleStarted,
 )
-from firmware_protocol.device.control import Break, JamHand, Pace, Put
+from firmware_protocol.device.control import Break, JamHand, Put, ShufflePace
 from firmware_protocol.host.link import LinkBusy
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Command, Event, Reply
@@ -44,7 +44,7 @@ def test_a_shuffle_from_start_to_done(tmp_path: Path) -> None:
             shuffler = Shuffler(watched.supervisor)
             async with running(watched):
                 await watched.ready()
-                device.hand(Pace(shuffle_ms=3000))
+                device.hand(ShufflePace(shuffle_ms=3000))
                 device.hand(Put(decks=2))
                 started = await shuffler.start(2)
                 assert (started.shuffle, started.decks) == (1, 2)

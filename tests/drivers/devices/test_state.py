@@ -13,36 +13,36 @@ from drivers.devices import PORT_OPEN, Standing, State, Trigger
 from drivers.devices.state import ROWS, WITHOUT_PORT, Row
 from drivers.session import adoption, connection, supervisor
 from firmware_protocol.host.events import (
-    Alerted,
-    Arrived,
-    Beat,
-    ClockRead,
-    Damaged,
-    Defective,
-    Greeted,
-    Held,
-    Informed,
+    AlertReceived,
+    BeatReceived,
+    ClockMeasured,
+    CommandUnanswered,
+    DeviceInfoReceived,
+    FrameRejected,
+    FramesDamaged,
+    HandshakeFailed,
+    HelloReceived,
     LinkEvent,
-    Replied,
-    Resumed,
-    SessionBegan,
-    SessionEnded,
-    StuckBehind,
-    Suspicious,
-    TurnedAway,
-    Unanswered,
+    LinkSessionEnded,
+    LinkSessionStarted,
+    ProtocolViolated,
+    RecordMissing,
+    RecordReceived,
+    ReplyReceived,
+    RingHeld,
+    RingResumed,
 )
 
 S, T = State, Trigger
 
 TRIGGERS: Final[dict[type, tuple[Trigger, ...]]] = {
-    Greeted: (T.GREETED, T.SWAPPED),
-    TurnedAway: (T.TURNED_AWAY, T.DISPROVED),
-    SessionBegan: (T.SESSION_BEGAN, T.REKEYED),
-    Resumed: (T.RESUMED,),
-    Held: (T.HELD,),
-    SessionEnded: (T.SESSION_ENDED,),
-    StuckBehind: (T.BEHIND,),
+    HelloReceived: (T.GREETED, T.SWAPPED),
+    HandshakeFailed: (T.TURNED_AWAY, T.DISPROVED),
+    LinkSessionStarted: (T.SESSION_BEGAN, T.REKEYED),
+    RingResumed: (T.RESUMED,),
+    RingHeld: (T.HELD,),
+    LinkSessionEnded: (T.SESSION_ENDED,),
+    RecordMissing: (T.BEHIND,),
 }
 """The link's events that may change a state, each with the triggers it comes as."""
 
@@ -59,16 +59,16 @@ begin. If one says it, that is an error."""
 
 CHANGES_NOTHING: Final = frozenset(
     {
-        Alerted,
-        Arrived,
-        Beat,
-        ClockRead,
-        Damaged,
-        Defective,
-        Informed,
-        Replied,
-        Suspicious,
-        Unanswered,
+        AlertReceived,
+        RecordReceived,
+        BeatReceived,
+        ClockMeasured,
+        FramesDamaged,
+        ProtocolViolated,
+        DeviceInfoReceived,
+        ReplyReceived,
+        FrameRejected,
+        CommandUnanswered,
     }
 )
 """The link's events that are told and change no state."""

@@ -10,7 +10,7 @@ import pytest
 
 from drivers.devices import CommandRefused, CommandUnanswered, State, Station
 from drivers.devices.station import DARK, LEASE_MS, OFF, Wish
-from firmware_protocol.device.control import Plug, Power
+from firmware_protocol.device.control import CutPower, Plug
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.enums import DeviceClass, LampPattern, Refusal
 from firmware_protocol.messages.station import Lamps
@@ -60,7 +60,7 @@ def test_lamps_go_dark_by_themselves_without_a_host(tmp_path: Path) -> None:
     simulate(main())
 
 
-@pytest.mark.parametrize("away", [Plug(connected=False), Power(off_ms=3000)])
+@pytest.mark.parametrize("away", [Plug(connected=False), CutPower(off_ms=3000)])
 def test_lamps_come_back_with_the_station(tmp_path: Path, away: Any) -> None:
     async def main() -> None:
         async with at_station(tmp_path) as (_, device, watched):

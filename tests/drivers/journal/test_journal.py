@@ -11,7 +11,7 @@ import pytest
 
 from drivers.journal_entries import Kind, pack, unpack
 from drivers.session import RECENT
-from firmware_protocol.host import NO_CURSOR, Cursor
+from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.messages.enums import CardFlags, Verdict
 from firmware_protocol.messages.shoe import CardRead
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
@@ -136,14 +136,14 @@ def test_what_gave_way_goes_along_into_the_new_file(book: Book) -> None:
 @pytest.mark.parametrize(
     ("ring_as_it_was", "stands"),
     [
-        ({"oldest": 10, "head": 9, "next": 10}, Cursor(EPOCH, 9, b"headhead")),
-        ({"oldest": 5, "head": 9, "next": 10}, Cursor(EPOCH, 9, b"headhead")),
-        ({"oldest": 1, "head": 9, "next": 1}, Cursor(EPOCH, 0, NO_CHAIN)),
-        ({"oldest": 1, "head": 0, "next": 1, "chain": NO_CHAIN}, Cursor(EPOCH, 0, NO_CHAIN)),
+        ({"oldest": 10, "head": 9, "next": 10}, RecordCursor(EPOCH, 9, b"headhead")),
+        ({"oldest": 5, "head": 9, "next": 10}, RecordCursor(EPOCH, 9, b"headhead")),
+        ({"oldest": 1, "head": 9, "next": 1}, RecordCursor(EPOCH, 0, NO_CHAIN)),
+        ({"oldest": 1, "head": 0, "next": 1, "chain": NO_CHAIN}, RecordCursor(EPOCH, 0, NO_CHAIN)),
     ],
 )
 def test_an_adopted_ring_whose_chain_is_known_is_where_the_record_stands(
-    book: Book, ring_as_it_was: dict[str, Any], stands: Cursor
+    book: Book, ring_as_it_was: dict[str, Any], stands: RecordCursor
 ) -> None:
     assert book.do(adoption(**ring_as_it_was)) == (stands, {})
     assert book.do() == (stands, {})

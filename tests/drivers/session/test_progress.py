@@ -6,7 +6,7 @@ from pathlib import Path
 
 from drivers.devices import State
 from drivers.session.progress import Progress
-from firmware_protocol.device.control import Draw, Line, Load, Plug
+from firmware_protocol.device.control import Draw, LineNoise, Load, Plug
 from tests.long.fuzz.wired import Wired
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import run, serving
@@ -63,10 +63,10 @@ def test_a_noisy_cable_shows_in_them(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as one:
             shoe = one.table.supervisor("SH-1")
-            one.room.shoe.hand(Line(drop=0.3, seed=3))
+            one.room.shoe.hand(LineNoise(drop=0.3, seed=3))
             one.room.shoe.hand(Load(decks=one.room.game.decks, seed=3))
             one.room.shoe.hand(Draw(force=True))
             await until(lambda: shoe.progress.repeats + shoe.progress.gaps > 0, 600)
-            one.room.shoe.hand(Line())
+            one.room.shoe.hand(LineNoise())
 
     run(main())

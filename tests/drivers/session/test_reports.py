@@ -99,8 +99,8 @@ def test_a_cable_that_comes_and_goes(tmp_path: Path) -> None:
 # --- one by one -----------------------------------------------------------------------------------
 
 
-def beat(state: DeviceState) -> said.Beat:
-    return said.Beat(DeviceBeat(1, 1, 1, 0, 0, state, 0, 0))
+def beat(state: DeviceState) -> said.BeatReceived:
+    return said.BeatReceived(DeviceBeat(1, 1, 1, 0, 0, state, 0, 0))
 
 
 def test_flags_that_go_back_and_forth_are_told_once_a_second() -> None:

@@ -15,7 +15,12 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Load
-from firmware_protocol.host.events import Alerted, SessionBegan, Suspicious, TurnedAway
+from firmware_protocol.host.events import (
+    AlertReceived,
+    FrameRejected,
+    HandshakeFailed,
+    LinkSessionStarted,
+)
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.enums import AlertCode, Capabilities, FrameKind
 from firmware_protocol.messages.frames import Hello, HelloRsp
@@ -58,17 +63,17 @@ class Between(Meeting):
         return [frame for frame in self.seen if frame.kind is kind][-1]
 
     def errors(self) -> list[type[errors.ProtocolError]]:
-        return [type(away.error) for away in self.all(TurnedAway)]
+        return [type(away.error) for away in self.all(HandshakeFailed)]
 
     def alerts(self) -> list[AlertCode]:
-        return [one.alert.code for one in self.all(Alerted)]
+        return [one.alert.code for one in self.all(AlertReceived)]
 
     def honest(self) -> None:
         """The attacker goes away, and all is well again."""
-        before = len(self.all(SessionBegan))
+        before = len(self.all(LinkSessionStarted))
         self.to_device = self.to_host = lambda frame: frame
         self.run(10_000)
-        assert len(self.all(SessionBegan)) > before
+        assert len(self.all(LinkSessionStarted)) > before
         assert self.link.resumed
 
 
@@ -117,7 +122,7 @@ def test_what_was_changed_before_the_keys_fails_at_the_device(
     setattr(between, way, only(kind, change))
     between.open()
     between.run(4_000)
-    assert not between.all(SessionBegan)
+    assert not between.all(LinkSessionStarted)
     assert AlertCode.HANDSHAKE_REFUSED in between.alerts()
     assert errors.HandshakeNotAuthentic not in between.errors()  # it never came so far
     assert between.errors()
@@ -174,7 +179,7 @@ def test_replayed_and_forged_data_is_suspicious_and_changes_nothing(tmp_path: Pa
     device = [one for one in between.seen if one.kind is FrameKind.DATA]
     for forged in (data, flipped(device[-1]), msgspec.structs.replace(data, counter=10_000)):
         between._hear(between.link.receive(forged.encode(), between.now))
-    named = [type(one.error) for one in between.all(Suspicious)]
+    named = [type(one.error) for one in between.all(FrameRejected)]
     assert set(named) == {errors.Replayed, errors.NotAuthentic}
     assert len(named) == 3
     between.run(2_000)
@@ -205,6 +210,6 @@ def test_a_host_that_is_not_the_paired_one_is_turned_away(tmp_path: Path) -> Non
     identity.pair_directly(between.place, other)
     between.open()
     between.run(4_000)
-    assert not between.all(SessionBegan)
+    assert not between.all(LinkSessionStarted)
     assert AlertCode.HANDSHAKE_REFUSED in between.alerts()
     assert between.errors()

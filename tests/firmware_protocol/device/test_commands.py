@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.device.commands import SELFTEST_US, field_offsets
-from firmware_protocol.device.control import Defect, Describe, Ring
+from firmware_protocol.device.control import Describe, InjectDefect, RingMemory
 from firmware_protocol.messages.common import (
     Fault,
     Info,
@@ -126,7 +126,7 @@ def test_until_resume_is_ok_little_is_carried_out(tmp_path: Path) -> None:
 
 
 def test_a_command_that_cannot_be_now_tells_the_state(bench: Bench) -> None:
-    bench.device.hand(Ring("fill"), bench.now)
+    bench.device.hand(RingMemory("fill"), bench.now)
     assert bench.device.full()
     state = DeviceState.PAIRED | DeviceState.LOCKED | DeviceState.FULL
     assert ask(bench, Start(6, 0)) == Refused(0x60, Refusal.NOT_NOW, int(state))
@@ -255,8 +255,8 @@ def test_a_selftest_takes_its_time_and_others_go_on_beside_it(bench: Bench) -> N
 
 def test_what_a_selftest_finds_is_recorded(bench: Bench) -> None:
     bench.plain.faults = ((FaultCode.MOTOR, 2), (FaultCode.SENSOR, 1))
-    bench.device.hand(Defect("sensor", arg=1), bench.now)
-    bench.device.hand(Defect("clock"), bench.now)
+    bench.device.hand(InjectDefect("sensor", arg=1), bench.now)
+    bench.device.hand(InjectDefect("clock"), bench.now)
     before = len(bench.events())
     assert ask(bench, Selftest()) is None
     bench.run(1_000)
@@ -286,32 +286,32 @@ def test_a_selftest_outlives_its_session_but_not_its_host(bench: Bench) -> None:
 
 def test_a_defect_is_recorded_when_it_begins(bench: Bench) -> None:
     hand = bench.device.hand
-    assert hand(Defect("temperature", arg=350), bench.now) == {"recorded": True}
-    assert hand(Defect("temperature", arg=351), bench.now) == {"recorded": False}
+    assert hand(InjectDefect("temperature", arg=350), bench.now) == {"recorded": True}
+    assert hand(InjectDefect("temperature", arg=351), bench.now) == {"recorded": False}
     assert DeviceState.FAULTY in bench.device.state()
-    assert hand(Defect("temperature", on=False), bench.now) == {"recorded": False}
+    assert hand(InjectDefect("temperature", on=False), bench.now) == {"recorded": False}
     assert bench.events()[-1] == Fault(FaultCode.TEMPERATURE, 350)
 
 
 def test_faulty_lasts_until_a_selftest_finds_nothing_or_a_start(bench: Bench) -> None:
     hand = bench.device.hand
-    hand(Defect("motor", arg=3), bench.now)
+    hand(InjectDefect("motor", arg=3), bench.now)
     assert ask(bench, Selftest()) is None
     bench.run(1_000)
     assert DeviceState.FAULTY in bench.device.state()
-    hand(Defect("motor", on=False), bench.now)
+    hand(InjectDefect("motor", on=False), bench.now)
     assert DeviceState.FAULTY in bench.device.state()
     assert ask(bench, Selftest()) is None
     bench.run(1_000)
     assert bench.host.last(SelftestReply) == SelftestReply(FaultCode.NONE, 0)
     assert DeviceState.FAULTY not in bench.device.state()
-    hand(Defect("motor", arg=4), bench.now)
+    hand(InjectDefect("motor", arg=4), bench.now)
     bench.power_on()
     assert DeviceState.FAULTY not in bench.device.state()
 
 
 def test_a_fault_that_stands_at_a_start_is_told_by_a_selftest_only(bench: Bench) -> None:
-    bench.device.hand(Defect("motor", arg=3), bench.now)
+    bench.device.hand(InjectDefect("motor", arg=3), bench.now)
     bench.power_on()
     assert isinstance(bench.events()[-1], Power)
     assert bench.device.hand(Describe(), bench.now)["defects"] == ["motor"]
@@ -321,7 +321,7 @@ def test_a_fault_that_stands_at_a_start_is_told_by_a_selftest_only(bench: Bench)
     assert bench.host.last(SelftestReply) == SelftestReply(FaultCode.MOTOR, 3)
     assert bench.events()[-1] == Fault(FaultCode.MOTOR, 3)
     assert DeviceState.FAULTY in bench.device.state()
-    bench.device.hand(Defect("motor", on=False), bench.now)
+    bench.device.hand(InjectDefect("motor", on=False), bench.now)
     bench.power_on()
     assert bench.device.hand(Describe(), bench.now)["defects"] == []
 

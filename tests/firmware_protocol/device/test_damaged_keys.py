@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.device import identity
-from firmware_protocol.device.control import Defect, Service
+from firmware_protocol.device.control import InjectDefect, ServiceSwitch
 from firmware_protocol.messages.common import Fault, InfoReply, Selftest, SelftestReply
 from firmware_protocol.messages.enums import AlertCode, DeviceState, FaultCode, FrameKind
 from firmware_protocol.messages.frames import Alert
@@ -15,8 +15,8 @@ from firmware_protocol.messages.limits import ALERT_GAP_MS
 from firmware_protocol.tablelink.framing import Frame
 from tests.support.hil.devices.plain_device import Bench
 
-DAMAGED = Defect("memory")
-WHOLE = Defect("memory", on=False)
+DAMAGED = InjectDefect("memory")
+WHOLE = InjectDefect("memory", on=False)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_handshake_that_had_begun_comes_to_nothing(bench: Bench) -> None:
 
 
 def test_nobody_is_paired(bench: Bench) -> None:
-    bench.device.hand(Service(True), bench.now)
+    bench.device.hand(ServiceSwitch(True), bench.now)
     hello = bench.host.hello()
     bench.say(hello)
     bench.device.hand(DAMAGED, bench.now)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.device import identity
-from firmware_protocol.device.storage import Kept, PlaceProblem
+from firmware_protocol.device.storage import FolderProblem, StateStore
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink import fingerprints
 
@@ -24,7 +24,7 @@ def test_a_device_is_made_once_and_is_the_same_ever_after(tmp_path: Path) -> Non
     assert place.stat().st_mode & 0o777 == 0o700
     assert (place / "identity.toml").stat().st_mode & 0o777 == 0o600
     assert made.key.hex() not in repr(made)
-    with pytest.raises(PlaceProblem, match=r"holds a device already; allowed: an empty folder$"):
+    with pytest.raises(FolderProblem, match=r"holds a device already; allowed: an empty folder$"):
         identity.create(place, DeviceClass.SHOE, "SH-0002")
 
 
@@ -61,7 +61,7 @@ def test_what_cannot_be_a_device_is_refused(
     tmp_path: Path, arguments: dict[str, object], what: str
 ) -> None:
     fields: dict[str, object] = {"device_class": DeviceClass.SHOE, "serial": "S"} | arguments
-    with pytest.raises(PlaceProblem, match=what) as problem:
+    with pytest.raises(FolderProblem, match=what) as problem:
         identity.create(tmp_path / "device", **fields)  # type: ignore[arg-type]
     assert_said_once(problem.value)
     assert not (tmp_path / "device").exists()
@@ -84,13 +84,13 @@ def test_a_spoilt_identity_is_named(tmp_path: Path, old: str, new: str, what: st
     identity.create(tmp_path, DeviceClass.SHOE, "S")
     path = tmp_path / "identity.toml"
     path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(PlaceProblem, match=what) as problem:
+    with pytest.raises(FolderProblem, match=what) as problem:
         identity.load(tmp_path)
     assert str(path) in str(problem.value)
     assert_said_once(problem.value)
 
 
-def assert_said_once(problem: PlaceProblem) -> None:
+def assert_said_once(problem: FolderProblem) -> None:
     """As a person reads it: where, what, and once what is allowed, in words of no program."""
     assert str(problem) == f"{problem.where}: {problem.what}; allowed: {problem.allowed}"
     assert "allowed" not in problem.what + problem.allowed
@@ -98,7 +98,7 @@ def assert_said_once(problem: PlaceProblem) -> None:
 
 
 def test_no_device_is_named_too(tmp_path: Path) -> None:
-    with pytest.raises(PlaceProblem, match="is not there") as problem:
+    with pytest.raises(FolderProblem, match="is not there") as problem:
         identity.load(tmp_path)
     assert_said_once(problem.value)
 
@@ -108,21 +108,21 @@ def test_the_bench_way_to_pair(tmp_path: Path) -> None:
     identity.pair_directly(tmp_path, bytes(range(32)))
     assert identity.paired_host(tmp_path) == bytes(range(32))
     assert (tmp_path / "host").stat().st_mode & 0o777 == 0o600
-    with pytest.raises(PlaceProblem, match=r"allowed: 32 bytes$"):
+    with pytest.raises(FolderProblem, match=r"allowed: 32 bytes$"):
         identity.pair_directly(tmp_path, bytes(31))
     (tmp_path / "host").write_text("no key\n")
-    with pytest.raises(PlaceProblem, match=r"allowed: 64 hexadecimal digits$"):
+    with pytest.raises(FolderProblem, match=r"allowed: 64 hexadecimal digits$"):
         identity.paired_host(tmp_path)
 
 
 @pytest.mark.parametrize("sync", [False, True])
 def test_things_are_kept(tmp_path: Path, sync: bool) -> None:
-    kept = Kept(tmp_path / "kept", sync=sync)
+    kept = StateStore(tmp_path / "kept", sync=sync)
     assert (kept.kept("inside"), kept.last_number("loading")) == (b"", 0)
     assert [kept.number("loading") for _ in range(3)] == [1, 2, 3]
     kept.keep("inside", b"\0\1\2")
     kept.keep("loading", b"not the number")
-    again = Kept(tmp_path / "kept", sync=sync)
+    again = StateStore(tmp_path / "kept", sync=sync)
     assert again.kept("inside") == b"\0\1\2"
     assert again.last_number("loading") == 3
     assert again.number("loading") == 4
@@ -131,5 +131,5 @@ def test_things_are_kept(tmp_path: Path, sync: bool) -> None:
         with pytest.raises(ValueError, match="is no name"):
             kept.keep(name, b"")
     (tmp_path / "kept" / "loading.number").write_text("many")
-    with pytest.raises(PlaceProblem, match=r"holds no number; allowed: decimal digits$"):
+    with pytest.raises(FolderProblem, match=r"holds no number; allowed: decimal digits$"):
         kept.last_number("loading")

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from firmware_protocol.device import control
 from firmware_protocol.device.behaviour import Behaviour
-from firmware_protocol.device.control import Break, Describe, Firmware, Moment, Ring
+from firmware_protocol.device.control import Break, Describe, Firmware, Moment, RingMemory
 from firmware_protocol.device.core import PowerCut
 from firmware_protocol.device.interfaces import CannotDo
 from firmware_protocol.device.send_window import Room
-from firmware_protocol.device.storage import Kept, PlaceProblem
+from firmware_protocol.device.storage import FolderProblem, StateStore
 from firmware_protocol.messages.common import Fault, Info, InfoReply, Power, Selftest, Tamper
 from firmware_protocol.messages.enums import (
     DeviceState,
@@ -97,7 +97,7 @@ def test_of_the_free_slots_32_stay_free_over_a_start(bench: Bench) -> None:
         elif bench.device.records.room.used:
             bench.ack(min(bench.device.records.room.acked + 1, highest(bench)))
         free = bench.device.records.room.free
-        after = Room(bench.device.ring, Kept(bench.place / "kept", sync=False), Behaviour())
+        after = Room(bench.device.ring, StateStore(bench.place / "kept", sync=False), Behaviour())
         assert after.free >= min(free, 32)
         assert after.acked <= bench.device.records.room.acked
     assert bench.device.full()  # it has seen all shares
@@ -204,7 +204,7 @@ def test_a_device_without_power_does_nothing(bench: Bench) -> None:
 def test_a_cut_comes_out_of_wake_and_hand_too(bench: Bench) -> None:
     bench.device.cut_at("before_commit")
     with pytest.raises(PowerCut):
-        bench.device.hand(control.Tamper("case"), bench.now)
+        bench.device.hand(control.TamperWith("case"), bench.now)
     bench.power_on()
     bench.device.defects[FaultCode.CLOCK] = 0
     bench.flowing()
@@ -320,8 +320,8 @@ def test_what_had_left_before_new_firmware_started_arrives(bench: Bench) -> None
 
 def test_tampering_is_recorded(bench: Bench) -> None:
     hand = bench.device.hand
-    assert hand(control.Tamper("magnet"), bench.now) == {"recorded": True}
-    assert hand(control.Tamper("magnet", active=False), bench.now) == {"recorded": True}
+    assert hand(control.TamperWith("magnet"), bench.now) == {"recorded": True}
+    assert hand(control.TamperWith("magnet", active=False), bench.now) == {"recorded": True}
     assert bench.events()[1:] == [
         Tamper(TamperSource.MAGNET, True),
         Tamper(TamperSource.MAGNET, False),
@@ -330,16 +330,22 @@ def test_tampering_is_recorded(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     "hand",
-    [control.Power(), control.Plug(True), control.Freeze(True), control.Line(), control.Draw()],
+    [
+        control.CutPower(),
+        control.Plug(True),
+        control.Freeze(True),
+        control.LineNoise(),
+        control.Draw(),
+    ],
 )
-def test_other_hands_are_not_the_cores(bench: Bench, hand: control.Hand) -> None:
+def test_other_hands_are_not_the_cores(bench: Bench, hand: control.ControlRequest) -> None:
     with pytest.raises(CannotDo):
         bench.device.hand(hand, bench.now)
 
 
 def test_a_copy_of_the_ring_must_be_made_first(bench: Bench) -> None:
     with pytest.raises(CannotDo, match="no copy of the ring"):
-        bench.device.hand(Ring("restore"), bench.now)
+        bench.device.hand(RingMemory("restore"), bench.now)
 
 
 def test_a_damaged_record_is_a_fault(bench: Bench) -> None:
@@ -358,7 +364,7 @@ def test_a_damaged_record_is_a_fault(bench: Bench) -> None:
 
 def test_a_spoilt_place_is_named_at_the_start(bench: Bench) -> None:
     bench.device.ring.path.write_bytes(b"nothing of ours")
-    with pytest.raises(PlaceProblem, match="is no ring"):
+    with pytest.raises(FolderProblem, match="is no ring"):
         bench.power_on()
 
 
@@ -366,7 +372,7 @@ def test_all_is_private(bench: Bench) -> None:
     bench.flowing()
     bench.happen(60)
     bench.ack()
-    bench.device.hand(Ring("save"), bench.now)
+    bench.device.hand(RingMemory("save"), bench.now)
     bench.plain.desk.keep("inside", b"cards")
     for one in bench.place.rglob("*"):
         assert one.stat().st_mode & 0o777 == (0o700 if one.is_dir() else 0o600), one

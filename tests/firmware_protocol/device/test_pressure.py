@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.device.control import Ring
+from firmware_protocol.device.control import RingMemory
 from firmware_protocol.messages.common import LogPressure, Power
 from firmware_protocol.messages.enums import DeviceState, PowerCause, Verdict
 from firmware_protocol.messages.shuffler import Door, Start
@@ -106,7 +106,7 @@ def test_pressure_is_not_recorded_again_at_each_start(bench: Bench) -> None:
 
 def test_a_new_ring_has_said_nothing(bench: Bench) -> None:
     fill(bench)
-    bench.device.hand(Ring("replace"), bench.now)
+    bench.device.hand(RingMemory("replace"), bench.now)
     assert not bench.device.full()
     fill(bench)
     assert pressures(bench) == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.device.control import Ring
+from firmware_protocol.device.control import RingMemory
 from firmware_protocol.messages.common import Power, ResumeReply
 from firmware_protocol.messages.enums import PowerCause, ResumeMode, Verdict
 from firmware_protocol.tablelink.plaintext import NO_CHAIN
@@ -107,14 +107,14 @@ def test_a_ring_that_was_rolled_back_is_a_fork(bench: Bench) -> None:
     bench.flowing()
     bench.happen(3)
     bench.ack()
-    bench.device.hand(Ring("save"), bench.now)
+    bench.device.hand(RingMemory("save"), bench.now)
     for count in (1, 2, 7):
         bench.flowing()
         bench.happen(count)
         bench.ack()
         cursor = bench.host.records()[-1]
         epoch = bench.device.ring.epoch
-        bench.device.hand(Ring("restore"), bench.now)
+        bench.device.hand(RingMemory("restore"), bench.now)
         assert bench.device.ring.epoch == epoch
         bench.connect()
         assert bench.resume(cursor.seq + 1, cursor.chain) is Verdict.FORK
@@ -127,7 +127,7 @@ def test_a_replaced_ring_is_a_new_epoch(bench: Bench) -> None:
     bench.happen(3)
     bench.ack()
     before = bench.device.ring.epoch
-    answer = bench.device.hand(Ring("replace"), bench.now)
+    answer = bench.device.hand(RingMemory("replace"), bench.now)
     assert answer["epoch"] != before
     assert (answer["oldest"], answer["head"]) == (1, 1)
     bench.connect()
@@ -141,7 +141,7 @@ def test_what_was_acknowledged_of_another_ring_means_nothing(bench: Bench) -> No
     bench.flowing()
     bench.happen(40)
     bench.ack()
-    bench.device.hand(Ring("replace"), bench.now)
+    bench.device.hand(RingMemory("replace"), bench.now)
     bench.happen(5)
     bench.power_on()
     assert bench.device.records.room.acked == 0

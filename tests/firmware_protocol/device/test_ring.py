@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from firmware_protocol.device.ring import SLOT, Ring
-from firmware_protocol.device.storage import PlaceProblem
+from firmware_protocol.device.ring import SLOT_SIZE, Ring
+from firmware_protocol.device.storage import FolderProblem
 from firmware_protocol.messages.common import Power
 from firmware_protocol.messages.enums import PowerCause
 from firmware_protocol.messages.shuffler import Progress
@@ -82,13 +82,13 @@ def test_a_torn_record_is_seen_at_every_byte(tmp_path: Path, count: int) -> None
     ring = made(tmp_path, count)
     whole = ring.path.read_bytes()
     record = following(ring)
-    at = START + SLOT * (count % 128)
-    before = whole[at : at + SLOT]
-    for size in range(SLOT + 1):
+    at = START + SLOT_SIZE * (count % 128)
+    before = whole[at : at + SLOT_SIZE]
+    for size in range(SLOT_SIZE + 1):
         ring.path.write_bytes(whole)
         ring.tear(record, size)
         slot = record[:size] + before[size:]
-        assert ring.path.read_bytes()[at : at + SLOT] == slot
+        assert ring.path.read_bytes()[at : at + SLOT_SIZE] == slot
         again = opened(ring)
         assert again.head == count + (slot == record)
         assert again.torn == (slot not in (before, record)), size
@@ -103,7 +103,7 @@ def test_a_torn_record_is_seen_at_every_byte(tmp_path: Path, count: int) -> None
 
 def test_a_torn_record_of_a_full_lap_takes_the_oldest_with_it(tmp_path: Path) -> None:
     ring = made(tmp_path, 200)
-    ring.tear(following(ring), SLOT // 2)
+    ring.tear(following(ring), SLOT_SIZE // 2)
     again = opened(ring)
     assert (again.torn, again.oldest, again.head) == (True, 74, 200)
 
@@ -112,7 +112,7 @@ def test_a_torn_record_of_a_full_lap_takes_the_oldest_with_it(tmp_path: Path) ->
 def test_a_damaged_record_ends_what_is_readable(tmp_path: Path, offset: int) -> None:
     ring = made(tmp_path, 100)
     data = bytearray(ring.path.read_bytes())
-    data[START + SLOT * 39 + offset] ^= 0x10  # record 40
+    data[START + SLOT_SIZE * 39 + offset] ^= 0x10  # record 40
     ring.path.write_bytes(data)
     again = opened(ring)
     assert again.head == 100
@@ -138,7 +138,7 @@ def test_damage_to_the_first_record_is_seen(tmp_path: Path) -> None:
         (lambda data: data[:20], "is no ring"),
         (lambda data: data[:12] + b"\1" + data[13:], "the header is damaged"),
         (lambda data: data[:-1], "has 7191 bytes"),
-        (lambda data: data + bytes(SLOT), "has 7248 bytes"),
+        (lambda data: data + bytes(SLOT_SIZE), "has 7248 bytes"),
         (lambda data: data[:START] + b"\xff" * (len(data) - START), "holds no whole record"),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_damaged_or_foreign_file_is_named(tmp_path: Path, spoil: object, what:
     ring = made(tmp_path, 3)
     assert callable(spoil)
     ring.path.write_bytes(spoil(ring.path.read_bytes()))
-    with pytest.raises(PlaceProblem, match=what) as problem:
+    with pytest.raises(FolderProblem, match=what) as problem:
         opened(ring)
     assert problem.value.where == str(ring.path)
     assert "allowed" not in problem.value.what + problem.value.allowed

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from firmware_protocol import vectors
 from firmware_protocol.generate import Field
 from firmware_protocol.messages.enums import FrameKind
-from firmware_protocol.tablelink.framing import Damage, Deframer, Frame, cobs_encode, crc32c
+from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage, cobs_encode, crc32c
 from tests.conftest import require
 from tests.firmware_protocol.tablelink.test_framing import PIECES
 from tests.support.firmware_protocol.strategies import catalogue
@@ -92,7 +92,7 @@ def test_frames(ask: Ask) -> None:
 def heard(stream: bytes) -> str:
     words = [
         f"damage:{one.cause.value}"
-        if isinstance(one, Damage)
+        if isinstance(one, FrameDamage)
         else f"frame:{one.version}:{int(one.kind)}:{one.session}:{one.counter}:{h(one.payload)}"
         for one in Deframer().feed(stream)
     ]

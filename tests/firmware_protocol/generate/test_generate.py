@@ -11,13 +11,13 @@ from firmware_protocol.generate import __main__, emit_page
 from firmware_protocol.generate import catalogue as catalogues
 from firmware_protocol.generate.catalogue import CatalogueError
 from firmware_protocol.generate.schema import REPLY_OFFSET, schema_hash
-from firmware_protocol.host.handshake import PAUSE_FIRST, PAUSE_MOST
-from firmware_protocol.host.session import MOST_LOST
+from firmware_protocol.host.handshake import INITIAL_DELAY, MAX_DELAY
+from firmware_protocol.host.session import MAX_LOST
 from firmware_protocol.messages import errors, registry
 from firmware_protocol.messages.limits import SCHEMA_HASHES
 from tests.support.firmware_protocol.strategies import catalogue
 
-SOURCE = (__main__.ROOM / catalogues.FILE).read_text(encoding="utf-8")
+SOURCE = (__main__.PACKAGE / catalogues.FILE).read_text(encoding="utf-8")
 
 
 def test_everything_generated_is_fresh() -> None:
@@ -28,9 +28,10 @@ def test_everything_generated_is_fresh() -> None:
 def test_a_stale_file_is_named_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "c").mkdir()
-    shutil.copy(__main__.ROOM / catalogues.FILE, tmp_path)
-    monkeypatch.setattr(__main__, "ROOM", tmp_path)
+    for folder in ("c", "messages"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(__main__.PACKAGE / catalogues.FILE, tmp_path)
+    monkeypatch.setattr(__main__, "PACKAGE", tmp_path)
     monkeypatch.setattr(__main__, "stale", lambda stale=__main__.stale: stale(tmp_path))
     assert __main__.main(["--check"]) == __main__.EXIT_STALE
     assert "firmware_protocol/messages/shoe.py: is stale" in capsys.readouterr().out
@@ -212,7 +213,7 @@ def test_the_schema_hash_changes_with_the_bytes_and_with_nothing_else() -> None:
 
 
 def test_the_page_names_every_message_error_and_rule() -> None:
-    page = (__main__.ROOM / "PROTOCOL.md").read_text(encoding="utf-8")
+    page = (__main__.PACKAGE / "PROTOCOL.md").read_text(encoding="utf-8")
     for one in catalogue().messages:
         assert f"**{one.name}** ({one.kind} 0x{one.id:02X}" in page
     for error in errors.all_errors():
@@ -243,6 +244,6 @@ def test_the_registry_has_every_message_once() -> None:
 def test_what_the_page_says_of_the_host_is_what_it_does() -> None:
     """Numbers of the host that no device needs stand in the words alone."""
     page = " ".join(emit_page.page(catalogue()).split())
-    assert f"may wait until the session is {PAUSE_FIRST // 1000} ms old" in page
-    assert f"A counter that leaps by more than {MOST_LOST:,} is accepted" in page
-    assert f"after up to {PAUSE_MOST // 1_000_000} s." in page
+    assert f"may wait until the session is {INITIAL_DELAY // 1000} ms old" in page
+    assert f"A counter that leaps by more than {MAX_LOST:,} is accepted" in page
+    assert f"after up to {MAX_DELAY // 1_000_000} s." in page

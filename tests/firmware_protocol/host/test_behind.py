@@ -8,15 +8,15 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from firmware_protocol.host import NO_CURSOR, Cursor, Ending
+from firmware_protocol.host import NO_CURSOR, RecordCursor, SessionEnding
 from firmware_protocol.host.events import (
-    Arrived,
-    Beat,
-    Held,
-    Resumed,
-    SessionBegan,
-    SessionEnded,
-    StuckBehind,
+    BeatReceived,
+    LinkSessionEnded,
+    LinkSessionStarted,
+    RecordMissing,
+    RecordReceived,
+    RingHeld,
+    RingResumed,
 )
 from firmware_protocol.host.session import BEHIND_ASK, BEHIND_END
 from firmware_protocol.messages.common import Resume, ResumeReply
@@ -31,8 +31,8 @@ BEAT_MS = 250
 """Nothing is looked at but when the device's heart beats."""
 
 
-def endings(wired: Wired) -> list[Ending]:
-    return [one.why for one in wired.of(SessionEnded)]
+def endings(wired: Wired) -> list[SessionEnding]:
+    return [one.why for one in wired.of(LinkSessionEnded)]
 
 
 def asked(wired: Wired) -> list[EvtNak]:
@@ -50,17 +50,17 @@ def test_what_does_not_come_is_asked_for_and_then_the_session_ends() -> None:
     wired.pass_ms(1000)
     assert asked(wired) == [EvtNak(EPOCH, 1, NakWhy.GAP)] * 2
     assert wired.link.running
-    assert not wired.of(StuckBehind)
+    assert not wired.of(RecordMissing)
     wired.pass_ms(END_MS - ASK_MS - 1000)
-    assert wired.of(StuckBehind) == [StuckBehind(1, 3)]
-    assert endings(wired) == [Ending.BEHIND]
+    assert wired.of(RecordMissing) == [RecordMissing(1, 3)]
+    assert endings(wired) == [SessionEnding.BEHIND]
     # The last way to get it is to say once more from where on it is wanted.
     assert [one.next for one in wired.device.heard(Resume)] == [1]
-    assert wired.of(Resumed)
+    assert wired.of(RingResumed)
     wired.send(1, 2, 3)
     assert [one.seq for one in wired.arrived] == [1, 2, 3]
     wired.pass_ms(3 * END_MS)
-    assert endings(wired) == [Ending.BEHIND]
+    assert endings(wired) == [SessionEnding.BEHIND]
 
 
 def test_what_comes_when_it_is_asked_for_ends_nothing() -> None:
@@ -86,7 +86,7 @@ def test_what_comes_at_the_last_moment_counts() -> None:
     wired.device.beat()
     wired.send(1)
     assert [one.seq for one in wired.arrived] == [1]
-    assert (wired.of(StuckBehind), endings(wired)) == ([], [])
+    assert (wired.of(RecordMissing), endings(wired)) == ([], [])
     assert wired.link.running
 
 
@@ -147,8 +147,8 @@ def test_what_the_host_lets_go_of_and_does_not_get_again_is_missed() -> None:
     wired.forget()
     wired.pass_ms(END_MS + 2 * BEAT_MS)
     assert len(asked(wired)) > 2
-    assert endings(wired) == [Ending.BEHIND]
-    assert not wired.of(Arrived)
+    assert endings(wired) == [SessionEnding.BEHIND]
+    assert not wired.of(RecordReceived)
 
 
 # --- another ring than the one that was resumed ---------------------------------------------
@@ -191,20 +191,20 @@ def test_a_ring_that_changes_under_a_session_is_held_though_nothing_of_it_comes(
     wired.forget()
     change(wired.device)
     wired.pass_ms(2 * BEAT_MS)
-    assert endings(wired) == [Ending.OTHER_RING]
-    (held,) = wired.of(Held)
+    assert endings(wired) == [SessionEnding.OTHER_RING]
+    (held,) = wired.of(RingHeld)
     assert (held.verdict, held.epoch) == (CHANGED[change], wired.device.epoch)
     assert held.head == len(wired.device.records)
-    assert (wired.of(Resumed), wired.link.resumed) == ([], False)
+    assert (wired.of(RingResumed), wired.link.resumed) == ([], False)
     wired.pass_ms(3 * END_MS)
-    assert endings(wired) == [Ending.OTHER_RING]
+    assert endings(wired) == [SessionEnding.OTHER_RING]
     assert wired.link.running
     wired.link.again(wired.now)
     wired.link.adopt(wired.now)
     wired.settle()
     wired.pass_ms(3 * BEAT_MS)
     assert wired.link.resumed
-    assert endings(wired) == [Ending.OTHER_RING]
+    assert endings(wired) == [SessionEnding.OTHER_RING]
 
 
 def test_nothing_is_taken_after_a_heartbeat_of_another_ring() -> None:
@@ -216,8 +216,8 @@ def test_nothing_is_taken_after_a_heartbeat_of_another_ring() -> None:
     wired.device.beat()
     wired.device.beat()
     told = wired.send(2)
-    assert [type(one) for one in told[:3]] == [Beat, Beat, SessionEnded]
-    assert (wired.arrived, endings(wired)) == ([], [Ending.OTHER_RING])
+    assert [type(one) for one in told[:3]] == [BeatReceived, BeatReceived, LinkSessionEnded]
+    assert (wired.arrived, endings(wired)) == ([], [SessionEnding.OTHER_RING])
 
 
 def test_a_device_whose_heartbeats_and_answers_differ_is_held_once() -> None:
@@ -230,15 +230,15 @@ def test_a_device_whose_heartbeats_and_answers_differ_is_held_once() -> None:
     wired.device.epoch = EPOCH + 1
     wired.forget()
     wired.pass_ms(3 * END_MS)
-    assert endings(wired) == [Ending.OTHER_RING]
-    assert wired.of(Held) == [Held(Verdict.FORK, EPOCH, 1, 3, chain)]
+    assert endings(wired) == [SessionEnding.OTHER_RING]
+    assert wired.of(RingHeld) == [RingHeld(Verdict.FORK, EPOCH, 1, 3, chain)]
     assert wired.link.running
     wired.link.adopt(wired.now, skip=True)
     wired.settle()
     assert wired.link.resumed
     wired.pass_ms(3 * END_MS)
-    assert endings(wired) == [Ending.OTHER_RING] * 2
-    assert len(wired.of(Held)) == 2
+    assert endings(wired) == [SessionEnding.OTHER_RING] * 2
+    assert len(wired.of(RingHeld)) == 2
 
 
 # --- and what an honest device may say ------------------------------------------------------
@@ -246,14 +246,14 @@ def test_a_device_whose_heartbeats_and_answers_differ_is_held_once() -> None:
 
 def test_before_resume_is_answered_heartbeats_may_tell_of_any_ring() -> None:
     device = Scripted(2)
-    wired = Wired(device, cursor=Cursor(EPOCH + 1, 7, bytes(8)))
+    wired = Wired(device, cursor=RecordCursor(EPOCH + 1, 7, bytes(8)))
     device.mute = {Resume}
     wired.open()
     wired.pass_ms(4 * BEAT_MS)
-    assert wired.of(Beat)
+    assert wired.of(BeatReceived)
     device.mute = set()
     wired.pass_ms(4 * BEAT_MS)
-    assert [one.verdict for one in wired.of(Held)] == [Verdict.NEW_EPOCH]
+    assert [one.verdict for one in wired.of(RingHeld)] == [Verdict.NEW_EPOCH]
     wired.pass_ms(4 * BEAT_MS)  # nothing is taken while it is held
     assert endings(wired) == []
 
@@ -289,7 +289,7 @@ def test_new_keys_and_records_on_their_way_end_nothing() -> None:
         if seq % 4 == 0:
             wired.kept(seq)
         wired.pass_ms(BEAT_MS)
-    assert len([one for one in wired.of(SessionBegan) if one.rekeyed]) > 2
+    assert len([one for one in wired.of(LinkSessionStarted) if one.rekeyed]) > 2
     assert [one.seq for one in wired.arrived] == list(range(1, 60))
     assert endings(wired) == []
 
@@ -306,4 +306,4 @@ def test_a_device_that_starts_anew_goes_on_with_its_ring() -> None:
     wired.send(4)
     wired.pass_ms(4 * BEAT_MS)
     assert [one.seq for one in wired.arrived] == [1, 2, 3, 4]
-    assert endings(wired) == [Ending.SILENT]
+    assert endings(wired) == [SessionEnding.SILENT]

@@ -6,9 +6,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from firmware_protocol.host.commands import MOST_CALLS
-from firmware_protocol.host.events import Defective, Held, Replied, SessionBegan, Unanswered
-from firmware_protocol.host.link import Cursor, LinkBusy
+from firmware_protocol.host.commands import MAX_COMMANDS
+from firmware_protocol.host.events import (
+    CommandUnanswered,
+    LinkSessionStarted,
+    ProtocolViolated,
+    ReplyReceived,
+    RingHeld,
+)
+from firmware_protocol.host.link import LinkBusy, RecordCursor
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.codec import Command, Spec
 from firmware_protocol.messages.common import (
@@ -51,7 +57,7 @@ def shuffler(**more: Any) -> Wired:
     device.device_class = DeviceClass.SHUFFLER
     wired = Wired(
         device,
-        cursor=Cursor(EPOCH, 0, NO_CHAIN),
+        cursor=RecordCursor(EPOCH, 0, NO_CHAIN),
         device_class=DeviceClass.SHUFFLER,
         **more,
     )
@@ -63,7 +69,7 @@ def shuffler(**more: Any) -> Wired:
 def test_a_command_is_answered() -> None:
     wired = Wired.running()
     ident = wired.call(lock(LOCKED))
-    assert wired.of(Replied) == [Replied(ident, lock(LOCKED), LockReply(LOCKED))]
+    assert wired.of(ReplyReceived) == [ReplyReceived(ident, lock(LOCKED), LockReply(LOCKED))]
     assert ident == 3  # after INFO and RESUME
 
 
@@ -72,7 +78,7 @@ def test_a_refusal_is_an_answer() -> None:
     refused = Refused(Lock.ID, Refusal.NOT_NOW, 4)
     wired.device.replies[Lock] = lambda _: refused
     wired.call(lock())
-    assert [one.reply for one in wired.of(Replied)] == [refused]
+    assert [one.reply for one in wired.of(ReplyReceived)] == [refused]
 
 
 def test_one_waits_for_the_other() -> None:
@@ -84,7 +90,7 @@ def test_one_waits_for_the_other() -> None:
     wired.device.mute = set()
     wired.pass_ms(10)
     assert ids(wired, Lock) == [first, first, second]
-    assert [one.command_id for one in wired.of(Replied)] == [first, second]
+    assert [one.command_id for one in wired.of(ReplyReceived)] == [first, second]
 
 
 def test_an_idempotent_one_is_repeated_until_its_deadline() -> None:
@@ -93,9 +99,9 @@ def test_an_idempotent_one_is_repeated_until_its_deadline() -> None:
     ident = wired.call(lock())
     wired.pass_ms(499)
     assert ids(wired, Lock) == [ident] * 3
-    assert not wired.of(Unanswered)
+    assert not wired.of(CommandUnanswered)
     wired.pass_ms(1)
-    assert wired.of(Unanswered) == [Unanswered(ident, lock(), sent=True)]
+    assert wired.of(CommandUnanswered) == [CommandUnanswered(ident, lock(), sent=True)]
     wired.pass_ms(1000)
     assert ids(wired, Lock) == [ident] * 3
 
@@ -105,9 +111,9 @@ def test_one_that_is_not_is_never_repeated() -> None:
     ident = wired.call(Start(6, 0))
     wired.pass_ms(600)
     assert ids(wired, Start) == [ident]
-    assert wired.of(Unanswered) == [Unanswered(ident, Start(6, 0), sent=True)]
+    assert wired.of(CommandUnanswered) == [CommandUnanswered(ident, Start(6, 0), sent=True)]
     wired.say(CommandReply(ident, BOOT, StartReply(1)))  # too late: nobody waits for it any more
-    assert not wired.of(Replied)
+    assert not wired.of(ReplyReceived)
 
 
 def test_a_second_reply_to_a_repeated_command_means_nothing() -> None:
@@ -131,34 +137,34 @@ def test_a_reply_of_another_kind_is_a_defect_and_no_answer() -> None:
     ident = wired.call(lock())
     for wrong in (SelftestReply(FaultCode.NONE, 0), Refused(Info.ID, Refusal.BUSY, 0)):
         (defect,) = wired.say(CommandReply(ident, BOOT, wrong))
-        assert isinstance(defect, Defective)
+        assert isinstance(defect, ProtocolViolated)
         assert type(defect.error) is errors.UnknownMessage
         # Nothing that could be written down leads to what was said.
         assert defect.error.__traceback__ is None
         assert defect.error.__context__ is None
-    assert isinstance(wired.say(CommandReply(ident, BOOT, LockReply(LOCKED)))[0], Replied)
+    assert isinstance(wired.say(CommandReply(ident, BOOT, LockReply(LOCKED)))[0], ReplyReceived)
 
 
 def test_a_selftest_goes_on_beside_the_others() -> None:
     wired = Wired.running()
     test = wired.call(Selftest())
     ident = wired.call(lock())
-    assert [one.command_id for one in wired.of(Replied)] == [ident]
+    assert [one.command_id for one in wired.of(ReplyReceived)] == [ident]
     wired.pass_ms(9000)
     assert ids(wired, Selftest) == [test]
     with pytest.raises(LinkBusy, match="SELFTEST"):
         wired.call(Selftest())
     wired.say(CommandReply(test, BOOT, SelftestReply(FaultCode.NONE, 0)))
-    assert wired.of(Replied)[-1].command_id == test
+    assert wired.of(ReplyReceived)[-1].command_id == test
     wired.call(Selftest())
     wired.pass_ms(10_000)
-    assert isinstance(wired.of(Unanswered)[-1].command, Selftest)
+    assert isinstance(wired.of(CommandUnanswered)[-1].command, Selftest)
 
 
 def test_only_so_many_wait() -> None:
     wired = Wired.running()
     wired.device.mute = {Lock}
-    for _ in range(MOST_CALLS):
+    for _ in range(MAX_COMMANDS):
         wired.call(lock())
     with pytest.raises(LinkBusy, match="32 commands"):
         wired.call(lock())
@@ -166,7 +172,7 @@ def test_only_so_many_wait() -> None:
     wired.call(lock())
     wired.device.mute = set()
     wired.pass_ms(1000)
-    assert len(wired.of(Replied)) == MOST_CALLS
+    assert len(wired.of(ReplyReceived)) == MAX_COMMANDS
 
 
 # --- without a session, and across sessions -------------------------------------------------
@@ -177,9 +183,9 @@ def test_what_cannot_be_sent_in_time_is_given_up() -> None:
     wired.link.lost(wired.now)
     ident = wired.call(lock())
     wired.pass_ms(499)
-    assert not wired.of(Unanswered)
+    assert not wired.of(CommandUnanswered)
     wired.pass_ms(1)
-    assert wired.of(Unanswered) == [Unanswered(ident, lock(), sent=False)]
+    assert wired.of(CommandUnanswered) == [CommandUnanswered(ident, lock(), sent=False)]
     wired.device.said.clear()
     wired.open()
     assert not wired.device.heard(Lock)
@@ -191,7 +197,7 @@ def test_what_waits_is_sent_as_soon_as_it_may() -> None:
     ident = wired.call(lock())
     wired.pass_ms(400)
     wired.open()
-    assert wired.of(Replied) == [Replied(ident, lock(), LockReply(LockState.OPEN))]
+    assert wired.of(ReplyReceived) == [ReplyReceived(ident, lock(), LockReply(LockState.OPEN))]
 
 
 def test_an_idempotent_one_goes_on_in_the_next_session() -> None:
@@ -203,14 +209,14 @@ def test_an_idempotent_one_goes_on_in_the_next_session() -> None:
     wired.device.said.clear()
     wired.open()
     assert ids(wired, Lock) == [ident]
-    assert [one.command_id for one in wired.of(Replied)] == [ident]
+    assert [one.command_id for one in wired.of(ReplyReceived)] == [ident]
 
 
 def test_one_that_is_not_is_given_up_when_its_session_dies() -> None:
     wired = shuffler()
     ident = wired.call(Start(6, 0))
     wired.take(wired.link.lost(wired.now))
-    assert wired.of(Unanswered) == [Unanswered(ident, Start(6, 0), sent=True)]
+    assert wired.of(CommandUnanswered) == [CommandUnanswered(ident, Start(6, 0), sent=True)]
     wired.device.said.clear()
     wired.open()
     assert not wired.device.heard(Start)
@@ -219,11 +225,11 @@ def test_one_that_is_not_is_given_up_when_its_session_dies() -> None:
 def test_one_that_is_not_is_answered_across_new_keys() -> None:
     wired = Wired.running(rekey_frames=12)
     ident = wired.call(Selftest())
-    while len(wired.of(SessionBegan)) < 2:
+    while len(wired.of(LinkSessionStarted)) < 2:
         wired.pass_ms(50)
-    assert not wired.of(Unanswered)
+    assert not wired.of(CommandUnanswered)
     wired.say(CommandReply(ident, BOOT, SelftestReply(FaultCode.NONE, 0)))
-    assert wired.of(Replied)[-1].command_id == ident
+    assert wired.of(ReplyReceived)[-1].command_id == ident
 
 
 def test_none_that_is_not_begins_while_keys_change() -> None:
@@ -239,7 +245,7 @@ def test_none_that_is_not_begins_while_keys_change() -> None:
     assert not wired.device.heard(Start)
     wired.device.mute = set()
     wired.pass_ms(200)
-    assert wired.of(Replied)[-1].command_id == ident
+    assert wired.of(ReplyReceived)[-1].command_id == ident
     sent_in = [
         frame.session for frame in wired.device.frames if frame.session == wired.device.session
     ]
@@ -249,27 +255,27 @@ def test_none_that_is_not_begins_while_keys_change() -> None:
 def test_while_held_only_reads_go() -> None:
     device = Scripted(3)
     device.oldest = 3
-    wired = Wired(device, cursor=Cursor(EPOCH, 1, device.records[0].chain))
+    wired = Wired(device, cursor=RecordCursor(EPOCH, 1, device.records[0].chain))
     wired.open()
-    assert wired.of(Held)
+    assert wired.of(RingHeld)
     device.replies[Reread] = lambda ask: RereadReply(device.records[ask.seq - 1].encode())
     wired.link.call(lock(), wired.now)
     reread = wired.call(Reread(EPOCH, 3))
     info = wired.call(Info())
     wired.pass_ms(500)
-    assert [one.command_id for one in wired.of(Replied)] == [reread, info]
+    assert [one.command_id for one in wired.of(ReplyReceived)] == [reread, info]
     assert not device.heard(Lock)
-    assert [one.sent for one in wired.of(Unanswered)] == [False]
+    assert [one.sent for one in wired.of(CommandUnanswered)] == [False]
 
 
 def test_a_host_that_holds_alone_may_still_lock_the_shoe() -> None:
     device = Scripted(3)
     device.verdict = Verdict.OK
-    wired = Wired(device, cursor=Cursor(EPOCH, 3, b"another!"))
+    wired = Wired(device, cursor=RecordCursor(EPOCH, 3, b"another!"))
     wired.open()
-    assert wired.of(Held)
+    assert wired.of(RingHeld)
     ident = wired.call(lock(LOCKED))
-    assert wired.of(Replied)[-1].command_id == ident
+    assert wired.of(ReplyReceived)[-1].command_id == ident
 
 
 def test_resume_waits_for_a_command_that_waits_for_its_reply() -> None:
@@ -290,11 +296,11 @@ def test_resume_waits_for_a_command_that_waits_for_its_reply() -> None:
 def test_a_refused_info_is_told_and_asked_anew() -> None:
     device = Scripted()
     device.replies[Info] = lambda _: Refused(Info.ID, Refusal.BUSY, 0)
-    wired = Wired(device, cursor=Cursor(EPOCH, 0, NO_CHAIN))
+    wired = Wired(device, cursor=RecordCursor(EPOCH, 0, NO_CHAIN))
     wired.open()
     wired.pass_ms(1100)
-    assert [type(one.command) for one in wired.of(Replied)] == [Info] * 3
-    assert not wired.of(Unanswered)
+    assert [type(one.command) for one in wired.of(ReplyReceived)] == [Info] * 3
+    assert not wired.of(CommandUnanswered)
     device.replies[Info] = device._info
     wired.pass_ms(500)
     assert wired.link.resumed
@@ -321,13 +327,13 @@ class Long(Command, frozen=True, gc=False):
 def test_a_frame_longer_than_the_device_takes_is_not_sent() -> None:
     device = Scripted()
     device.answer = {"largest": FrameLimit.MEDIUM}
-    wired = Wired(device, cursor=Cursor(EPOCH, 0, NO_CHAIN))
+    wired = Wired(device, cursor=RecordCursor(EPOCH, 0, NO_CHAIN))
     wired.open()
     device.frames.clear()
     wired.call(Long())
     wired.pass_ms(500)
     assert max(len(frame.payload) for frame in device.frames) == 72
-    assert [one.sent for one in wired.of(Unanswered)] == [False]
+    assert [one.sent for one in wired.of(CommandUnanswered)] == [False]
 
 
 def test_misuse_is_refused() -> None:

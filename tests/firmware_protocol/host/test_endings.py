@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from firmware_protocol.host import Ending
+from firmware_protocol.host import SessionEnding
 from firmware_protocol.host.events import (
-    Damaged,
-    Defective,
-    Resumed,
-    SessionBegan,
-    SessionEnded,
-    Suspicious,
-    TurnedAway,
-    Unanswered,
+    CommandUnanswered,
+    FrameRejected,
+    FramesDamaged,
+    HandshakeFailed,
+    LinkSessionEnded,
+    LinkSessionStarted,
+    ProtocolViolated,
+    RingResumed,
 )
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.common import Info
@@ -35,7 +35,7 @@ def test_a_second_of_silence_ends_the_session_and_hello_follows_at_once() -> Non
     wired.device.mute = {FrameKind.HELLO}
     wired.forget()
     wired.pass_ms(1, beats=False)
-    assert wired.events == [SessionEnded(Ending.SILENT)]
+    assert wired.events == [LinkSessionEnded(SessionEnding.SILENT)]
     assert wired.device.frames[-1].kind is FrameKind.HELLO
     assert wired.link.session is None
 
@@ -46,7 +46,7 @@ def test_any_valid_data_is_a_sign_of_life() -> None:
         wired.pass_ms(900, beats=False)
         assert wired.say(bytes(56))  # malformed, and yet authentic
     assert wired.link.running
-    assert len(wired.of(Defective)) == 5
+    assert len(wired.of(ProtocolViolated)) == 5
 
 
 def test_nothing_is_said_in_a_session_that_is_over() -> None:
@@ -60,7 +60,7 @@ def test_nothing_is_said_in_a_session_that_is_over() -> None:
 def test_a_port_that_goes_ends_the_session_and_wipes_its_keys() -> None:
     wired = Wired.running()
     old = wired.device.session
-    assert wired.link.lost(wired.now) == [SessionEnded(Ending.CLOSED)]
+    assert wired.link.lost(wired.now) == [LinkSessionEnded(SessionEnding.CLOSED)]
     assert wired.link.session is None
     assert wired.link.take() == b""
     assert wired.link.due() is None
@@ -96,7 +96,7 @@ def test_the_keys_of_a_session_that_never_spoke_are_wiped() -> None:
     pending = wired.link._sessions.pending
     assert pending is not None
     wired.pass_ms(1000, beats=False)
-    assert wired.of(TurnedAway)
+    assert wired.of(HandshakeFailed)
     with pytest.raises(errors.KeysWiped):
         pending.sealer.seal(bytes(56))
 
@@ -106,8 +106,8 @@ def test_opened_anew_without_a_word_the_old_session_is_over() -> None:
     wired.device.out += b"\x05half"
     wired.settle()
     wired.open()
-    assert wired.of(SessionEnded) == [SessionEnded(Ending.CLOSED)]
-    assert not wired.of(Damaged)
+    assert wired.of(LinkSessionEnded) == [LinkSessionEnded(SessionEnding.CLOSED)]
+    assert not wired.of(FramesDamaged)
     assert wired.link.running
 
 
@@ -118,9 +118,9 @@ def test_after_close_nothing_goes_on() -> None:
     waiting = wired.call(lock(LockState.LOCKED))
     told = wired.link.close(wired.now)
     assert told == [
-        SessionEnded(Ending.CLOSED),
-        Unanswered(ident, lock(), sent=True),
-        Unanswered(waiting, lock(LockState.LOCKED), sent=False),
+        LinkSessionEnded(SessionEnding.CLOSED),
+        CommandUnanswered(ident, lock(), sent=True),
+        CommandUnanswered(waiting, lock(LockState.LOCKED), sent=False),
     ]
     assert wired.link.due() is None
     for again in (
@@ -140,7 +140,7 @@ def test_a_session_whose_counters_are_used_up_is_spent() -> None:
     wired.link.go_on(wired.now)
     assert (wired.link.due() or 0) <= wired.now
     wired.take(wired.link.wake(wired.now))
-    assert wired.of(SessionEnded) == [SessionEnded(Ending.SPENT)]
+    assert wired.of(LinkSessionEnded) == [LinkSessionEnded(SessionEnding.SPENT)]
     wired.settle()
     assert wired.link.running  # a new one
 
@@ -153,13 +153,13 @@ def test_after_so_many_frames_a_new_session_takes_over_with_its_first_data() -> 
     first = wired.link.session
     wired.forget()
     wired.pass_ms(3000)
-    began = wired.of(SessionBegan)
+    began = wired.of(LinkSessionStarted)
     assert began
     assert all(one.rekeyed for one in began)
     assert wired.link.session != first
-    assert not wired.of(SessionEnded)
-    assert not wired.of(TurnedAway)
-    assert len(wired.of(Resumed)) == len(began)
+    assert not wired.of(LinkSessionEnded)
+    assert not wired.of(HandshakeFailed)
+    assert len(wired.of(RingResumed)) == len(began)
 
 
 def test_the_device_does_not_choose_how_often_new_keys_are_made() -> None:
@@ -183,11 +183,11 @@ def test_the_device_does_not_choose_how_often_new_keys_are_made() -> None:
     wired.settle()
     for _ in range(300):
         wired.pass_ms(10)
-    began = wired.of(SessionBegan)
+    began = wired.of(LinkSessionStarted)
     assert 2 <= len(began) <= 3 * 2  # in three seconds
     assert wired.link.running
     # Whoever leaps like that says what no device can say between two signs of life.
-    odd = [str(one.error) for one in wired.of(Defective)]
+    odd = [str(one.error) for one in wired.of(ProtocolViolated)]
     assert len(odd) == len(began) + 1
     assert "DATA: counter" in odd[0]
 
@@ -198,15 +198,15 @@ def test_frames_that_were_lost_are_no_leap() -> None:
     wired.device.sealers[-1].counter += 100_000
     wired.device.beat()
     wired.settle()
-    assert not wired.of(Defective)
+    assert not wired.of(ProtocolViolated)
 
 
 def test_a_session_that_is_too_old_is_replaced() -> None:
     wired = Wired.running(session_life_us=20_000_000)
     wired.pass_ms(19_900)
-    assert len(wired.of(SessionBegan)) == 1
+    assert len(wired.of(LinkSessionStarted)) == 1
     wired.pass_ms(200)
-    assert len(wired.of(SessionBegan)) == 2
+    assert len(wired.of(LinkSessionStarted)) == 2
 
 
 def test_the_old_session_stays_in_use_until_the_new_one_has_spoken() -> None:
@@ -234,17 +234,17 @@ def test_the_old_session_stays_in_use_until_the_new_one_has_spoken() -> None:
     wired.device.beat()
     wired.settle()
     assert wired.link.session == wired.device.session
-    (began,) = wired.of(SessionBegan)
+    (began,) = wired.of(LinkSessionStarted)
     assert began.rekeyed
     # Late frames of the former session mean nothing for a while, and later they are reported.
     wired.forget()
     wired.device.out += old.seal(bytes(56)).encode()
     wired.settle()
-    assert not wired.of(Suspicious)
+    assert not wired.of(FrameRejected)
     wired.pass_ms(1000)
     wired.device.out += old.seal(bytes(56)).encode()
     wired.settle()
-    (odd,) = wired.of(Suspicious)
+    (odd,) = wired.of(FrameRejected)
     assert type(odd.error) is errors.WrongSession
 
 
@@ -258,5 +258,5 @@ def test_new_keys_that_do_not_come_about_leave_the_old_session_alone() -> None:
         wired.device.out += old.seal(bytes(56)).encode()
         wired.settle()
     assert wired.link.session == first
-    assert wired.of(TurnedAway)
-    assert not wired.of(SessionEnded)
+    assert wired.of(HandshakeFailed)
+    assert not wired.of(LinkSessionEnded)

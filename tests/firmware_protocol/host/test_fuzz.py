@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firmware_protocol.host.events import Defective
+from firmware_protocol.host.events import ProtocolViolated
 from firmware_protocol.tablelink.plaintext import EventRecord, encode
 from tests.long.fuzz import decoders
 from tests.long.fuzz.scripted import EPOCH, Scripted, records
@@ -42,7 +42,7 @@ def test_any_message_under_the_sessions_keys(whats: list[object], ours: bool) ->
         if ours and isinstance(what, EventRecord):
             data = data[:2] + EPOCH.to_bytes(4, "little") + data[6:]
         told = wired.say(data)
-        assert all(type(one.error).__module__ for one in told if isinstance(one, Defective))
+        assert all(type(one.error).__module__ for one in told if isinstance(one, ProtocolViolated))
     wired.pass_ms(300)
     assert wired.link.running
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from firmware_protocol.host.events import ClockRead, Defective
+from firmware_protocol.host.events import ClockMeasured, ProtocolViolated
 from firmware_protocol.host.link import NO_CURSOR
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.common import Resume
@@ -55,7 +55,7 @@ def test_a_beat_acknowledges_nothing_before_resume() -> None:
 
 def test_the_clock_is_read_after_resume_and_each_ten_seconds() -> None:
     wired = Wired.running()
-    (first,) = wired.of(ClockRead)
+    (first,) = wired.of(ClockMeasured)
     assert (first.offset_us, first.uncertainty_us) == (1_000_005, 5)
     wired.pass_ms(60_000)
     asked = [one.t1 for one in wired.device.heard(TimeAsk)]
@@ -69,7 +69,7 @@ def test_a_lost_answer_is_asked_for_again_soon() -> None:
     wired.open()
     wired.pass_ms(2500)
     assert len(wired.device.heard(TimeAsk)) == 3
-    assert not wired.of(ClockRead)
+    assert not wired.of(ClockMeasured)
 
 
 def test_the_clock_by_the_formula() -> None:
@@ -80,11 +80,11 @@ def test_the_clock_by_the_formula() -> None:
     asked_at = ask.t1
     wired.now = asked_at + 800
     told = wired.say(TimeAnswer(asked_at, 777_000, 777_100))
-    (read,) = [one for one in told if isinstance(one, ClockRead)]
+    (read,) = [one for one in told if isinstance(one, ClockMeasured)]
     t1, t2, t3, t4 = asked_at, 777_000, 777_100, asked_at + 800
     assert read.offset_us == ((t2 - t1) + (t3 - t4)) // 2
     assert read.uncertainty_us == ((t4 - t1) - (t3 - t2)) // 2 == 350
-    assert not [one for one in wired.say(TimeAnswer(t1, 1, 2)) if isinstance(one, ClockRead)]
+    assert not [one for one in wired.say(TimeAnswer(t1, 1, 2)) if isinstance(one, ClockMeasured)]
 
 
 def test_a_clock_that_cannot_be_is_a_defect() -> None:
@@ -93,5 +93,5 @@ def test_a_clock_that_cannot_be_is_a_defect() -> None:
     wired.pass_ms(10_000)
     ask = wired.device.heard(TimeAsk)[-1]
     (defect,) = wired.say(TimeAnswer(ask.t1, 100, 99))
-    assert isinstance(defect, Defective)
+    assert isinstance(defect, ProtocolViolated)
     assert type(defect.error) is errors.OutOfRange

@@ -7,15 +7,15 @@ import itertools
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.host import Link
+from firmware_protocol.host import HostLink
 from firmware_protocol.host.events import (
-    ClockRead,
-    Greeted,
-    Informed,
-    Resumed,
-    SessionBegan,
-    TurnedAway,
-    Unanswered,
+    ClockMeasured,
+    CommandUnanswered,
+    DeviceInfoReceived,
+    HandshakeFailed,
+    HelloReceived,
+    LinkSessionStarted,
+    RingResumed,
 )
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.common import Info, Resume
@@ -30,7 +30,13 @@ from tests.long.fuzz.wired import START, Wired
 def test_a_session_begins_with_info_and_resume() -> None:
     wired = Wired.running()
     kinds = [type(event) for event in wired.events]
-    assert kinds == [Greeted, SessionBegan, Informed, Resumed, ClockRead]
+    assert kinds == [
+        HelloReceived,
+        LinkSessionStarted,
+        DeviceInfoReceived,
+        RingResumed,
+        ClockMeasured,
+    ]
     assert [type(what.command) for what in wired.device.said if isinstance(what, CommandCall)] == [
         Info,
         Resume,
@@ -40,7 +46,7 @@ def test_a_session_begins_with_info_and_resume() -> None:
     assert (first.command_id, first.host_boot) == (1, BOOT)
     assert wired.link.running
     assert wired.link.session == wired.device.session
-    (began,) = wired.of(SessionBegan)
+    (began,) = wired.of(LinkSessionStarted)
     assert (began.session, began.version, began.rekeyed) == (wired.device.session, 1, False)
 
 
@@ -70,7 +76,7 @@ def test_a_wrong_answer_to_hello_is_turned_away_before_any_key(
     wired = Wired()
     wired.device.answer = answer
     wired.open()
-    (away,) = wired.of(TurnedAway)
+    (away,) = wired.of(HandshakeFailed)
     assert type(away.error) is error
     assert [frame.kind for frame in wired.device.frames] == [FrameKind.HELLO]
     assert not wired.link.running
@@ -92,9 +98,9 @@ def test_a_device_that_copies_serial_and_fingerprint_fails_the_handshake() -> No
     forged = Frame(FrameKind.HS2, hs1.session, 0, bytes(range(48)))
     wired.device.out += forged.encode()
     wired.settle()
-    (away,) = wired.of(TurnedAway)
+    (away,) = wired.of(HandshakeFailed)
     assert type(away.error) is errors.HandshakeNotAuthentic
-    assert not wired.of(SessionBegan)
+    assert not wired.of(LinkSessionStarted)
 
 
 def test_another_class_is_taken_where_any_will_do() -> None:
@@ -111,7 +117,7 @@ def test_a_key_of_low_order_is_an_error_and_no_crash() -> None:
 
     device.answer = {"fingerprint": fingerprint(bytes(32))}
     wired.open()
-    (away,) = wired.of(TurnedAway)
+    (away,) = wired.of(HandshakeFailed)
     assert type(away.error) is errors.WeakKey
 
 
@@ -123,7 +129,7 @@ def test_without_an_answer_hello_comes_again_under_another_id() -> None:
     ids = [frame.session for frame in wired.device.frames]
     assert len(ids) == 5
     assert all(one != other for one, other in itertools.pairwise(ids))
-    assert [away.error.name for away in wired.of(TurnedAway)] == ["handshake-error"] * 4
+    assert [away.error.name for away in wired.of(HandshakeFailed)] == ["handshake-error"] * 4
 
 
 def test_an_id_is_never_zero_that_of_the_session_or_that_of_the_attempt_before() -> None:
@@ -151,7 +157,7 @@ def test_a_malformed_answer_is_ignored_and_told_when_no_better_one_comes() -> No
     wired.settle()
     assert not wired.events
     wired.pass_ms(500)
-    (away,) = wired.of(TurnedAway)
+    (away,) = wired.of(HandshakeFailed)
     assert type(away.error) is errors.BadPadding
 
 
@@ -196,13 +202,13 @@ def test_no_data_under_the_new_keys_is_an_error() -> None:
     wired.device.mute = {Info}
     wired.open()
     wired.pass_ms(1000, beats=False)
-    (away,) = wired.of(TurnedAway)
+    (away,) = wired.of(HandshakeFailed)
     assert str(away.error) == "no DATA came under the new keys"
     # INFO is sent again each 200 ms, and the beat goes on its schedule all the same.
     assert len(wired.device.heard(Info)) == 6
     assert len(wired.device.heard(HostBeat)) == 3
-    assert not wired.of(SessionBegan)
-    assert not wired.of(Unanswered)
+    assert not wired.of(LinkSessionStarted)
+    assert not wired.of(CommandUnanswered)
 
 
 def test_an_unanswered_info_is_told_and_asked_anew() -> None:
@@ -212,12 +218,12 @@ def test_an_unanswered_info_is_told_and_asked_anew() -> None:
     wired.device.beat()
     wired.settle()
     wired.pass_ms(1300)
-    told = wired.of(Unanswered)
+    told = wired.of(CommandUnanswered)
     assert [type(one.command) for one in told] == [Info, Info]
     assert len({one.command_id for one in told}) == 2
     wired.device.mute = set()
     wired.pass_ms(250)
-    assert wired.of(Informed)
+    assert wired.of(DeviceInfoReceived)
 
 
 # --- misuse ---------------------------------------------------------------------------------
@@ -226,7 +232,7 @@ def test_an_unanswered_info_is_told_and_asked_anew() -> None:
 def test_misuse_is_refused() -> None:
     for boot in (0, 1 << 64, -1):
         with pytest.raises(ValueError, match="host_boot"):
-            Link(OWN, DEVICE_KEY, device_class=DeviceClass.SHOE, serial=None, host_boot=boot)
+            HostLink(OWN, DEVICE_KEY, device_class=DeviceClass.SHOE, serial=None, host_boot=boot)
     with pytest.raises(errors.BadKey):
-        Link(OWN, b"short", device_class=DeviceClass.SHOE, serial=None, host_boot=1)
+        HostLink(OWN, b"short", device_class=DeviceClass.SHOE, serial=None, host_boot=1)
     assert DEVICE.public_key().public_bytes_raw() == DEVICE_KEY

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from firmware_protocol.host.events import Alerted, Beat, Damaged, Defective, Suspicious
-from firmware_protocol.host.link import MOST_OUT
+from firmware_protocol.host.events import (
+    AlertReceived,
+    BeatReceived,
+    FrameRejected,
+    FramesDamaged,
+    ProtocolViolated,
+)
+from firmware_protocol.host.link import MAX_OUT
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.control import PairDone
 from firmware_protocol.messages.enums import AlertCode, FrameKind
@@ -18,7 +24,7 @@ def test_noise_is_told_with_its_cause() -> None:
     wired.forget()
     wired.device.out += b"\x04abc\x00" + b"\x09a\x00" + b"z" * 300 + b"\x00"
     wired.settle()
-    assert [one.cause.value for one in wired.of(Damaged)] == ["oversize", "cobs", "garbage"]
+    assert [one.cause.value for one in wired.of(FramesDamaged)] == ["oversize", "cobs", "garbage"]
     assert len(wired.events) == 3
 
 
@@ -29,10 +35,10 @@ def test_much_noise_at_once_is_counted() -> None:
     wired.device.out += b"\x01\0" * 500 + alert + b"\x09a\0" * 3 + b"\x01\0" * 500
     wired.settle()
     assert wired.events[1:] == [
-        Damaged(Cause.COBS, 3),
-        Damaged(Cause.GARBAGE, 1000),
+        FramesDamaged(Cause.COBS, 3),
+        FramesDamaged(Cause.GARBAGE, 1000),
     ]
-    assert isinstance(wired.events[0], Alerted)
+    assert isinstance(wired.events[0], AlertReceived)
 
 
 def test_old_counters_and_wrong_tags_are_suspicious_and_change_nothing() -> None:
@@ -41,12 +47,12 @@ def test_old_counters_and_wrong_tags_are_suspicious_and_change_nothing() -> None
     frame = sealer.seal(bytes(56))
     wired.device.out += frame.encode() * 2
     wired.settle()
-    assert type(wired.of(Suspicious)[0].error) is errors.Replayed
+    assert type(wired.of(FrameRejected)[0].error) is errors.Replayed
     forged = Sealer(bytes(32), sealer.session)
     forged.counter = sealer.counter + 5
     wired.device.out += forged.seal(bytes(56)).encode()
     wired.settle()
-    assert type(wired.of(Suspicious)[1].error) is errors.NotAuthentic
+    assert type(wired.of(FrameRejected)[1].error) is errors.NotAuthentic
     assert wired.say(bytes(56))
     assert wired.link.running
 
@@ -68,7 +74,7 @@ def test_an_alert_is_shown_and_nothing_follows() -> None:
     wired.device.out += Frame(FrameKind.ALERT, 0, 0, alert.encode()).encode()
     wired.device.out += Frame(FrameKind.ALERT, 0, 0, b"\xff" * 8).encode()
     wired.settle()
-    assert wired.events == [Alerted(alert)]
+    assert wired.events == [AlertReceived(alert)]
     assert wired.device.frames == []
 
 
@@ -93,7 +99,7 @@ def test_hello_and_hs2_in_between_do_not_touch_a_session() -> None:
 def test_a_pairing_message_in_a_session_is_a_defect() -> None:
     wired = Wired.running()
     (defect,) = wired.say(PairDone(bytes(16), 1))
-    assert isinstance(defect, Defective)
+    assert isinstance(defect, ProtocolViolated)
     assert type(defect.error) is errors.UnknownMessage
 
 
@@ -102,14 +108,14 @@ def test_a_beat_is_handed_on() -> None:
     wired.forget()
     wired.device.beat()
     wired.settle()
-    assert len(wired.of(Beat)) == 1
+    assert len(wired.of(BeatReceived)) == 1
 
 
 def test_a_port_that_takes_nothing_costs_no_more_than_its_bound() -> None:
     wired = Wired.running()
     for _ in range(2000):
         wired.link.pause(wired.now)
-    assert MOST_OUT - 86 < len(wired.link.take()) <= MOST_OUT
+    assert MAX_OUT - 86 < len(wired.link.take()) <= MAX_OUT
     wired.link.go_on(wired.now)
     wired.settle()  # what was lost was lost: the device takes the higher counter
     wired.pass_ms(3000)

@@ -12,17 +12,17 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.host import (
-    Hinted,
-    Introduced,
+    DeviceIntroduced,
+    HostPairing,
     Introduction,
-    Noise,
-    Pairing,
+    PairingAlert,
     PairingDone,
     PairingEvent,
     PairingFailed,
-    Why,
+    PairingFailure,
+    PairingNoise,
 )
-from firmware_protocol.host.pairing import HELLO_TRIES, Ignored
+from firmware_protocol.host.pairing import HELLO_TRIES, PairingFrameIgnored
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.enums import AlertCode, DeviceClass, DeviceState, FrameKind
 from firmware_protocol.messages.frames import Alert, Hello
@@ -40,8 +40,8 @@ OWN_PRINT = fingerprint(OWN.public_key().public_bytes_raw())
 WAIT = PAIR_WAIT_MS * 1000
 
 
-def pairing(**options: Any) -> Pairing:
-    return Pairing(OWN, label_psk(CODE), **options)
+def pairing(**options: Any) -> HostPairing:
+    return HostPairing(OWN, label_psk(CODE), **options)
 
 
 def carry(host: Introduction, device: Device, now: int = 0) -> list[PairingEvent]:
@@ -74,7 +74,7 @@ def spoiled(kind: FrameKind, at: int) -> Callable[[Frame], Frame]:
 def test_pairing_hands_out_the_key_after_pair_done() -> None:
     host, device = pairing(device_class=DeviceClass.SHOE, serial="EW-1"), Device()
     introduced, done = carry(host, device)
-    assert isinstance(introduced, Introduced)
+    assert isinstance(introduced, DeviceIntroduced)
     assert introduced.answer.serial == "EW-1"
     assert isinstance(done, PairingDone)
     assert done.device_key == device.key.public_key().public_bytes_raw()
@@ -95,7 +95,7 @@ def test_the_bytes_of_the_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(noise, "X25519PrivateKey", SimpleNamespace(generate=lambda: ephemeral))
     own = X25519PrivateKey.from_private_bytes(bytes.fromhex(vector["host"]["private"]))
-    host = Pairing(
+    host = HostPairing(
         own,
         bytes.fromhex(vector["psk"]),
         device_class=DeviceClass.SHOE,
@@ -128,7 +128,7 @@ def test_byte_by_byte_is_the_same() -> None:
 def test_an_introduction_ends_with_the_answer() -> None:
     host, device = Introduction(OWN_PRINT), Device(serial="X.9")
     (event,) = carry(host, device)
-    assert isinstance(event, Introduced)
+    assert isinstance(event, DeviceIntroduced)
     assert event.answer.serial == "X.9"
     assert host.over
     assert [frame.kind for frame in device.heard] == [FrameKind.HELLO]
@@ -160,7 +160,7 @@ def test_silence_is_asked_again_under_new_session_ids_and_ends() -> None:
     assert picked == [(), *[(session,) for session in sessions[:-1]]]
     due = host.due()
     assert due is not None
-    assert failed(host.wake(due)) == PairingFailed(Why.NO_ANSWER)
+    assert failed(host.wake(due)) == PairingFailed(PairingFailure.NO_ANSWER)
 
 
 def test_a_late_answer_to_the_hello_before_is_ignored() -> None:
@@ -169,7 +169,7 @@ def test_a_late_answer_to_the_hello_before_is_ignored() -> None:
     late = device.receive(host.take())
     host.wake(HELLO_WAIT_MS * 1000)
     (event,) = host.receive(late, HELLO_WAIT_MS * 1000)
-    assert isinstance(event, Ignored)
+    assert isinstance(event, PairingFrameIgnored)
     assert isinstance(event.error, errors.WrongAnswer)
     assert isinstance(carry(host, device)[-1], PairingDone)
 
@@ -189,7 +189,7 @@ def test_a_device_that_is_not_meant_hears_nothing(
 ) -> None:
     host, device = pairing(**options), Device(**answer)
     end = failed(carry(host, device))
-    assert end.why is Why.TURNED_AWAY
+    assert end.why is PairingFailure.TURNED_AWAY
     assert type(end.error) is error
     assert [frame.kind for frame in device.heard] == [FrameKind.HELLO]
 
@@ -198,7 +198,7 @@ def test_a_malformed_answer_is_turned_away() -> None:
     host, device = pairing(), Device()
     device.spoil = spoiled(FrameKind.HELLO_RSP, 95)  # a reserved byte
     end = failed(carry(host, device))
-    assert end.why is Why.TURNED_AWAY
+    assert end.why is PairingFailure.TURNED_AWAY
     assert isinstance(end.error, errors.BadPadding)
 
 
@@ -207,26 +207,26 @@ def test_the_service_switch_is_off() -> None:
     device.mute = {FrameKind.PAIR2}
     events = carry(host, device, now=7)
     alert = Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.PAIRING_OFF, 0).encode())
-    assert host.receive(alert.encode(), 8) == [Hinted(Alert(AlertCode.PAIRING_OFF, 0))]
+    assert host.receive(alert.encode(), 8) == [PairingAlert(Alert(AlertCode.PAIRING_OFF, 0))]
     assert not host.over  # a hint is shown and never acted on
     assert len(events) == 1
     assert host.due() == 7 + WAIT
     assert host.wake(6 + WAIT) == []
-    assert failed(host.wake(7 + WAIT)) == PairingFailed(Why.NO_PAIR2)
+    assert failed(host.wake(7 + WAIT)) == PairingFailed(PairingFailure.NO_PAIR2)
 
 
 def test_a_wrong_label_code() -> None:
     host, device = pairing(), Device(code=bytes(16))
     events = carry(host, device)
-    assert events[-1] == Hinted(Alert(AlertCode.PAIRING_REFUSED, 0))
-    assert failed(host.wake(WAIT)) == PairingFailed(Why.NO_DONE)
+    assert events[-1] == PairingAlert(Alert(AlertCode.PAIRING_REFUSED, 0))
+    assert failed(host.wake(WAIT)) == PairingFailed(PairingFailure.NO_DONE)
 
 
 def test_a_lost_pair_done_is_no_pairing() -> None:
     host, device = pairing(), Device()
     device.mute = {FrameKind.DATA}
     carry(host, device)
-    assert failed(host.wake(WAIT)) == PairingFailed(Why.NO_DONE)
+    assert failed(host.wake(WAIT)) == PairingFailed(PairingFailure.NO_DONE)
 
 
 @pytest.mark.parametrize("at", [4, 24, 32, 40, 60, 75, 92])
@@ -234,7 +234,7 @@ def test_a_changed_hello_rsp_gets_no_pair2(at: int) -> None:
     host, device = pairing(), Device()
     device.spoil = spoiled(FrameKind.HELLO_RSP, at)
     carry(host, device)
-    assert failed(host.wake(WAIT)) == PairingFailed(Why.NO_PAIR2)
+    assert failed(host.wake(WAIT)) == PairingFailed(PairingFailure.NO_PAIR2)
 
 
 @pytest.mark.parametrize("at", [0, 32, 79, 80, 95])
@@ -242,7 +242,7 @@ def test_a_changed_pair2_ends_it(at: int) -> None:
     host, device = pairing(), Device()
     device.spoil = spoiled(FrameKind.PAIR2, at)
     end = failed(carry(host, device))
-    assert end.why is Why.BAD_PAIR2
+    assert end.why is PairingFailure.BAD_PAIR2
     assert isinstance(end.error, errors.HandshakeNotAuthentic)
     assert FrameKind.PAIR3 not in [frame.kind for frame in device.heard]
 
@@ -257,7 +257,7 @@ def test_a_key_of_low_order_ends_it() -> None:
 
     device.spoil = spoil
     end = failed(carry(host, device))
-    assert end.why is Why.BAD_PAIR2
+    assert end.why is PairingFailure.BAD_PAIR2
     assert isinstance(end.error, errors.WeakKey)
 
 
@@ -265,7 +265,7 @@ def test_a_key_that_hello_rsp_did_not_name_ends_it() -> None:
     host, device = pairing(), Device()
     device.names_other_key = True
     end = failed(carry(host, device))
-    assert end.why is Why.BAD_PAIR2
+    assert end.why is PairingFailure.BAD_PAIR2
     assert isinstance(end.error, errors.WrongDevice)
     assert FrameKind.PAIR3 not in [frame.kind for frame in device.heard]
 
@@ -281,10 +281,14 @@ def test_a_forged_pair_done_is_ignored_and_the_true_one_counts() -> None:
     forged = spoiled(FrameKind.DATA, 3)(frame)
     stray = Frame(FrameKind.DATA, frame.session ^ 1 or 2, 0, frame.payload)
     ignored = host.receive(forged.encode() + stray.encode() + b"noise\0", 0)
-    assert [type(event) for event in ignored] == [Ignored, Ignored, Noise]
-    assert isinstance(ignored[0], Ignored)
+    assert [type(event) for event in ignored] == [
+        PairingFrameIgnored,
+        PairingFrameIgnored,
+        PairingNoise,
+    ]
+    assert isinstance(ignored[0], PairingFrameIgnored)
     assert isinstance(ignored[0].error, errors.NotAuthentic)
-    assert isinstance(ignored[1], Ignored)
+    assert isinstance(ignored[1], PairingFrameIgnored)
     assert isinstance(ignored[1].error, errors.WrongSession)
     (done,) = host.receive(true, 0)
     assert isinstance(done, PairingDone)
@@ -304,7 +308,7 @@ def test_what_is_no_pair_done_keeps_nothing(
     host, device = pairing(), Device()
     device.done, device.done_counter = done, counter
     end = failed(carry(host, device))
-    assert end.why is Why.BAD_DONE
+    assert end.why is PairingFailure.BAD_DONE
     assert type(end.error) is error
 
 
@@ -315,7 +319,7 @@ def test_frames_out_of_turn_are_ignored() -> None:
     host.receive(answer, 0)
     kinds = [FrameKind.HELLO_RSP, FrameKind.PAIR2]
     again = host.receive(answer + Frame(FrameKind.PAIR2, 1, 0, bytes(96)).encode(), 0)
-    assert [type(event) for event in again] == [Ignored] * len(kinds)
+    assert [type(event) for event in again] == [PairingFrameIgnored] * len(kinds)
     events: list[PairingEvent] = []
     while data := host.take():
         events += host.receive(device.receive(data), 0)
@@ -323,7 +327,10 @@ def test_frames_out_of_turn_are_ignored() -> None:
 
 
 def test_the_port_goes_and_people_go() -> None:
-    for end, why in ((Pairing.lost, Why.LOST), (Pairing.close, Why.CLOSED)):
+    for end, why in (
+        (HostPairing.lost, PairingFailure.LOST),
+        (HostPairing.close, PairingFailure.CLOSED),
+    ):
         host, device = pairing(), Device()
         device.mute = {FrameKind.DATA}
         carry(host, device)

@@ -8,16 +8,16 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.device import identity
-from firmware_protocol.device.control import Service
+from firmware_protocol.device.control import ServiceSwitch
 from firmware_protocol.host import (
-    Hinted,
-    Introduced,
+    DeviceIntroduced,
+    HostPairing,
     Introduction,
-    Pairing,
+    PairingAlert,
     PairingDone,
     PairingEvent,
     PairingFailed,
-    Why,
+    PairingFailure,
 )
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.enums import AlertCode, DeviceClass, DeviceState, TamperSource
@@ -51,7 +51,7 @@ class Bench:
         return label_psk(self.device.identity.label)
 
     def switch(self, on: bool) -> None:
-        self.device.hand(Service(on), self.now)
+        self.device.hand(ServiceSwitch(on), self.now)
 
     def run(self, host: Introduction) -> list[PairingEvent]:
         """Until the host is done, however long it takes on its clock."""
@@ -81,8 +81,8 @@ def bench(tmp_path: Path) -> Bench:
 
 def test_a_pairing(bench: Bench) -> None:
     bench.switch(True)
-    introduced, done = bench.run(Pairing(OWN, bench.psk, device_class=DeviceClass.STATION))
-    assert isinstance(introduced, Introduced)
+    introduced, done = bench.run(HostPairing(OWN, bench.psk, device_class=DeviceClass.STATION))
+    assert isinstance(introduced, DeviceIntroduced)
     assert DeviceState.SERVICE in introduced.answer.state
     assert isinstance(done, PairingDone)
     assert done.device_key == bench.device.identity.public
@@ -94,7 +94,7 @@ def test_a_pairing(bench: Bench) -> None:
 def test_an_introduction_changes_nothing(bench: Bench) -> None:
     before = bench.recorded()
     (event,) = bench.run(Introduction(bytes(16)))
-    assert isinstance(event, Introduced)
+    assert isinstance(event, DeviceIntroduced)
     assert event.answer.serial == "ST-7"
     assert event.answer.fingerprint == bench.device.identity.fingerprint
     assert DeviceState.SERVICE not in event.answer.state
@@ -104,10 +104,10 @@ def test_an_introduction_changes_nothing(bench: Bench) -> None:
 
 def test_the_switch_is_off(bench: Bench) -> None:
     began = bench.now
-    _, hint, end = bench.run(Pairing(OWN, bench.psk))
-    assert isinstance(hint, Hinted)
+    _, hint, end = bench.run(HostPairing(OWN, bench.psk))
+    assert isinstance(hint, PairingAlert)
     assert hint.alert.code is AlertCode.PAIRING_OFF
-    assert end == PairingFailed(Why.NO_PAIR2)
+    assert end == PairingFailed(PairingFailure.NO_PAIR2)
     assert bench.now == began + 5_000_000
     assert bench.device.host is None
 
@@ -115,23 +115,23 @@ def test_the_switch_is_off(bench: Bench) -> None:
 def test_wrong_codes_and_the_lock_after_five(bench: Bench) -> None:
     bench.switch(True)
     for _ in range(5):
-        _, hint, end = bench.run(Pairing(OWN, WRONG))
-        assert isinstance(hint, Hinted)
+        _, hint, end = bench.run(HostPairing(OWN, WRONG))
+        assert isinstance(hint, PairingAlert)
         assert hint.alert.code is AlertCode.PAIRING_REFUSED
-        assert end == PairingFailed(Why.NO_DONE)
+        assert end == PairingFailed(PairingFailure.NO_DONE)
         assert bench.recorded()[-1] == Tamper(TamperSource.PAIRING_CODE, True)
-    assert bench.run(Pairing(OWN, bench.psk))[-1] == PairingFailed(Why.NO_PAIR2)
+    assert bench.run(HostPairing(OWN, bench.psk))[-1] == PairingFailed(PairingFailure.NO_PAIR2)
     assert bench.device.host is None
     bench.switch(False)
     bench.switch(True)
-    assert isinstance(bench.run(Pairing(OWN, bench.psk))[-1], PairingDone)
+    assert isinstance(bench.run(HostPairing(OWN, bench.psk))[-1], PairingDone)
 
 
 def test_another_host_takes_over_and_the_former_can_come_back(bench: Bench) -> None:
     bench.switch(True)
     other = X25519PrivateKey.generate()
     for number, own in enumerate((OWN, other, OWN), 1):
-        done = bench.run(Pairing(own, bench.psk))[-1]
+        done = bench.run(HostPairing(own, bench.psk))[-1]
         assert isinstance(done, PairingDone)
         assert done.done.pairings == number
         assert bench.device.host == own.public_key().public_bytes_raw()

@@ -9,10 +9,17 @@ import pytest
 from msgspec.structs import replace
 from rich.pretty import pretty_repr
 
-from firmware_protocol.host import Records
-from firmware_protocol.host.cursor import RECENT, Place
-from firmware_protocol.host.events import Arrived, Defective, Held, Replied, Resumed, SessionEnded
-from firmware_protocol.host.link import Cursor
+from firmware_protocol.host import ReceivedRecords
+from firmware_protocol.host.cursor import RECENT, RecordStatus
+from firmware_protocol.host.events import (
+    LinkSessionEnded,
+    ProtocolViolated,
+    RecordReceived,
+    ReplyReceived,
+    RingHeld,
+    RingResumed,
+)
+from firmware_protocol.host.link import RecordCursor
 from firmware_protocol.messages.common import Resume
 from firmware_protocol.messages.control import EvtAck, EvtNak, HostBeat
 from firmware_protocol.messages.enums import CardFlags, NakWhy, ResumeMode, Verdict
@@ -40,7 +47,7 @@ def test_what_fits_arrives_once_and_is_acknowledged_when_it_is_kept() -> None:
     assert wired.device.heard(HostBeat) == [HostBeat(EPOCH, 0, 8)]
     wired.kept(2)
     assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 2, 8)]
-    assert wired.link.cursor == Cursor(EPOCH, 2, wired.device.records[1].chain)
+    assert wired.link.cursor == RecordCursor(EPOCH, 2, wired.device.records[1].chain)
     wired.pass_ms(250)
     assert wired.device.heard(HostBeat)[-1] == HostBeat(EPOCH, 2, 8)
 
@@ -52,7 +59,7 @@ def test_what_does_not_fit_is_a_fork_and_nothing_more_is_taken() -> None:
     wired.forget()
     wrong = replace(wired.device.records[1], chain=b"another!")
     (held,) = wired.say(wrong)
-    assert held == Held(Verdict.FORK, EPOCH, 1, 2, b"another!")
+    assert held == RingHeld(Verdict.FORK, EPOCH, 1, 2, b"another!")
     wired.send(2, 3)
     assert not wired.arrived
     assert not wired.device.heard(EvtAck)
@@ -76,7 +83,7 @@ def test_another_record_under_a_kept_seq_is_a_fork() -> None:
     wired.kept(2)
     wired.forget()
     (held,) = wired.say(replace(wired.device.records[0], chain=b"another!"))
-    assert isinstance(held, Held)
+    assert isinstance(held, RingHeld)
     assert held.verdict is Verdict.FORK
     assert not wired.device.heard(EvtAck)
 
@@ -85,7 +92,7 @@ def test_another_record_under_a_seq_that_has_come_is_a_fork_too() -> None:
     wired = Wired.running(3)
     wired.send(1, 2)
     (held,) = wired.say(replace(wired.device.records[1], chain=b"another!"))
-    assert isinstance(held, Held)
+    assert isinstance(held, RingHeld)
 
 
 def test_a_gap_is_asked_for_but_not_more_often_than_each_100_ms() -> None:
@@ -111,19 +118,19 @@ def test_a_record_of_another_ring_is_a_new_epoch() -> None:
     wired = Wired.running(2)
     strange = records(1, epoch=77)[0]
     (held,) = wired.say(strange)
-    assert held == Held(Verdict.NEW_EPOCH, 77, 1, 1, strange.chain)
+    assert held == RingHeld(Verdict.NEW_EPOCH, 77, 1, 1, strange.chain)
 
 
 def test_a_record_before_resume_is_dropped() -> None:
     device = Scripted(2)
     device.mute = {Resume}
-    wired = Wired(device, cursor=Cursor(EPOCH, 0, NO_CHAIN))
+    wired = Wired(device, cursor=RecordCursor(EPOCH, 0, NO_CHAIN))
     wired.open()
     wired.send(1, 2)
     assert not wired.arrived
     device.mute = set()
     wired.pass_ms(200)  # RESUME is sent again
-    assert wired.of(Resumed)
+    assert wired.of(RingResumed)
     wired.send(1, 2)
     assert numbers(wired) == [1, 2]
 
@@ -143,7 +150,7 @@ def test_what_waits_is_not_delivered_again_in_the_next_session() -> None:
     wired = Wired.running(4)
     wired.send(1, 2)
     wired.pass_ms(1100, beats=False)
-    assert wired.of(SessionEnded)
+    assert wired.of(LinkSessionEnded)
     assert wired.link.resumed
     assert wired.device.heard(Resume)[-1].next == 1  # nothing is kept yet
     wired.send(1, 2, 3)
@@ -211,7 +218,7 @@ def test_a_pause_outlives_its_session() -> None:
     wired.settle()
     wired.forget()
     wired.pass_ms(1100, beats=False)
-    assert wired.of(Resumed)
+    assert wired.of(RingResumed)
     assert wired.device.heard(EvtAck) == [EvtAck(EPOCH, 0, 0)]
 
 
@@ -221,13 +228,15 @@ def test_a_pause_outlives_its_session() -> None:
 def test_only_so_many_chains_are_remembered() -> None:
     ring = records(RECENT + 40)
     chains = {record.seq: record.chain for record in ring}
-    kept = Records(Cursor(EPOCH, 100, chains[100]), chains)
+    kept = ReceivedRecords(RecordCursor(EPOCH, 100, chains[100]), chains)
     assert len(kept._recent) == RECENT
-    assert kept.place(ring[99]) is Place.KEPT
-    assert kept.place(replace(ring[99], chain=b"another!")) is Place.FORK
-    assert kept.place(replace(ring[10], chain=b"another!")) is Place.KEPT  # too long ago to know
+    assert kept.place(ring[99]) is RecordStatus.KEPT
+    assert kept.place(replace(ring[99], chain=b"another!")) is RecordStatus.FORK
+    assert (
+        kept.place(replace(ring[10], chain=b"another!")) is RecordStatus.KEPT
+    )  # too long ago to know
     for record in ring[100:]:
-        assert kept.place(record) is Place.NEXT
+        assert kept.place(record) is RecordStatus.NEXT
         kept.kept(record.seq)
     assert len(kept._recent) == RECENT
 
@@ -239,7 +248,11 @@ def test_no_card_is_shown() -> None:
         read = CardRead(1, 1, card, 99, 0xFE, CardFlags(0), 40, 1, bytes((card,)) * 11)
         record = replace(records(1, event=read)[0], chain=NO_CHAIN)
         again = RereadReply(record.encode())
-        told = (Arrived(record), Replied(1, Reread(EPOCH, 1), again), CommandReply(1, 1, again))
+        told = (
+            RecordReceived(record),
+            ReplyReceived(1, Reread(EPOCH, 1), again),
+            CommandReply(1, 1, again),
+        )
         shown.add(f"{told} {told!r} {pretty_repr(told)} {[str(one) for one in told]}")
     assert len(shown) == 1
 
@@ -251,7 +264,7 @@ def test_a_card_in_a_malformed_record_is_not_shown_either() -> None:
     raw = bytearray(records(1, event=read)[0].encode())
     raw[24 + 7] = 201  # its confidence
     wired.say(bytes(raw))
-    (told,) = wired.of(Defective)
+    (told,) = wired.of(ProtocolViolated)
     trace = re.sub("line [0-9]+", "", "".join(traceback.format_exception(told.error)))
     for text in (repr(told), str(told.error), trace):
         assert "CARD_READ.confidence" in text

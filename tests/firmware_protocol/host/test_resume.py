@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from firmware_protocol.host.events import Held, Resumed, Unanswered
-from firmware_protocol.host.link import NO_CURSOR, Cursor
+from firmware_protocol.host.events import CommandUnanswered, RingHeld, RingResumed
+from firmware_protocol.host.link import NO_CURSOR, RecordCursor
 from firmware_protocol.messages.common import Resume, ResumeReply
 from firmware_protocol.messages.enums import ResumeMode, Verdict
 from firmware_protocol.tablelink.plaintext import NO_CHAIN
@@ -21,7 +21,9 @@ def numbers(wired: Wired) -> list[int]:
 # --- RESUME ---------------------------------------------------------------------------------
 
 
-def resumed(device: Scripted, cursor: Cursor, recent: dict[int, bytes] | None = None) -> Wired:
+def resumed(
+    device: Scripted, cursor: RecordCursor, recent: dict[int, bytes] | None = None
+) -> Wired:
     wired = Wired(device, cursor=cursor, recent=recent or {})
     wired.open()
     return wired
@@ -29,15 +31,15 @@ def resumed(device: Scripted, cursor: Cursor, recent: dict[int, bytes] | None = 
 
 def test_a_device_never_seen_is_held_until_two_people_adopt_it() -> None:
     wired = resumed(Scripted(5), NO_CURSOR)
-    (held,) = wired.of(Held)
+    (held,) = wired.of(RingHeld)
     chain = wired.device.records[-1].chain
-    assert held == Held(Verdict.NEW_EPOCH, EPOCH, 1, 5, chain)
+    assert held == RingHeld(Verdict.NEW_EPOCH, EPOCH, 1, 5, chain)
     assert wired.device.heard(Resume) == [Resume(0, 0, NO_CHAIN, ResumeMode.CHECK)]
     wired.send(1)
     assert not wired.arrived
     wired.link.adopt(wired.now)
     wired.settle()
-    assert wired.of(Resumed) == [Resumed(EPOCH, 1, 5)]
+    assert wired.of(RingResumed) == [RingResumed(EPOCH, 1, 5)]
     wired.send(1, 2, 3)
     assert numbers(wired) == [1, 2, 3]
 
@@ -45,35 +47,35 @@ def test_a_device_never_seen_is_held_until_two_people_adopt_it() -> None:
 @pytest.mark.parametrize("worse", ["device", "host"])
 def test_the_worse_verdict_counts(worse: str) -> None:
     device = Scripted(5)
-    good = Cursor(EPOCH, 5, device.records[-1].chain)
+    good = RecordCursor(EPOCH, 5, device.records[-1].chain)
     if worse == "device":
         device.verdict = Verdict.GAP
         wired = resumed(device, good)
         wanted = Verdict.GAP
     else:
         device.verdict = Verdict.OK
-        wired = resumed(device, Cursor(EPOCH, 5, b"another!"))
+        wired = resumed(device, RecordCursor(EPOCH, 5, b"another!"))
         wanted = Verdict.FORK
-    (held,) = wired.of(Held)
+    (held,) = wired.of(RingHeld)
     assert held.verdict is wanted
-    assert not wired.of(Resumed)
+    assert not wired.of(RingResumed)
 
 
 @pytest.mark.parametrize(
     ("cursor", "oldest", "verdict"),
     [
-        (Cursor(99, 5, bytes(8)), 1, Verdict.NEW_EPOCH),
-        (Cursor(EPOCH, 6, bytes(8)), 1, Verdict.FORK),  # rolled back
-        (Cursor(EPOCH, 2, bytes(8)), 4, Verdict.GAP),
+        (RecordCursor(99, 5, bytes(8)), 1, Verdict.NEW_EPOCH),
+        (RecordCursor(EPOCH, 6, bytes(8)), 1, Verdict.FORK),  # rolled back
+        (RecordCursor(EPOCH, 2, bytes(8)), 4, Verdict.GAP),
     ],
 )
 def test_the_host_sees_for_itself_what_a_device_keeps_quiet(
-    cursor: Cursor, oldest: int, verdict: Verdict
+    cursor: RecordCursor, oldest: int, verdict: Verdict
 ) -> None:
     device = Scripted(5)
     device.oldest = oldest
     device.verdict = Verdict.OK
-    (held,) = resumed(device, cursor).of(Held)
+    (held,) = resumed(device, cursor).of(RingHeld)
     assert (held.verdict, held.oldest, held.head) == (verdict, oldest, 5)
 
 
@@ -83,7 +85,7 @@ def test_a_ring_that_ends_before_what_has_come_is_a_fork() -> None:
     wired.kept(1)
     del wired.device.records[2:]  # rolled back, but not beyond the cursor
     wired.pass_ms(1100, beats=False)
-    (held,) = wired.of(Held)
+    (held,) = wired.of(RingHeld)
     assert held.verdict is Verdict.FORK
 
 
@@ -94,27 +96,27 @@ def test_a_ring_that_ends_in_another_record_than_was_kept_is_a_fork() -> None:
     wired.device.records = records(3)
     wired.device.records[2] = replace(wired.device.records[2], chain=b"another!")
     wired.pass_ms(1100, beats=False)
-    (held,) = wired.of(Held)
+    (held,) = wired.of(RingHeld)
     assert held.verdict is Verdict.FORK
 
 
 def test_recent_chains_tell_a_repeat_from_a_fork_after_a_restart() -> None:
     device = Scripted(5)
     chains = {record.seq: record.chain for record in device.records[:3]}
-    wired = resumed(device, Cursor(EPOCH, 3, chains[3]), chains)
+    wired = resumed(device, RecordCursor(EPOCH, 3, chains[3]), chains)
     assert wired.send(2) == []
     (held,) = wired.say(replace(device.records[1], chain=b"another!"))
-    assert isinstance(held, Held)
-    blind = resumed(Scripted(5), Cursor(EPOCH, 3, chains[3]))
+    assert isinstance(held, RingHeld)
+    blind = resumed(Scripted(5), RecordCursor(EPOCH, 3, chains[3]))
     assert blind.say(replace(device.records[1], chain=b"another!")) == []
 
 
 def test_an_unanswered_resume_is_told_and_asked_anew() -> None:
     device = Scripted(2)
     device.mute = {Resume}
-    wired = resumed(device, Cursor(EPOCH, 0, NO_CHAIN))
+    wired = resumed(device, RecordCursor(EPOCH, 0, NO_CHAIN))
     wired.pass_ms(1100)
-    assert [type(one.command) for one in wired.of(Unanswered)] == [Resume, Resume]
+    assert [type(one.command) for one in wired.of(CommandUnanswered)] == [Resume, Resume]
     assert len(device.heard(Resume)) == 7  # three each 500 ms, and one of the third round
     assert wired.link.running
 
@@ -124,10 +126,10 @@ def test_a_doubt_outlives_its_session() -> None:
     wired.say(replace(wired.device.records[0], chain=b"another!"))
     wired.forget()
     wired.pass_ms(1100, beats=False)
-    (held,) = wired.of(Held)
+    (held,) = wired.of(RingHeld)
     assert held.verdict is Verdict.FORK
     assert held.head == 3
-    assert not wired.of(Resumed)
+    assert not wired.of(RingResumed)
 
 
 # --- adopting -------------------------------------------------------------------------------
@@ -136,24 +138,24 @@ def test_a_doubt_outlives_its_session() -> None:
 def test_after_a_gap_what_is_left_is_adopted_from_the_oldest() -> None:
     device = Scripted(9)
     device.oldest = 5
-    wired = resumed(device, Cursor(EPOCH, 2, device.records[1].chain))
+    wired = resumed(device, RecordCursor(EPOCH, 2, device.records[1].chain))
     wired.forget()
     wired.link.adopt(wired.now)
     wired.settle()
     assert device.heard(Resume) == [Resume(EPOCH, 5, NO_CHAIN, ResumeMode.ADOPT)]
-    assert wired.link.cursor == Cursor(EPOCH, 4, NO_CHAIN)
+    assert wired.link.cursor == RecordCursor(EPOCH, 4, NO_CHAIN)
     wired.send(5, 6)
     assert numbers(wired) == [5, 6]
     wired.kept(5)
-    assert wired.link.cursor == Cursor(EPOCH, 5, device.records[4].chain)
+    assert wired.link.cursor == RecordCursor(EPOCH, 5, device.records[4].chain)
     (held,) = wired.say(replace(device.records[6], chain=b"another!"))
-    assert isinstance(held, Held)
+    assert isinstance(held, RingHeld)
 
 
 def test_what_is_adopted_and_not_kept_is_adopted_again_in_the_next_session() -> None:
     device = Scripted(9)
     device.oldest = 5
-    wired = resumed(device, Cursor(EPOCH, 2, device.records[1].chain))
+    wired = resumed(device, RecordCursor(EPOCH, 2, device.records[1].chain))
     wired.link.adopt(wired.now)
     wired.settle()
     wired.send(5)
@@ -171,13 +173,13 @@ def test_what_is_adopted_and_not_kept_is_adopted_again_in_the_next_session() -> 
 def test_a_ring_that_moved_on_meanwhile_is_adopted_all_the_same() -> None:
     device = Scripted(9)
     device.oldest = 5
-    wired = resumed(device, Cursor(EPOCH, 2, device.records[1].chain))
+    wired = resumed(device, RecordCursor(EPOCH, 2, device.records[1].chain))
     device.oldest = 7  # what was acknowledged long ago was overwritten
     wired.forget()
     wired.link.adopt(wired.now)
     wired.settle()
     assert [one.next for one in device.heard(Resume)] == [5, 7]
-    assert wired.of(Resumed) == [Resumed(EPOCH, 7, 9)]
+    assert wired.of(RingResumed) == [RingResumed(EPOCH, 7, 9)]
 
 
 def test_another_ring_than_the_one_accepted_is_held_anew() -> None:
@@ -187,11 +189,11 @@ def test_another_ring_than_the_one_accepted_is_held_anew() -> None:
     wired.forget()
     wired.link.adopt(wired.now)
     wired.settle()
-    (held,) = wired.of(Held)
+    (held,) = wired.of(RingHeld)
     assert (held.verdict, held.epoch) == (Verdict.NEW_EPOCH, 55)
     wired.link.adopt(wired.now)
     wired.settle()
-    assert wired.of(Resumed) == [Resumed(55, 1, 3)]
+    assert wired.of(RingResumed) == [RingResumed(55, 1, 3)]
 
 
 @pytest.mark.parametrize("how", ["rolled back", "another"])
@@ -206,7 +208,7 @@ def test_a_ring_that_is_not_the_one_they_saw_is_held_anew(how: str) -> None:
     else:
         ring[5] = replace(ring[5], chain=b"another!")
     wired.open()
-    (held,) = wired.of(Held)
+    (held,) = wired.of(RingHeld)
     assert held.verdict is Verdict.FORK
     wired.link.adopt(wired.now)
     wired.settle()
@@ -215,11 +217,11 @@ def test_a_ring_that_is_not_the_one_they_saw_is_held_anew(how: str) -> None:
 
 def test_a_fork_may_be_adopted_and_skipped() -> None:
     device = Scripted(4)
-    wired = resumed(device, Cursor(EPOCH, 4, b"another!"))
+    wired = resumed(device, RecordCursor(EPOCH, 4, b"another!"))
     wired.link.adopt(wired.now, skip=True)
     wired.settle()
-    assert wired.of(Resumed)
-    assert wired.link.cursor == Cursor(EPOCH, 4, device.records[-1].chain)
+    assert wired.of(RingResumed)
+    assert wired.link.cursor == RecordCursor(EPOCH, 4, device.records[-1].chain)
     device.records = records(6)
     wired.send(5, 6)
     assert numbers(wired) == [5, 6]
@@ -231,7 +233,7 @@ def test_adopting_clears_the_doubt_of_a_record() -> None:
     wired.forget()
     wired.link.adopt(wired.now)
     wired.settle()
-    assert wired.of(Resumed)
+    assert wired.of(RingResumed)
     wired.send(1, 2, 3)
     assert numbers(wired) == [1, 2, 3]
 
@@ -243,7 +245,7 @@ def test_adopted_while_away_it_is_adopted_when_the_device_comes_back() -> None:
     wired.forget()
     wired.open()
     assert [one.mode for one in wired.device.heard(Resume)] == [ResumeMode.ADOPT]
-    assert wired.of(Resumed)
+    assert wired.of(RingResumed)
 
 
 def test_adopted_while_a_resume_is_on_its_way_it_is_asked_once_more() -> None:
@@ -257,8 +259,8 @@ def test_adopted_while_a_resume_is_on_its_way_it_is_asked_once_more() -> None:
     wired.forget()
     wired.pass_ms(200)
     assert [one.mode for one in device.heard(Resume)] == [ResumeMode.CHECK, ResumeMode.ADOPT]
-    assert wired.of(Resumed)
-    assert not wired.of(Held)
+    assert wired.of(RingResumed)
+    assert not wired.of(RingHeld)
 
 
 def test_what_has_arrived_is_kept_or_given_up_before_anything_is_adopted() -> None:
@@ -284,7 +286,7 @@ def test_a_device_that_claims_the_last_seq_of_all_is_borne() -> None:
 
     device.replies[Resume] = claims
     for skip in (False, True):
-        wired = Wired(device, cursor=Cursor(EPOCH, 3, bytes(8)))
+        wired = Wired(device, cursor=RecordCursor(EPOCH, 3, bytes(8)))
         wired.open()
         wired.link.adopt(wired.now, skip=skip)
         wired.settle()

@@ -16,9 +16,9 @@ from firmware_protocol.messages.frames import PAYLOAD_SIZES
 from firmware_protocol.messages.limits import MAX_DECODED, MAX_ENCODED, VERSION
 from firmware_protocol.tablelink.framing import (
     Cause,
-    Damage,
     Deframer,
     Frame,
+    FrameDamage,
     Heard,
     cobs_decode,
     cobs_encode,
@@ -215,7 +215,7 @@ def test_how_a_stream_is_cut_changes_nothing(stream: bytes, sizes: list[int]) ->
     assert whole.counts.bytes == len(stream)
     assert whole.counts.frames == sum(isinstance(one, Frame) for one in expected)
     assert whole.counts.damaged == sum(whole.counts.causes.values())
-    assert whole.counts.damaged == sum(isinstance(one, Damage) for one in expected)
+    assert whole.counts.damaged == sum(isinstance(one, FrameDamage) for one in expected)
 
 
 @given(st.lists(PIECES, max_size=8).map(b"".join), frames())
@@ -230,7 +230,7 @@ def test_a_flipped_bit_is_never_a_frame(frame: Frame, data: Any) -> None:
     wire = bytearray(frame.encode())
     wire[data.draw(st.integers(0, len(wire) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     for one in Deframer().feed(bytes(wire) + b"\0"):
-        assert isinstance(one, Damage)
+        assert isinstance(one, FrameDamage)
 
 
 def wrapped(raw: bytes) -> bytes:
@@ -259,7 +259,7 @@ def test_damage_has_a_cause(encoded: bytes, cause: Cause) -> None:
     assert read_frame(encoded) == cause
     deframer = Deframer()
     size = min(len(encoded), MAX_ENCODED + 1)
-    assert deframer.feed(encoded + b"\0" + GOOD.encode()) == [Damage(cause, size), GOOD]
+    assert deframer.feed(encoded + b"\0" + GOOD.encode()) == [FrameDamage(cause, size), GOOD]
     assert deframer.counts.causes[cause] == 1
     assert deframer.counts.damaged_bytes == len(encoded)
 
@@ -287,7 +287,9 @@ def test_what_is_read_is_what_the_page_says(encoded: bytes, newest: int) -> None
     if newest == VERSION and encoded and 0 not in encoded:
         (heard,) = Deframer().feed(encoded[: MAX_ENCODED + 1] + b"\0")
         read = plain_read(encoded, spoken)
-        assert heard == (read if isinstance(read, Frame) else Damage(read, min(len(encoded), 256)))
+        assert heard == (
+            read if isinstance(read, Frame) else FrameDamage(read, min(len(encoded), 256))
+        )
 
 
 @given(senders_faults())
@@ -314,7 +316,7 @@ def test_a_later_version_is_read_where_it_is_spoken() -> None:
 def test_oversize_is_told_before_its_end_comes() -> None:
     deframer = Deframer()
     assert deframer.feed(b"\x01" * MAX_ENCODED) == []
-    assert deframer.feed(b"\x01") == [Damage(Cause.OVERSIZE, 256)]
+    assert deframer.feed(b"\x01") == [FrameDamage(Cause.OVERSIZE, 256)]
     assert deframer.feed(b"\x01" * 1000) == []
     assert deframer.held == 0
     assert deframer.counts.damaged_bytes == 1256

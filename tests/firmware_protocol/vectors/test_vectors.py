@@ -25,7 +25,7 @@ from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Payload
 from firmware_protocol.messages.enums import FrameKind
 from firmware_protocol.tablelink import fingerprints, framing, plaintext
-from firmware_protocol.tablelink.framing import Damage, Deframer, Frame
+from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, EventRecord
 from firmware_protocol.tablelink.session_cipher import Opener, Sealer
@@ -94,7 +94,7 @@ def test_cobs() -> None:
 def test_damage(one: dict[str, Any]) -> None:
     heard = [
         {"damage": what.cause.value, "size": what.size}
-        if isinstance(what, Damage)
+        if isinstance(what, FrameDamage)
         else {"frame": what.kind.name, "session": what.session, "payload": what.payload.hex()}
         for what in Deframer().feed(raw(one["stream"]))
     ]

@@ -13,7 +13,7 @@ import pytest
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import control as hands
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from hil.conform.runs.remote_operator import Controlled
 from hil.conform.tester.findings import Lacking
@@ -30,9 +30,9 @@ class Terse:
 
     def __init__(self, sees: Any = None) -> None:
         self.sees = sees
-        self.hand: Callable[[Hand], Answer]
+        self.hand: Callable[[ControlRequest], Answer]
 
-    async def do(self, hand: Hand) -> Answer:
+    async def do(self, hand: ControlRequest) -> Answer:
         answer = self.hand(hand)
         return {"mechanism": self.sees} if isinstance(hand, hands.Describe) else answer
 

@@ -22,7 +22,7 @@ import pytest
 from controller.errors import UsageProblem
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import control
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, Peer
 from firmware_protocol.tablelink.framing import Deframer, Frame
 from hil.conform.items import WITHOUT_SESSION
@@ -80,7 +80,7 @@ def test_the_hands_of_a_device_that_hangs_are_not_those_of_one_that_answers(
     shoe: Running, tmp_path: Path
 ) -> None:
     with running("shoe", tmp_path / "other") as other:
-        other.control.do(control.Power(off_ms=3_600_000))
+        other.control.do(control.CutPower(off_ms=3_600_000))
         with pytest.raises(UsageProblem, match="of a device that does not run"):
             run(shoe, "--control", tmp_path / "other" / "control")
 
@@ -283,7 +283,7 @@ def test_a_port_that_is_gone_fails_nothing(tmp_path: Path) -> None:
 
 def test_whoever_stands_at_the_device_may_go(tmp_path: Path) -> None:
     class Goes(Direct):
-        async def do(self, hand: Hand) -> Answer:
+        async def do(self, hand: ControlRequest) -> Answer:
             raise UsageProblem("--control", "the simulated device has gone", "one that runs")
 
     rig = Rig(tmp_path, "shoe")

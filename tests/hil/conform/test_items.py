@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from firmware_protocol.conformance import Profile
-from firmware_protocol.device.control import Describe, Hand
+from firmware_protocol.device.control import ControlRequest, Describe
 from firmware_protocol.device.interfaces import Answer, Mechanism, Peer
 from firmware_protocol.messages.enums import Capabilities
 from hil.conform.items import TRIALS
@@ -92,7 +92,7 @@ class _Someone(Person):
         super().__init__(0)
         self.rig: Rig | None = None
 
-    async def do(self, hand: Hand) -> Answer:
+    async def do(self, hand: ControlRequest) -> Answer:
         assert self.rig is not None
         in_words(hand)
         self.rig.hand(hand)

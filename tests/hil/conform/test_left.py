@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from drivers.ports import parse
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import control
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, Peer
 from hil.conform.runs.keys import Keyring
 from hil.conform.runs.run import Plan, tried
@@ -73,7 +73,7 @@ def broken_off(rig: Rig, name: str, share: float, *, by_hand: bool = True) -> No
     after = int(lasts(rig.bench.profile, name, by_hand=by_hand) * share)
     wire = _Mortal(rig.peer, rig.wire.now(), rig.wire.now() + after)
 
-    def hand(one: Hand) -> Answer:
+    def hand(one: ControlRequest) -> Answer:
         wire.alive()
         now = wire.now()
         try:
@@ -199,7 +199,7 @@ def test_the_cable_alone_waits_too(
     ],
 )
 def test_what_stands_in_the_way_is_named_and_is_no_fault(
-    profile: Profile, hand: Hand, name: str, why: str, tmp_path: Path
+    profile: Profile, hand: ControlRequest, name: str, why: str, tmp_path: Path
 ) -> None:
     rig = Rig(tmp_path, profile)
     rig.hand(hand)
@@ -213,8 +213,8 @@ def test_what_stands_in_the_way_is_named_and_is_no_fault(
 class _Unpowered(Direct):
     """Hands of a maker's own simulator, which cannot cut the power."""
 
-    async def do(self, hand: Hand) -> Answer:
-        if isinstance(hand, control.Power):
+    async def do(self, hand: ControlRequest) -> Answer:
+        if isinstance(hand, control.CutPower):
             raise Lacking("a device that knows 'power'")
         return await super().do(hand)
 
@@ -235,13 +235,13 @@ def test_cards_that_are_being_drawn_are_waited_for(tmp_path: Path) -> None:
     [
         ("station", control.Press(seat=1, button="hit", held_ms=None), "ST-2"),
         ("shoe", control.CoverHand(open=True), "EV-2"),
-        ("shoe", control.Defect(code="reader"), "SH-1"),
+        ("shoe", control.InjectDefect(code="reader"), "SH-1"),
         ("shuffler", control.DoorHand(open=True), "SF-4"),
-        ("shuffler", control.Service(on=True), "HE-1"),
+        ("shuffler", control.ServiceSwitch(on=True), "HE-1"),
     ],
 )
 def test_hands_take_back_what_hands_did(
-    profile: Profile, hand: Hand, name: str, tmp_path: Path
+    profile: Profile, hand: ControlRequest, name: str, tmp_path: Path
 ) -> None:
     rig = Rig(tmp_path, profile)
     rig.hand(hand)

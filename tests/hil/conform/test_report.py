@@ -11,7 +11,7 @@ import pytest
 
 from controller.errors import UsageProblem
 from firmware_protocol.device import control
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.messages.limits import SCHEMA_HASHES
 from hil.conform.runs import report
 from hil.conform.runs.report import Setting
@@ -137,7 +137,7 @@ def test_a_whole_run_in_memory_as_junit(tmp_path: Path) -> None:
 # --- who stands at the device -----------------------------------------------------------------
 
 
-def answer(text: bytes, hand: Hand | None = None) -> tuple[object, Person]:
+def answer(text: bytes, hand: ControlRequest | None = None) -> tuple[object, Person]:
     """What a person's line gives."""
     reading, writing = os.pipe()
     try:
@@ -160,10 +160,10 @@ def test_a_person_is_told_what_to_do(capsys: pytest.CaptureFixture[str]) -> None
         (control.Press(seat=2, button="hit"), "Press HIT at seat 2 and let it go"),
         (control.Press(seat=2, button="hit", held_ms=None), "keep it down"),
         (control.LetGo(seat=2, button="hit"), "Let HIT at seat 2 go"),
-        (control.Service(on=True), "Turn the service switch on"),
+        (control.ServiceSwitch(on=True), "Turn the service switch on"),
         (control.DoorHand(open=False), "Close the door"),
         (control.Put(decks=4), "Put 4 decks into the shuffler"),
-        (control.Power(), "Cut the device's power"),
+        (control.CutPower(), "Cut the device's power"),
     ):
         given, _ = answer(b"\n", hand)
         assert given == {}
@@ -184,12 +184,12 @@ def test_a_person_types_in_the_label_once(capsys: pytest.CaptureFixture[str]) ->
         control.Load(cards=("As",)),
         control.Press(seat=1, button="hit", bounces=3),
         control.Put(decks=6, sorted=True),
-        control.Ring(what="fill"),
-        control.Tamper(source="case"),
+        control.RingMemory(what="fill"),
+        control.TamperWith(source="case"),
         control.Describe(),
     ],
 )
-def test_what_no_person_can_do_is_lacking(hand: Hand) -> None:
+def test_what_no_person_can_do_is_lacking(hand: ControlRequest) -> None:
     with pytest.raises(Lacking, match="--control"):
         answer(b"\n", hand)
 

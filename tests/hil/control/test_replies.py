@@ -11,7 +11,7 @@ import pytest
 
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import control
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from hil.control.replies import (
     ANSWERS,
     CARDS,
@@ -53,31 +53,31 @@ IS: Final[dict[str, Callable[[Any], bool]]] = {
     CARDS: texts,
     OBJECT: lambda value: isinstance(value, dict),
 }
-EVERYWHERE: Final[tuple[Hand, ...]] = (
-    control.Service(on=True),
-    control.Service(on=False),
+EVERYWHERE: Final[tuple[ControlRequest, ...]] = (
+    control.ServiceSwitch(on=True),
+    control.ServiceSwitch(on=False),
     control.Break("nak-ignored"),
     control.Break("nak-ignored", on=False),
-    control.Tamper("case"),
-    control.Defect("clock", arg=7),
-    control.Defect("clock", on=False),
-    control.Line(flip=0.1),
-    control.Line(),
+    control.TamperWith("case"),
+    control.InjectDefect("clock", arg=7),
+    control.InjectDefect("clock", on=False),
+    control.LineNoise(flip=0.1),
+    control.LineNoise(),
     control.Plug(connected=False),
     control.Plug(connected=True, other_port=True),
     control.Freeze(on=True),
     control.Freeze(on=False),
-    control.Ring("save"),
-    control.Ring("restore"),
-    control.Ring("replace"),
+    control.RingMemory("save"),
+    control.RingMemory("restore"),
+    control.RingMemory("replace"),
     control.Firmware("2.0"),
 )
-LAST: Final[tuple[Hand, ...]] = (
-    control.Power(at="in_commit"),
-    control.Ring("fill"),
-    control.Power(),
+LAST: Final[tuple[ControlRequest, ...]] = (
+    control.CutPower(at="in_commit"),
+    control.RingMemory("fill"),
+    control.CutPower(),
 )
-OWN: Final[dict[Profile, tuple[Hand, ...]]] = {
+OWN: Final[dict[Profile, tuple[ControlRequest, ...]]] = {
     "shoe": (
         control.Load(cards=("Ac", "2c", "cut"), decks=1),
         control.Draw(force=True),
@@ -92,7 +92,7 @@ OWN: Final[dict[Profile, tuple[Hand, ...]]] = {
         control.Put(decks=1),
         control.DoorHand(open=True),
         control.DoorHand(open=False),
-        control.Pace(shuffle_ms=10),
+        control.ShufflePace(shuffle_ms=10),
         control.JamHand("motor"),
         control.JamHand(None),
     ),
@@ -120,7 +120,9 @@ def test_each_verb_answers_what_the_page_says(profile: Profile, tmp_path: Path) 
     done = set()
     for hand in (*EVERYWHERE, *OWN[profile], *LAST):
         answer = rig.hand(hand)
-        if type(hand) is control.Ring and hand.what == "fill":  # it ran into the cut before it
+        if (
+            type(hand) is control.RingMemory and hand.what == "fill"
+        ):  # it ran into the cut before it
             assert answer == {"power": "cut", "at": "in_commit"}
         else:
             check(answer, ANSWERS[type(hand)])

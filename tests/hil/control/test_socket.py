@@ -13,7 +13,16 @@ from typing import Any
 
 import pytest
 
-from firmware_protocol.device.control import Chord, Describe, Draw, Hand, JamHand, Line, Load, Press
+from firmware_protocol.device.control import (
+    Chord,
+    ControlRequest,
+    Describe,
+    Draw,
+    JamHand,
+    LineNoise,
+    Load,
+    Press,
+)
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control import (
@@ -35,9 +44,9 @@ SHOE = BY_CLASS[DeviceClass.SHOE]
 
 class _Doer:
     def __init__(self) -> None:
-        self.hands: list[Hand] = []
+        self.hands: list[ControlRequest] = []
 
-    def __call__(self, hand: Hand) -> Answer:
+    def __call__(self, hand: ControlRequest) -> Answer:
         if isinstance(hand, Draw) and hand.count > 10:
             raise CannotDo("there are only 10 cards", "count up to 10")
         if isinstance(hand, JamHand):
@@ -87,7 +96,7 @@ def test_hands_are_done_in_turn_and_answered(tmp_path: Path) -> None:
             assert control.do(Describe()) == {"done": 1}
             assert control.do(Draw(count=2, read="low")) == {"done": 2}
             assert control.ask(b'{"do": "line", "drop": 1}') == {"done": 3}
-        assert doer.hands == [Describe(), Draw(count=2, read="low"), Line(drop=1.0)]
+        assert doer.hands == [Describe(), Draw(count=2, read="low"), LineNoise(drop=1.0)]
 
     scene(path, client)
 

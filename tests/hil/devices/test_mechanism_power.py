@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from firmware_protocol.device import identity
-from firmware_protocol.device.control import Describe, Draw, Load, Moment, Put, Ring
+from firmware_protocol.device.control import Describe, Draw, Load, Moment, Put, RingMemory
 from firmware_protocol.device.core import PowerCut
 from firmware_protocol.device.interfaces import Mechanism
 from firmware_protocol.messages.codec import Event
@@ -147,7 +147,7 @@ def test_a_full_ring_locks_and_the_gate_holds_until_the_host_has_caught_up(
     table = Table(tmp_path, keeps=False)
     table.hand(Load(decks=1))
     table.call(Lock(LockState.OPEN))
-    table.hand(Ring("fill"))
+    table.hand(RingMemory("fill"))
     table.run(500)
     full = DeviceState.FULL | DeviceState.LOCKED
     assert table.device.state() & full == full

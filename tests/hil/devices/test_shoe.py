@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_protocol.device import control
-from firmware_protocol.device.control import CoverHand, Defect, Draw, JamHand, Load, Pace, Retract
+from firmware_protocol.device.control import (
+    CoverHand,
+    Draw,
+    InjectDefect,
+    JamHand,
+    Load,
+    Retract,
+    ShufflePace,
+)
 from firmware_protocol.messages.enums import CardFlags, DeviceState, JamCode, LockState, Refusal
 from firmware_protocol.messages.limits import CARD_UNREAD
 from firmware_protocol.messages.shoe import CardRead, CardRetracted, Cover, Loaded, ShoeJam
@@ -360,6 +368,6 @@ def test_nothing_is_changed_while_cards_are_on_their_way() -> None:
 
 def test_what_is_for_other_devices_is_turned_away() -> None:
     scene = table()
-    cannot(scene, Pace(5), "pace is nothing for a shoe.*draw")
+    cannot(scene, ShufflePace(5), "pace is nothing for a shoe.*draw")
     assert scene.refused(Eject()) == Refusal.UNKNOWN
-    assert scene.do(Defect("gate")) == {}
+    assert scene.do(InjectDefect("gate")) == {}

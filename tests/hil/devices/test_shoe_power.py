@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from firmware_protocol.device import control
 from firmware_protocol.device.control import CoverHand, Draw, JamHand, Load, Retract
-from firmware_protocol.device.interfaces import CannotDo, Refuse
+from firmware_protocol.device.interfaces import CannotDo, CommandRefusal
 from firmware_protocol.messages.enums import CardFlags, DeviceState
 from firmware_protocol.messages.shoe import (
     CardRead,
@@ -98,7 +98,7 @@ def test_what_lies_in_the_shoe_survives_a_restart() -> None:
 
 
 @pytest.mark.parametrize("hand", [CoverHand(open=True), JamHand("stuck")])
-def test_what_is_open_or_stuck_stays_so(hand: control.Hand) -> None:
+def test_what_is_open_or_stuck_stays_so(hand: control.ControlRequest) -> None:
     scene = table()
     scene.do(hand)
     state = scene.mechanism.state()
@@ -199,7 +199,7 @@ def act(scene: Scene, action: Any) -> None:
             scene.do(action)
     except PowerGone:
         scene.restart()
-    except (CannotDo, Refuse):
+    except (CannotDo, CommandRefusal):
         pass
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from firmware_protocol.device.control import Defect, Draw, Load, Retract
-from firmware_protocol.device.interfaces import Refuse
+from firmware_protocol.device.control import Draw, InjectDefect, Load, Retract
+from firmware_protocol.device.interfaces import CommandRefusal
 from firmware_protocol.messages.enums import Capabilities, CardFlags, DeviceState, ReadWhy, Refusal
 from firmware_protocol.messages.limits import CARD_UNREAD
 from firmware_protocol.messages.shoe import CardRead, CutCard, ReadFail, Reread, RereadReply
@@ -86,9 +86,9 @@ def test_a_card_that_is_not_read_takes_its_position(card: str, read: str, why: R
 
 def test_a_reader_that_failed_reads_nothing() -> None:
     scene = table()
-    scene.do(Defect("reader"))
+    scene.do(InjectDefect("reader"))
     assert draw(scene) == [ReadFail(1, ReadWhy.READER)]
-    scene.do(Defect("reader", on=False))
+    scene.do(InjectDefect("reader", on=False))
     assert scene.mechanism.selftest(scene.now) == ()
     assert names(draw(scene)) == ["2c"]
 
@@ -179,7 +179,7 @@ def test_reread_gives_the_record_as_it_stands() -> None:
     for record in scene.desk.records:
         reply = scene.call(Reread(EPOCH, record.seq))
         assert reply == RereadReply(record.encode())
-    with pytest.raises(Refuse) as refusal:
+    with pytest.raises(CommandRefusal) as refusal:
         scene.call(Reread(EPOCH, 99))
     assert refusal.value.why is Refusal.NOT_KEPT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from firmware_protocol.device import control
-from firmware_protocol.device.control import Defect, DoorHand, Draw, JamHand, Pace, Put
+from firmware_protocol.device.control import DoorHand, Draw, InjectDefect, JamHand, Put, ShufflePace
 from firmware_protocol.messages.common import Fault
 from firmware_protocol.messages.enums import (
     Capabilities,
@@ -102,16 +102,16 @@ def test_a_late_wake_tells_how_far_it_is_and_not_how_far_it_was() -> None:
 
 def test_the_pace() -> None:
     scene = machine()
-    scene.do(Pace(0))
+    scene.do(ShufflePace(0))
     assert shuffle(scene)[-1:] == [Done(1, 52, 0, 0, True)]
     assert scene.at(Done) == scene.at(Started)
-    scene.do(Pace(3000))
+    scene.do(ShufflePace(3000))
     shuffle(scene)
     assert scene.at(Done)[1] - scene.at(Started)[1] == 3 * SECOND
     scene.call(Start(1, 0))
     scene.run(ms=1500)
     assert scene.look()["percent"] == 50
-    scene.do(Pace(1000))  # it is over then
+    scene.do(ShufflePace(1000))  # it is over then
     scene.run(ms=1)
     assert scene.look()["running"] == 0
     assert len(scene.those(Done)) == 3
@@ -220,7 +220,7 @@ def test_what_it_cannot_do() -> None:
     assert scene.refused(Lock(LockState.OPEN)) == Refusal.UNKNOWN
     assert not scene.those(Started)
     cannot(scene, Draw(), "draw is nothing for a shuffler")
-    assert scene.do(Defect("motor")) == {}
+    assert scene.do(InjectDefect("motor")) == {}
     plain = machine(make=lambda: Shuffler(eject=False))
     assert plain.mechanism.capabilities == Capabilities.DECK_CHECK
     assert plain.refused(Eject()) == Refusal.UNSUPPORTED

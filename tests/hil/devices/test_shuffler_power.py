@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from firmware_protocol.device import control
 from firmware_protocol.device.control import DoorHand, JamHand, Put
-from firmware_protocol.device.interfaces import CannotDo, Refuse
+from firmware_protocol.device.interfaces import CannotDo, CommandRefusal
 from firmware_protocol.messages.common import Fault
 from firmware_protocol.messages.enums import DeviceState, FaultCode, Refusal
 from firmware_protocol.messages.shuffler import (
@@ -108,7 +108,7 @@ def test_power_goes_and_a_shuffle_ends_once(moment: control.Moment, after: int) 
 
 
 @pytest.mark.parametrize("hand", [DoorHand(open=True), JamHand("stuck")])
-def test_what_is_open_or_stuck_stays_so(hand: control.Hand) -> None:
+def test_what_is_open_or_stuck_stays_so(hand: control.ControlRequest) -> None:
     scene = machine()
     scene.do(hand)
     state = scene.mechanism.state()
@@ -147,7 +147,7 @@ def act(scene: Scene, action: Any) -> None:
             scene.do(action)
     except PowerGone:
         scene.restart()
-    except (CannotDo, Refuse):
+    except (CannotDo, CommandRefusal):
         pass
 
 

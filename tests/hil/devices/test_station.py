@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from firmware_protocol.device.control import Chord, Defect, Draw, LetGo, Press
+from firmware_protocol.device.control import Chord, Draw, InjectDefect, LetGo, Press
 from firmware_protocol.messages.enums import (
     ButtonMask,
     DeviceState,
@@ -103,7 +103,7 @@ def test_seats_that_are_not_here() -> None:
     assert scene.refused(Arm(2, HIT, 1, 1000)) == Refusal.UNSUPPORTED
     cannot(scene, Draw(), "draw is nothing for a station")
     assert scene.refused(Lock(LockState.OPEN)) == Refusal.UNKNOWN
-    assert scene.do(Defect("lamps")) == {}
+    assert scene.do(InjectDefect("lamps")) == {}
     for wrong in ((), (0,), (16,)):
         with pytest.raises(ValueError, match="1 to 15"):
             Station(seats=wrong)

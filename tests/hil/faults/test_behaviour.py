@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from firmware_protocol.device.control import Service
+from firmware_protocol.device.control import ServiceSwitch
 from firmware_protocol.messages.common import Info, InfoReply
 from firmware_protocol.messages.enums import DeviceClass, Verdict
 from firmware_protocol.messages.frames import Alert
@@ -72,4 +72,4 @@ def test_a_broken_device_still_acknowledges_what_it_must(tmp_path: Path) -> None
         bench.happen(2)
         assert {1, 2, 3} <= set(bench.host.seqs()), name
         bench.say(bench.host.seal(ack(bench.device.ring.epoch, 3)))
-        bench.device.hand(Service(True), bench.now)
+        bench.device.hand(ServiceSwitch(True), bench.now)

@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_protocol.device.control import Line
+from firmware_protocol.device.control import LineNoise
 from hil.faults import Strand
 from hil.faults.line import LONGEST, MOST
 
 FRAMES = [bytes([1 + number % 250]) * (10 + number % 50) + b"\0" for number in range(400)]
-ALL = Line(flip=0.1, drop=0.1, double=0.1, splice=0.1, cut=0.1, seed=7)
+ALL = LineNoise(flip=0.1, drop=0.1, double=0.1, splice=0.1, cut=0.1, seed=7)
 
 
 def through(
-    line: Line, data: bytes, name: str = "to host", size: int = 4096
+    line: LineNoise, data: bytes, name: str = "to host", size: int = 4096
 ) -> tuple[bytes, Strand]:
     strand = Strand(name)
     strand.set(line, 0)
@@ -32,19 +32,19 @@ def test_a_clean_line_holds_nothing_back() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        (Line(drop=1), b""),
-        (Line(double=1), b"ab\0ab\0cd\0cd\0"),
-        (Line(splice=1), b"abcd"),
-        (Line(double=1, splice=1), b"ababcdcd"),
-        (Line(drop=1, double=1), b""),
+        (LineNoise(drop=1), b""),
+        (LineNoise(double=1), b"ab\0ab\0cd\0cd\0"),
+        (LineNoise(splice=1), b"abcd"),
+        (LineNoise(double=1, splice=1), b"ababcdcd"),
+        (LineNoise(drop=1, double=1), b""),
     ],
 )
-def test_what_strikes_each_frame(line: Line, expected: bytes) -> None:
+def test_what_strikes_each_frame(line: LineNoise, expected: bytes) -> None:
     assert through(line, b"ab\0cd\0")[0] == expected
 
 
 def test_a_flip_is_one_bit_of_one_frame() -> None:
-    out, strand = through(Line(flip=1), b"".join(FRAMES))
+    out, strand = through(LineNoise(flip=1), b"".join(FRAMES))
     sent = b"".join(FRAMES)
     assert len(out) == len(sent)
     bits = sum((a ^ b).bit_count() for a, b in zip(out, sent, strict=True))
@@ -53,7 +53,7 @@ def test_a_flip_is_one_bit_of_one_frame() -> None:
 
 def test_a_cut_takes_a_run_out_and_leaves_the_end() -> None:
     for frame in FRAMES:
-        out, _ = through(Line(cut=1, seed=len(frame)), frame)
+        out, _ = through(LineNoise(cut=1, seed=len(frame)), frame)
         assert len(out) < len(frame)
         assert out.endswith(b"\0")
 
@@ -76,47 +76,47 @@ def test_another_seed_or_direction_strikes_others() -> None:
     data = b"".join(FRAMES)
     first = through(ALL, data)[0]
     assert through(ALL, data, "to device")[0] != first
-    assert through(Line(flip=0.1, drop=0.1, seed=8), data)[0] != first
+    assert through(LineNoise(flip=0.1, drop=0.1, seed=8), data)[0] != first
 
 
 def test_another_share_strikes_the_same_frames_and_more() -> None:
     data = b"".join(FRAMES)
-    few = through(Line(drop=0.1, seed=3), data)[0].split(b"\0")
-    more = through(Line(drop=0.3, seed=3), data)[0].split(b"\0")
+    few = through(LineNoise(drop=0.1, seed=3), data)[0].split(b"\0")
+    more = through(LineNoise(drop=0.3, seed=3), data)[0].split(b"\0")
     assert len(few) > len(more)
     assert set(more) <= set(few)
 
 
 def test_empty_frames_are_no_frames() -> None:
-    out, strand = through(Line(drop=1), b"\0\0\0")
+    out, strand = through(LineNoise(drop=1), b"\0\0\0")
     assert out == b"\0\0\0"
     assert strand.struck.frames == 0
 
 
 def test_a_stream_without_a_zero_is_struck_piece_by_piece() -> None:
-    out, strand = through(Line(double=1), b"x" * (3 * LONGEST))
+    out, strand = through(LineNoise(double=1), b"x" * (3 * LONGEST))
     assert out == b"x" * (6 * LONGEST)
     assert strand.struck.frames == 3
 
 
 def test_half_a_frame_goes_on_when_the_noise_ends() -> None:
     strand = Strand("to host")
-    strand.set(Line(drop=1), 0)
+    strand.set(LineNoise(drop=1), 0)
     strand.put(b"half", 0)
     assert strand.take(0) == b""
-    strand.set(Line(), 5)
+    strand.set(LineNoise(), 5)
     assert strand.take(5) == b"half"
 
 
 def test_delay_is_in_the_time_that_is_passed_in_and_nothing_overtakes() -> None:
     strand = Strand("to host")
-    strand.set(Line(delay_ms=10), 0)
+    strand.set(LineNoise(delay_ms=10), 0)
     strand.put(b"a", 1_000)
     strand.put(b"b", 2_000)
     assert strand.due() == 11_000
     assert strand.take(10_999) == b""
     assert strand.take(11_000) == b"a"
-    strand.set(Line(), 11_500)
+    strand.set(LineNoise(), 11_500)
     strand.put(b"c", 11_500)
     assert strand.take(11_999) == b""
     assert strand.due() == 12_000
@@ -125,11 +125,11 @@ def test_delay_is_in_the_time_that_is_passed_in_and_nothing_overtakes() -> None:
 
 def test_a_pulled_cable_holds_nothing_and_a_long_one_not_everything() -> None:
     strand = Strand("to host")
-    strand.set(Line(delay_ms=10, flip=0.5), 0)
+    strand.set(LineNoise(delay_ms=10, flip=0.5), 0)
     strand.put(b"a\0b", 0)
     strand.clear()
     assert strand.take(1_000_000) == b""
-    strand.set(Line(delay_ms=10), 0)
+    strand.set(LineNoise(delay_ms=10), 0)
     for _ in range(3):
         strand.put(bytes(MOST // 2), 0)
     assert strand.lost == MOST // 2

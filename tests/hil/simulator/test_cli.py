@@ -21,7 +21,7 @@ from drivers.keys import KeyStore
 from drivers.ports import Transport, parse
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Describe, Plug
-from firmware_protocol.device.storage import PlaceProblem
+from firmware_protocol.device.storage import FolderProblem
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control import Control
 from hil.ports import pty, unix_sockets
@@ -147,9 +147,9 @@ def test_of_two_that_make_a_device_in_one_folder_one_does(
             first.append(identity.create(place, DeviceClass.SHOE, "SH-1"))
         link(source, target)
 
-    first: list[identity.Identity] = []
+    first: list[identity.DeviceIdentity] = []
     monkeypatch.setattr(os, "link", overtaken)
-    with pytest.raises(PlaceProblem, match="holds a device already"):
+    with pytest.raises(FolderProblem, match="holds a device already"):
         identity.create(place, DeviceClass.SHOE, "SH-2")
     assert identity.load(place).public == first[0].public
     assert [path.name for path in place.iterdir()] == ["identity.toml"]

@@ -6,20 +6,20 @@ import pytest
 
 from firmware_protocol.device.control import (
     Break,
+    ControlRequest,
+    CutPower,
     Describe,
     Firmware,
     Freeze,
-    Hand,
-    Line,
+    LineNoise,
     Plug,
-    Power,
-    Service,
-    Tamper,
+    ServiceSwitch,
+    TamperWith,
 )
 from firmware_protocol.device.core import Device
 from firmware_protocol.device.interfaces import CannotDo
-from firmware_protocol.host import Ending
-from firmware_protocol.host.events import Damaged, Resumed, SessionEnded
+from firmware_protocol.host import SessionEnding
+from firmware_protocol.host.events import FramesDamaged, LinkSessionEnded, RingResumed
 from firmware_protocol.messages.common import Info
 from firmware_protocol.messages.common import Power as PowerEvent
 from firmware_protocol.messages.common import Tamper as TamperEvent
@@ -28,8 +28,8 @@ from hil.simulator.device import UART
 from tests.support.hil.devices.meeting import Meeting
 
 MOMENTS = ("before_commit", "in_commit", "after_commit", "before_reply", "before_ack")
-NOISE = Line(flip=0.05, drop=0.05, double=0.05, splice=0.05, cut=0.05, delay_ms=3, seed=5)
-OPENED = Tamper(source="case")
+NOISE = LineNoise(flip=0.05, drop=0.05, double=0.05, splice=0.05, cut=0.05, delay_ms=3, seed=5)
+OPENED = TamperWith(source="case")
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def meeting(tmp_path: Path) -> Meeting:
     meeting = Meeting(tmp_path)
     meeting.open()
     meeting.run(500)
-    assert meeting.all(Resumed)
+    assert meeting.all(RingResumed)
     return meeting
 
 
@@ -52,13 +52,13 @@ def test_a_frozen_device_sends_nothing_and_its_clock_stands_still(meeting: Meeti
     assert meeting.hand(Freeze(on=True)) == {"frozen": True}
     before = len(meeting.wire)
     meeting.run(3_000)
-    assert meeting.last(SessionEnded).why is Ending.SILENT
+    assert meeting.last(LinkSessionEnded).why is SessionEnding.SILENT
     assert {whence for _, whence, _ in meeting.wire[before:]} == {"host"}
     clock = meeting.stand.device.clock(meeting.stand._inner(meeting.now))
     meeting.hand(Freeze(on=False))
     assert meeting.stand.device.clock(meeting.stand._inner(meeting.now)) == clock
     meeting.run(9_000)
-    assert len(meeting.all(Resumed)) == 2
+    assert len(meeting.all(RingResumed)) == 2
     meeting.hand(OPENED)
     meeting.run(100)
     assert meeting.records[-1].t_us < 10_000_000  # 12.6 s have passed, three of them frozen
@@ -76,7 +76,7 @@ def test_a_frozen_device_hears_what_its_hardware_has_kept(meeting: Meeting) -> N
 
 def test_without_power_nothing_is_frozen(meeting: Meeting) -> None:
     meeting.hand(Freeze(on=True))
-    meeting.hand(Power(off_ms=100))
+    meeting.hand(CutPower(off_ms=100))
     assert meeting.hand(Describe())["frozen"] is False
     meeting.run(100)
     assert meeting.hand(Describe())["powered"] is True
@@ -85,7 +85,7 @@ def test_without_power_nothing_is_frozen(meeting: Meeting) -> None:
 def test_a_reset_gets_a_device_out_of_its_freeze(meeting: Meeting) -> None:
     meeting.hand(Freeze(on=True))
     meeting.run(100)
-    meeting.hand(Power(cause="watchdog"))
+    meeting.hand(CutPower(cause="watchdog"))
     assert meeting.stand.reading
     meeting.run(9_000)
     assert meeting.records[-1].event == PowerEvent(PowerCause.WATCHDOG)
@@ -96,7 +96,7 @@ def test_a_reset_gets_a_device_out_of_its_freeze(meeting: Meeting) -> None:
 
 def test_power_comes_back_when_it_should_and_says_why(meeting: Meeting) -> None:
     boot = meeting.stand.device.boot
-    assert meeting.hand(Power(cause="brown_out", off_ms=700)) == {"power": "cut", "at": "now"}
+    assert meeting.hand(CutPower(cause="brown_out", off_ms=700)) == {"power": "cut", "at": "now"}
     assert not meeting.hand(Describe())["powered"]
     assert meeting.stand.due() == meeting.now + 700_000
     meeting.run(699)
@@ -114,7 +114,7 @@ def test_power_comes_back_when_it_should_and_says_why(meeting: Meeting) -> None:
 def test_power_cut_at_each_moment_loses_and_changes_nothing(
     meeting: Meeting, moment: str, off_ms: int
 ) -> None:
-    cut = Power(at=moment, off_ms=off_ms)  # type: ignore[arg-type]
+    cut = CutPower(at=moment, off_ms=off_ms)  # type: ignore[arg-type]
     assert meeting.hand(cut) == {"power": "on", "at": moment}
     boot, head = meeting.stand.device.boot, meeting.stand.device.ring.head
     answer = meeting.hand(OPENED)
@@ -137,7 +137,7 @@ def test_what_was_sent_before_the_cut_is_on_the_cable(tmp_path: Path) -> None:
     meeting.open()
     meeting.run(500)
     meeting.hand(Break(name="sent-before-commit"))
-    meeting.hand(Power(at="before_commit"))
+    meeting.hand(CutPower(at="before_commit"))
     before = len(meeting.records)
     meeting.hand(OPENED)
     assert len(meeting.records) == before + 1  # the break shows: the record arrived, and is lost
@@ -147,16 +147,16 @@ def test_what_was_sent_before_the_cut_is_on_the_cable(tmp_path: Path) -> None:
 
 def test_breaks_and_the_paired_host_outlive_the_power(meeting: Meeting) -> None:
     meeting.hand(Break(name="no-backoff"))
-    meeting.hand(Power())
+    meeting.hand(CutPower())
     assert meeting.hand(Describe())["breaks"] == ["no-backoff"]
     assert meeting.hand(Describe())["host"]
 
 
 def test_each_start_counts_also_that_of_new_firmware(meeting: Meeting) -> None:
     starts = meeting.stand.starts
-    meeting.hand(Power())
+    meeting.hand(CutPower())
     meeting.hand(Firmware(version="two"))
-    meeting.hand(Service(on=True))
+    meeting.hand(ServiceSwitch(on=True))
     assert meeting.stand.starts == starts + 2
 
 
@@ -196,7 +196,7 @@ def test_there_is_a_way_back_to_the_first_port(meeting: Meeting) -> None:
 
 
 def test_the_cable_takes_with_it_what_was_under_way(meeting: Meeting) -> None:
-    meeting.hand(Line(delay_ms=100))
+    meeting.hand(LineNoise(delay_ms=100))
     meeting.hand(OPENED)
     meeting.hand(Plug(connected=False))
     meeting.hand(Plug(connected=True))
@@ -208,15 +208,15 @@ def test_the_cable_takes_with_it_what_was_under_way(meeting: Meeting) -> None:
 # --- noise ----------------------------------------------------------------------------------------
 
 
-def noisy(folder: Path, line: Line) -> Meeting:
+def noisy(folder: Path, line: LineNoise) -> Meeting:
     meeting = Meeting(folder)
     meeting.open()
     meeting.run(500)
     meeting.hand(line)
     for number in range(60):
-        meeting.hand(Tamper(source="seal", active=bool(number % 2)))
+        meeting.hand(TamperWith(source="seal", active=bool(number % 2)))
         meeting.run(37)
-    meeting.hand(Line())
+    meeting.hand(LineNoise())
     meeting.run(10_000)
     return meeting
 
@@ -224,19 +224,19 @@ def noisy(folder: Path, line: Line) -> Meeting:
 def test_through_noise_each_record_arrives_once_and_in_order(tmp_path: Path) -> None:
     meeting = noisy(tmp_path, NOISE)
     assert seqs(meeting) == list(range(1, 62))
-    assert meeting.all(Damaged)
+    assert meeting.all(FramesDamaged)
 
 
 def test_the_same_seed_plays_the_same_bytes_again(tmp_path: Path) -> None:
     first = noisy(tmp_path / "a", NOISE)
     assert noisy(tmp_path / "b", NOISE).wire == first.wire
-    other = Line(flip=0.05, drop=0.05, double=0.05, splice=0.05, cut=0.05, delay_ms=3, seed=6)
+    other = LineNoise(flip=0.05, drop=0.05, double=0.05, splice=0.05, cut=0.05, delay_ms=3, seed=6)
     assert noisy(tmp_path / "c", other).wire != first.wire
 
 
 def test_a_delay_is_one_of_simulated_time(tmp_path: Path) -> None:
     meeting = Meeting(tmp_path)
-    meeting.hand(Line(delay_ms=40))
+    meeting.hand(LineNoise(delay_ms=40))
     meeting.run(0)
     meeting.wire.clear()  # the 0x00 with which a device begins
     begun = meeting.now
@@ -249,7 +249,7 @@ def test_a_delay_is_one_of_simulated_time(tmp_path: Path) -> None:
 
 def test_describe_says_what_the_noise_has_done(tmp_path: Path) -> None:
     meeting = Meeting(tmp_path)
-    meeting.hand(Line(drop=1, seed=9))
+    meeting.hand(LineNoise(drop=1, seed=9))
     meeting.open()
     meeting.run(100)
     line = meeting.hand(Describe())["line"]
@@ -266,10 +266,10 @@ def test_describe_says_what_the_noise_has_done(tmp_path: Path) -> None:
     [
         (Freeze(on=True), OPENED, "the firmware hangs"),
         (Freeze(on=True), Break(name="no-backoff"), "the firmware hangs"),
-        (Freeze(on=True), Power(at="in_commit"), "comes to no such moment"),
-        (Power(off_ms=1000), OPENED, "there is no power"),
-        (Power(off_ms=1000), Power(), "the power is off already"),
-        (Power(off_ms=1000), Freeze(on=True), "there is no power"),
+        (Freeze(on=True), CutPower(at="in_commit"), "comes to no such moment"),
+        (CutPower(off_ms=1000), OPENED, "there is no power"),
+        (CutPower(off_ms=1000), CutPower(), "the power is off already"),
+        (CutPower(off_ms=1000), Freeze(on=True), "there is no power"),
         (Plug(connected=True), Plug(connected=True, other_port=True), "the cable is in"),
         (Plug(connected=False), Plug(connected=False, other_port=True), "putting it back"),
         (Plug(connected=False), Plug(connected=False, port_number=1), "putting it back"),
@@ -282,7 +282,7 @@ def test_describe_says_what_the_noise_has_done(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_changes_nothing(
-    meeting: Meeting, first: Hand, then: Hand, what: str
+    meeting: Meeting, first: ControlRequest, then: ControlRequest, what: str
 ) -> None:
     meeting.hand(first)
     before = meeting.hand(Describe())
@@ -294,7 +294,7 @@ def test_what_makes_no_sense_changes_nothing(
 def test_a_device_without_power_is_described_and_not_given_out(meeting: Meeting) -> None:
     meeting.stand.facts["port"] = "somewhere"
     assert isinstance(meeting.stand.device, Device)
-    meeting.hand(Power(off_ms=1000))
+    meeting.hand(CutPower(off_ms=1000))
     told = meeting.hand(Describe())
     assert (told["powered"], told["plugged"], told["port"]) == (False, True, "somewhere")
     with pytest.raises(CannotDo):

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from controller.errors import UsageProblem
-from firmware_protocol.device.control import Service, Tamper
+from firmware_protocol.device.control import ServiceSwitch, TamperWith
 from firmware_protocol.device.storage import read_whole, write_at
 from hil.control import Control, ControlLost
 from hil.simulator import cli, running
@@ -136,10 +136,10 @@ def test_a_disk_that_fails_while_the_device_runs(
     def break_it(*_: object) -> None:
         def hands() -> None:
             with Control(place / "control", PATIENCE) as control:
-                control.do(Service(on=True))
+                control.do(ServiceSwitch(on=True))
                 disk.at = disk.asked
                 try:
-                    control.do(Tamper("case"))
+                    control.do(TamperWith("case"))
                 except ControlLost as lost:
                     told.append(str(lost))
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.device.control import Describe
-from firmware_protocol.device.storage import PlaceProblem
+from firmware_protocol.device.storage import FolderProblem
 from hil.simulator import process, running, sole
 from hil.simulator.process import DidNotRun
 
 
 def test_one_device_runs_from_a_folder(tmp_path: Path) -> None:
-    with sole(tmp_path), pytest.raises(PlaceProblem, match="is in use"), sole(tmp_path):
+    with sole(tmp_path), pytest.raises(FolderProblem, match="is in use"), sole(tmp_path):
         raise AssertionError
     with sole(tmp_path):
         pass

@@ -18,14 +18,14 @@ import usb.util
 from controller.errors import UsageProblem
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import (
+    CutPower,
     Describe,
     Draw,
     Firmware,
     Freeze,
     Plug,
-    Power,
     Press,
-    Service,
+    ServiceSwitch,
 )
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint
@@ -92,7 +92,7 @@ def test_the_port_follows_the_plug_and_not_the_power(tmp_path: Path) -> None:
     port = tmp_path / "port"
 
     async def scene(live: Live) -> None:
-        live.hand(Power(off_ms=3_600_000))
+        live.hand(CutPower(off_ms=3_600_000))
         assert port.is_symlink()
         live.hand(Plug(connected=False))
         assert not port.is_symlink()
@@ -112,7 +112,7 @@ def test_the_bus_follows_plug_and_power_with_another_address_each_time(tmp_path:
             return live.hand(Describe())["usb_address"]
 
         assert address() == 1
-        live.hand(Power())
+        live.hand(CutPower())
         assert address() == 2
         live.hand(Plug(connected=False))
         assert address() is None
@@ -121,7 +121,7 @@ def test_the_bus_follows_plug_and_power_with_another_address_each_time(tmp_path:
         assert address() == 3
         live.hand(Firmware(version="another"))
         assert address() == 4
-        live.hand(Power(off_ms=3_600_000))
+        live.hand(CutPower(off_ms=3_600_000))
         assert address() is None
 
     play(scene, "shoe", tmp_path / "shoe", usb=bus)
@@ -132,7 +132,7 @@ def test_power_comes_back_by_the_clock(tmp_path: Path) -> None:
         def powered() -> bool:
             return live.stand.powered
 
-        live.hand(Power(off_ms=20))
+        live.hand(CutPower(off_ms=20))
         assert not powered()
         async with asyncio.timeout(5):
             while not powered():
@@ -235,7 +235,7 @@ def test_a_device_that_fails_says_so_and_ends(tmp_path: Path) -> None:
         with running("shoe", place) as sim:
             (place / "ring").write_bytes(b"nonsense")
             with pytest.raises(ControlLost):
-                sim.control.do(Power())
+                sim.control.do(CutPower())
             assert sim.process.wait(10) != 0
 
     with pytest.raises(DidNotRun, match="ring"):
@@ -331,7 +331,7 @@ def test_hands_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         out, err = capsys.readouterr()
         assert out == ""
         assert err.startswith("holecard: break: 'nonsense' is no break; allowed: ")
-        assert sim.control.do(Service(on=False)) == {"service": False}
+        assert sim.control.do(ServiceSwitch(on=False)) == {"service": False}
         sim.control.do(Draw(force=True))
 
 

@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.host import Link
-from firmware_protocol.host.commands import MOST_CALLS
+from firmware_protocol.host import HostLink
+from firmware_protocol.host.commands import MAX_COMMANDS
 from firmware_protocol.host.cursor import RECENT
-from firmware_protocol.host.link import MOST_OUT, NO_CURSOR, Cursor
+from firmware_protocol.host.link import MAX_OUT, NO_CURSOR, RecordCursor
 from firmware_protocol.messages.limits import MAX_ENCODED, WINDOW
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
 
@@ -31,9 +31,9 @@ class Part(Struct):
         return self.first + len(self.records) - 1
 
     @property
-    def cursor(self) -> Cursor:
+    def cursor(self) -> RecordCursor:
         chain = self.records[-1].chain if self.records else NO_CHAIN
-        return Cursor(self.epoch, self.last, chain)
+        return RecordCursor(self.epoch, self.last, chain)
 
 
 class Disk:
@@ -50,7 +50,7 @@ class Disk:
         """How many records are on the disk that the link does not know of."""
 
     @property
-    def cursor(self) -> Cursor:
+    def cursor(self) -> RecordCursor:
         return NO_CURSOR if self.kept is None else self.kept.cursor
 
     @property
@@ -68,7 +68,7 @@ class Disk:
         """Two people have accepted a ring; where it begins is told with Resumed."""
         self.coming = Part(0, 0, [])
 
-    def resumed(self, begins: Cursor, oldest: int) -> None:
+    def resumed(self, begins: RecordCursor, oldest: int) -> None:
         if self.coming is not None:
             self.coming = Part(begins.epoch, begins.seq + 1, [])
             if self.coming.first != oldest:
@@ -106,15 +106,15 @@ class Disk:
 _BOUNDS: Final = {
     "records": WINDOW,
     "chains": RECENT,
-    "commands": MOST_CALLS,
-    "bytes out": MOST_OUT,
+    "commands": MAX_COMMANDS,
+    "bytes out": MAX_OUT,
     "bytes in": MAX_ENCODED,
     "former sessions": 4,
     "events": 0,
 }
 
 
-def bounded(link: Link) -> None:
+def bounded(link: HostLink) -> None:
     """White box: nothing in a link grows beyond its bound."""
     sizes = (
         link._records.waiting,

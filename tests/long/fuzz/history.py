@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from firmware_protocol.device.control import CoverHand, Draw, Load, Moment, Ring, Tamper
-from firmware_protocol.host import Link
+from firmware_protocol.device.control import CoverHand, Draw, Load, Moment, RingMemory, TamperWith
+from firmware_protocol.host import HostLink
 from firmware_protocol.messages.common import Info, Selftest
 from firmware_protocol.messages.enums import LockState
 from firmware_protocol.messages.limits import REKEY_FRAMES
@@ -65,7 +65,9 @@ class Tally(Struct):
         )
 
 
-def play(seed: int, steps: int, *, kind: LinkKind = Link, tampered: bool | None = None) -> Tally:
+def play(
+    seed: int, steps: int, *, kind: LinkKind = HostLink, tampered: bool | None = None
+) -> Tally:
     """One history of so many steps. Failed when something that must always hold does not.
     `tampered` says whether someone is at the ring; without it that is drawn too."""
     random = Random(seed)
@@ -213,19 +215,19 @@ def _selftest(world: World) -> None:
 
 
 def _tamper(world: World) -> None:
-    world.hand(Tamper("magnet", world.random.random() < 0.5))
+    world.hand(TamperWith("magnet", world.random.random() < 0.5))
 
 
 def _save_ring(world: World) -> None:
-    world.hand(Ring("save"))
+    world.hand(RingMemory("save"))
 
 
 def _roll_back(world: World) -> None:
-    world.hand(Ring("restore"))
+    world.hand(RingMemory("restore"))
 
 
 def _new_ring(world: World) -> None:
-    world.hand(Ring("replace"))
+    world.hand(RingMemory("replace"))
 
 
 _ACTS: Final[tuple[tuple[int, Callable[[World], None]], ...]] = (

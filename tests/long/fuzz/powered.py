@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from firmware_protocol.device import identity
-from firmware_protocol.device.control import Hand, Moment
+from firmware_protocol.device.control import ControlRequest, Moment
 from firmware_protocol.device.core import Device, PowerCut
 from firmware_protocol.device.interfaces import CannotDo
 from firmware_protocol.messages.enums import DeviceClass
@@ -100,7 +100,7 @@ class Powered:
             else:
                 self._look()
 
-    def hand(self, hand: Hand, now: int) -> bool:
+    def hand(self, hand: ControlRequest, now: int) -> bool:
         """Someone's hand at it. False when that makes no sense now."""
         self.hear(b"", now)  # what is due comes first, and is noted
         if self.device is None:

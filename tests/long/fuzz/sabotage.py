@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from firmware_protocol.host import Link, Records
-from firmware_protocol.host.cursor import Place
-from firmware_protocol.host.events import Arrived, Held, LinkEvent, Resumed
-from firmware_protocol.host.exchange import Talk
+from firmware_protocol.host import HostLink, ReceivedRecords
+from firmware_protocol.host.cursor import RecordStatus
+from firmware_protocol.host.events import LinkEvent, RecordReceived, RingHeld, RingResumed
+from firmware_protocol.host.exchange import Exchange
 from firmware_protocol.host.link import NO_CURSOR
-from firmware_protocol.host.resume import Resuming
-from firmware_protocol.host.session import Session
+from firmware_protocol.host.resume import Resumption
+from firmware_protocol.host.session import HostSession
 from firmware_protocol.messages.common import Resume, ResumeReply
 from firmware_protocol.messages.enums import Verdict
 from firmware_protocol.tablelink.plaintext import EventRecord
 from tests.long.fuzz.world import LinkKind
 
 
-class AcknowledgesAtOnce(Link):
+class AcknowledgesAtOnce(HostLink):
     """EVT_ACK goes out before anything is kept."""
 
     def receive(self, data: bytes, now: int) -> list[LinkEvent]:
         events = super().receive(data, now)
         for event in events:
-            if isinstance(event, Arrived) and event.record.seq < self._records.next:
+            if isinstance(event, RecordReceived) and event.record.seq < self._records.next:
                 self.kept(event.record.seq, now)
         return events
 
 
-class BeginsAnew(Link):
+class BeginsAnew(HostLink):
     """A new session forgets where the last one was."""
 
     def open(self, now: int) -> list[LinkEvent]:
@@ -36,7 +36,7 @@ class BeginsAnew(Link):
         return super().open(now)
 
 
-class NeverDies(Link):
+class NeverDies(HostLink):
     """A session without DATA goes on for ever."""
 
     def wake(self, now: int) -> list[LinkEvent]:
@@ -45,18 +45,18 @@ class NeverDies(Link):
         return super().wake(now)
 
 
-class _NoDedupe(Records):
-    def _again(self, record: EventRecord) -> Place:
-        return Place.NEXT
+class _NoDedupe(ReceivedRecords):
+    def _again(self, record: EventRecord) -> RecordStatus:
+        return RecordStatus.NEXT
 
 
-class _TakesGaps(Records):
-    def place(self, record: EventRecord) -> Place:
+class _TakesGaps(ReceivedRecords):
+    def place(self, record: EventRecord) -> RecordStatus:
         place = super().place(record)
-        return Place.NEXT if place is Place.AHEAD else place
+        return RecordStatus.NEXT if place is RecordStatus.AHEAD else place
 
 
-class _IgnoresChain(Records):
+class _IgnoresChain(ReceivedRecords):
     def _follows(self, record: EventRecord) -> bool:
         return True
 
@@ -64,17 +64,17 @@ class _IgnoresChain(Records):
         return False
 
 
-class _KeepsOne(Records):
+class _KeepsOne(ReceivedRecords):
     """Of all that were kept, only the first is remembered."""
 
     def kept(self, seq: int) -> bool:
         return super().kept(min(seq, self.cursor.seq + 1))
 
 
-class _Trusts(Resuming):
+class _Trusts(Resumption):
     """Takes the device's verdict as it is."""
 
-    def judge(self, asked: Resume, reply: ResumeReply) -> Resumed | Held | None:
+    def judge(self, asked: Resume, reply: ResumeReply) -> RingResumed | RingHeld | None:
         if self._adoption is None and asked.epoch:
             self._doubt = Verdict.OK
             self.device_agrees = True
@@ -82,17 +82,17 @@ class _Trusts(Resuming):
         return super().judge(asked, reply)
 
 
-class _NeverAcknowledges(Talk):
+class _NeverAcknowledges(Exchange):
     def acknowledge(self, now: int) -> None:
         self._ack_wanted = False
 
-    def _pulse(self, session: Session, now: int) -> None:
+    def _pulse(self, session: HostSession, now: int) -> None:
         taking, self.resuming.taking = self.resuming.taking, False
         super()._pulse(session, now)
         self.resuming.taking = taking
 
 
-class _Forgets(Records):
+class _Forgets(ReceivedRecords):
     """What waits to be kept is taken for something new after the next RESUME."""
 
     def request(self) -> Resume:
@@ -103,8 +103,8 @@ class _Forgets(Records):
 def _with(part: str, kind: type) -> LinkKind:
     """A link one of whose parts is of another kind."""
 
-    def make(*args: Any, **more: Any) -> Link:
-        link = Link(*args, **more)
+    def make(*args: Any, **more: Any) -> HostLink:
+        link = HostLink(*args, **more)
         where: Any = link
         for name in part.split("."):
             where = getattr(where, name)

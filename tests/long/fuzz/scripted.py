@@ -29,7 +29,7 @@ from firmware_protocol.messages.frames import HelloRsp
 from firmware_protocol.messages.limits import SCHEMA_HASHES
 from firmware_protocol.messages.shoe import Cover, Lock, LockReply
 from firmware_protocol.tablelink.fingerprints import fingerprint
-from firmware_protocol.tablelink.framing import Damage, Deframer, Frame
+from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.hello import prologue
 from firmware_protocol.tablelink.noise import Handshake
 from firmware_protocol.tablelink.plaintext import (
@@ -126,7 +126,7 @@ class Scripted:
 
     def receive(self, data: bytes) -> None:
         for what in self._deframer.feed(data):
-            assert not isinstance(what, Damage), what
+            assert not isinstance(what, FrameDamage), what
             self.frames.append(what)
             if what.kind is FrameKind.DATA:
                 self._data(what)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from firmware_protocol.host import Introduction, Link, Pairing
-from firmware_protocol.host.link import Cursor
+from firmware_protocol.host import HostLink, HostPairing, Introduction
+from firmware_protocol.host.link import RecordCursor
 from firmware_protocol.messages.codec import Side
 from firmware_protocol.messages.enums import DeviceClass, FrameKind
 from firmware_protocol.messages.errors import ProtocolError
@@ -107,7 +107,7 @@ def payloads(data: bytes) -> None:
 
 def link(data: bytes) -> None:
     """A link that waits for its first answer."""
-    it = Link(OWN, DEVICE_KEY, device_class=DeviceClass.SHOE, serial=SERIAL, host_boot=BOOT)
+    it = HostLink(OWN, DEVICE_KEY, device_class=DeviceClass.SHOE, serial=SERIAL, host_boot=BOOT)
     it.open(START)
     _feed(it, Bytes(data), START)
 
@@ -115,7 +115,7 @@ def link(data: bytes) -> None:
 def running_link(data: bytes) -> None:
     """A link in a session: bytes of anyone, and DATA of a device that has lost its mind."""
     device = Scripted(4)
-    wired = Wired(device, cursor=Cursor(EPOCH, 2, device.records[1].chain))
+    wired = Wired(device, cursor=RecordCursor(EPOCH, 2, device.records[1].chain))
     wired.open()
     assert wired.link.resumed
     wired.link.call(_LOCK, wired.now)
@@ -138,7 +138,7 @@ def running_link(data: bytes) -> None:
 
 def frames(data: bytes) -> None:
     """Whole frames of all kinds, most of them for the attempt that is under way."""
-    it = Link(OWN, DEVICE_KEY, device_class=DeviceClass.ANY, serial=None, host_boot=BOOT)
+    it = HostLink(OWN, DEVICE_KEY, device_class=DeviceClass.ANY, serial=None, host_boot=BOOT)
     it.open(START)
     said = Deframer().feed(it.take())
     session = said[-1].session if isinstance(said[-1], Frame) else 1
@@ -147,7 +147,7 @@ def frames(data: bytes) -> None:
 
 def pairing(data: bytes) -> None:
     """A pairing: bytes of anyone, and whole frames."""
-    it = Pairing(OWN, bytes(32), tries=2)
+    it = HostPairing(OWN, bytes(32), tries=2)
     it.open(START)
     said = Deframer().feed(it.take())
     session = said[-1].session if isinstance(said[-1], Frame) else 1
@@ -185,7 +185,7 @@ def _sealed(device: Scripted, raw: bytes) -> bytes:
     return sealer.seal(raw).encode()
 
 
-def _feed(it: Link, source: Bytes, now: int) -> None:
+def _feed(it: HostLink, source: Bytes, now: int) -> None:
     while source:
         now += source.number(700) * _MS
         it.receive(source.take(1 + source.number(300)), now)
@@ -194,7 +194,7 @@ def _feed(it: Link, source: Bytes, now: int) -> None:
     repr(it)
 
 
-def _look(it: Link, now: int) -> None:
+def _look(it: HostLink, now: int) -> None:
     bounded(it)
     it.wake(now)
     due = it.due()

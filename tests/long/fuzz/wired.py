@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from firmware_protocol.host import NO_CURSOR, Cursor, Link
-from firmware_protocol.host.events import Arrived, LinkEvent
+from firmware_protocol.host import NO_CURSOR, HostLink, RecordCursor
+from firmware_protocol.host.events import LinkEvent, RecordReceived
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.plaintext import EventRecord
@@ -23,7 +23,7 @@ class Wired:
         self,
         device: Scripted | None = None,
         *,
-        cursor: Cursor = NO_CURSOR,
+        cursor: RecordCursor = NO_CURSOR,
         adopt: bool = True,
         **more: Any,
     ) -> None:
@@ -34,7 +34,7 @@ class Wired:
             "host_boot": BOOT,
             **more,
         }
-        self.link = Link(OWN, fields.pop("key", DEVICE_KEY), cursor=cursor, **fields)
+        self.link = HostLink(OWN, fields.pop("key", DEVICE_KEY), cursor=cursor, **fields)
         self.now = START
         self.events: list[LinkEvent] = []
         self.cut = False
@@ -45,7 +45,7 @@ class Wired:
     def running(cls, count: int = 0, **more: Any) -> Wired:
         """With a session that was resumed before the first of `count` records."""
         device = Scripted(count)
-        wired = cls(device, cursor=Cursor(device.epoch, 0, bytes(8)), **more)
+        wired = cls(device, cursor=RecordCursor(device.epoch, 0, bytes(8)), **more)
         wired.open()
         assert wired.link.resumed, wired.events
         return wired
@@ -113,7 +113,7 @@ class Wired:
 
     @property
     def arrived(self) -> list[EventRecord]:
-        return [event.record for event in self.of(Arrived)]
+        return [event.record for event in self.of(RecordReceived)]
 
     def forget(self) -> None:
         """Only what comes from now on counts."""

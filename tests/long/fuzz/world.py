@@ -15,22 +15,22 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.device.control import Hand, Load, Moment
-from firmware_protocol.host import Ending, Link
-from firmware_protocol.host.commands import MOST_CALLS
+from firmware_protocol.device.control import ControlRequest, Load, Moment
+from firmware_protocol.host import HostLink, SessionEnding
+from firmware_protocol.host.commands import MAX_COMMANDS
 from firmware_protocol.host.events import (
-    Arrived,
-    Defective,
-    Held,
+    CommandUnanswered,
+    FrameRejected,
     LinkEvent,
-    Replied,
-    Resumed,
-    SessionBegan,
-    SessionEnded,
-    Suspicious,
-    Unanswered,
+    LinkSessionEnded,
+    LinkSessionStarted,
+    ProtocolViolated,
+    RecordReceived,
+    ReplyReceived,
+    RingHeld,
+    RingResumed,
 )
-from firmware_protocol.host.link import MOST_OUT
+from firmware_protocol.host.link import MAX_OUT
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.errors import NotAuthentic
@@ -45,12 +45,12 @@ just lost is waited for, then comes the longest pause."""
 ANSWERED_WITHIN_US: Final = 30_000_000
 """And every command is answered or given up: they wait for each other."""
 TERMS: Final = Terms()
-LinkKind = Callable[..., Link]
+LinkKind = Callable[..., HostLink]
 
 
 class World:
     def __init__(
-        self, folder: Path, random: Random, terms: Terms = TERMS, *, kind: LinkKind = Link
+        self, folder: Path, random: Random, terms: Terms = TERMS, *, kind: LinkKind = HostLink
     ) -> None:
         self.random = random
         self.terms = terms
@@ -63,7 +63,7 @@ class World:
         self.disk = Disk()
         self.calls: dict[int, Command] = {}
         """Those that wait for an answer."""
-        self.link: Link | None = None
+        self.link: HostLink | None = None
         self.port_open = False
         self.keeps_at_once = True
         self.dies_hearing = False
@@ -76,7 +76,7 @@ class World:
 
     # --- what can happen at the device ------------------------------------------------------
 
-    def hand(self, hand: Hand) -> bool:
+    def hand(self, hand: ControlRequest) -> bool:
         """Someone's hand at the device. False when that makes no sense now."""
         done = self.shoe.hand(hand, self.now)
         self._collect()
@@ -126,7 +126,7 @@ class World:
             self._hear(link.open(self.now))
             self._send()
 
-    def _start_host(self) -> Link:
+    def _start_host(self) -> HostLink:
         return self._kind(
             OWN,
             self.shoe.key,
@@ -143,7 +143,7 @@ class World:
     def call(self, command: Command) -> None:
         """Unless that would be one too many."""
         alike = (one for one in self.calls.values() if type(one) is type(command))
-        if self.link is None or len(self.calls) == MOST_CALLS:
+        if self.link is None or len(self.calls) == MAX_COMMANDS:
             return
         if command.IDEMPOTENT or not any(alike):
             self.calls[self.link.call(command, self.now)] = command
@@ -295,14 +295,14 @@ class World:
     def _send(self) -> None:
         if self.link is not None:
             data = self.link.take()
-            if len(data) > MOST_OUT:
+            if len(data) > MAX_OUT:
                 raise Broken(f"{len(data)} bytes wait for the port")
             if self.port_open:
                 self.to_device.put(data, self.now)
 
     def _hear(self, events: list[LinkEvent]) -> None:
         for event in events:
-            if self.dies_hearing and isinstance(event, Arrived):
+            if self.dies_hearing and isinstance(event, RecordReceived):
                 self._send()
                 self.kill_host()
                 return
@@ -313,10 +313,10 @@ class World:
             self.disk.write()
             self.tell_kept()
 
-    def _arrived(self, event: Arrived) -> None:
+    def _arrived(self, event: RecordReceived) -> None:
         self.disk.arrived(event.record, self.shoe.committed)
 
-    def _held(self, _: Held) -> None:
+    def _held(self, _: RingHeld) -> None:
         if self.disk.kept is not None and not self.terms.tampered:
             raise Broken("held, and nobody was at the ring")
         assert self.link is not None
@@ -326,41 +326,41 @@ class World:
         self.link.adopt(self.now)
         self.disk.adopts()
 
-    def _resumed(self, event: Resumed) -> None:
+    def _resumed(self, event: RingResumed) -> None:
         assert self.link is not None
         self.disk.resumed(self.link.cursor, event.oldest)
 
-    def _began(self, event: SessionBegan) -> None:
+    def _began(self, event: LinkSessionStarted) -> None:
         self.counts["new keys" if event.rekeyed else "sessions"] += 1
 
-    def _ended(self, event: SessionEnded) -> None:
+    def _ended(self, event: LinkSessionEnded) -> None:
         self.counts[f"ended {event.why.value}"] += 1
-        if event.why is Ending.OTHER_RING and not self.terms.tampered:
+        if event.why is SessionEnding.OTHER_RING and not self.terms.tampered:
             raise Broken("another ring was seen, and nobody was at the ring")
 
-    def _answered(self, event: Replied | Unanswered) -> None:
-        self.counts["answered" if isinstance(event, Replied) else "unanswered"] += 1
+    def _answered(self, event: ReplyReceived | CommandUnanswered) -> None:
+        self.counts["answered" if isinstance(event, ReplyReceived) else "unanswered"] += 1
         command = self.calls.pop(event.command_id, None)
         if command is not None and command != event.command:
             raise Broken("another command was answered under this id")
 
-    def _defective(self, event: Defective) -> None:
+    def _defective(self, event: ProtocolViolated) -> None:
         raise Broken(f"an honest device was called defective: {event.error}")
 
-    def _suspicious(self, event: Suspicious) -> None:
+    def _suspicious(self, event: FrameRejected) -> None:
         self.counts[event.error.name] += 1
         if isinstance(event.error, NotAuthentic):
             raise Broken("noise got past the CRC")
 
 
 _HEARERS: Final[dict[type, Callable[[World, Any], None]]] = {
-    Arrived: World._arrived,
-    Held: World._held,
-    Resumed: World._resumed,
-    Replied: World._answered,
-    Unanswered: World._answered,
-    Defective: World._defective,
-    SessionBegan: World._began,
-    SessionEnded: World._ended,
-    Suspicious: World._suspicious,
+    RecordReceived: World._arrived,
+    RingHeld: World._held,
+    RingResumed: World._resumed,
+    ReplyReceived: World._answered,
+    CommandUnanswered: World._answered,
+    ProtocolViolated: World._defective,
+    LinkSessionStarted: World._began,
+    LinkSessionEnded: World._ended,
+    FrameRejected: World._suspicious,
 }

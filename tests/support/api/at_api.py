@@ -26,7 +26,7 @@ from controller.procedure.model.state import State, Step
 from controller.table.memory import Shown
 from controller.table.running import RunningTable
 from drivers.keys import KeyProblem
-from firmware_protocol.device.control import Pace
+from firmware_protocol.device.control import ShufflePace
 from hil.table.robots import Api, Players, Robot, Screen
 from hil.table.robots.api_client import Pin
 from hil.table.robots.robot import Who
@@ -124,7 +124,7 @@ class AtApi(NamedTuple):
     async def robot(self, screen: Screen, players: Players | None = None, *top: str) -> Robot:
         made = self.room
         if made.shuffler is not None:
-            made.shuffler.hand(Pace(shuffle_ms=20))
+            made.shuffler.hand(ShufflePace(shuffle_ms=20))
         return Robot(
             made, ApiScreen(self, screen), players or Policy(), cards=lambda: whole(made, top)
         )

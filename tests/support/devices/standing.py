@@ -11,7 +11,7 @@ from pathlib import Path
 from controller.cli import main
 from drivers.keys import KeyStore
 from firmware_protocol.device import identity
-from firmware_protocol.device.control import Describe, Hand
+from firmware_protocol.device.control import ControlRequest, Describe
 from firmware_protocol.device.interfaces import Answer
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint_of, fingerprint_text, label_text
@@ -60,7 +60,7 @@ class Standing:
     def label(self) -> str:
         return self.identity.label_text
 
-    def hand(self, hand: Hand) -> Answer:
+    def hand(self, hand: ControlRequest) -> Answer:
         async def do() -> Answer:
             assert self._live is not None
             return self._live.hand(hand)

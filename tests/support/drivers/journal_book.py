@@ -9,7 +9,7 @@ from typing import Any
 from drivers.journal import Journal
 from drivers.journal_entries import ENTRY_SIZE
 from drivers.session import Adoption
-from firmware_protocol.host import NO_CURSOR, Cursor
+from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.messages.common import LogPressure
 from firmware_protocol.messages.enums import Verdict
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, chained
@@ -28,8 +28,8 @@ def ring(count: int, *, epoch: int = EPOCH, first: int = 1) -> list[EventRecord]
     return records
 
 
-def cursor(record: EventRecord) -> Cursor:
-    return Cursor(record.epoch, record.seq, record.chain)
+def cursor(record: EventRecord) -> RecordCursor:
+    return RecordCursor(record.epoch, record.seq, record.chain)
 
 
 def adoption(**changes: Any) -> Adoption:
@@ -55,10 +55,10 @@ class Book:
         fields = {"serial": "SH-1", "fingerprint": PRINT, **self.options, **options}
         return Journal.open(self.path, **fields)
 
-    def do(self, *steps: Any, **options: Any) -> tuple[Cursor, dict[int, bytes]]:
+    def do(self, *steps: Any, **options: Any) -> tuple[RecordCursor, dict[int, bytes]]:
         """Keep these lists of records and adoptions; the cursor and chains afterwards."""
 
-        async def main() -> tuple[Cursor, dict[int, bytes]]:
+        async def main() -> tuple[RecordCursor, dict[int, bytes]]:
             journal = self.open(**options)
             try:
                 for step in steps:

@@ -23,9 +23,9 @@ from drivers.ports import Address, Ears, PortLost, PortRefused, Transport
 from drivers.session import Adoption, Supervisor, Wanted
 from drivers.session import events as told
 from firmware_protocol.device import identity
-from firmware_protocol.device.control import Hand, Plug
+from firmware_protocol.device.control import ControlRequest, Plug
 from firmware_protocol.device.interfaces import Answer, Mechanism
-from firmware_protocol.host import NO_CURSOR, Cursor
+from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.devices import Shoe as SimShoe
@@ -132,7 +132,7 @@ class Plugged:
         one = self.identity
         return Wanted(one.device_class, one.serial, one.public)
 
-    def hand(self, hand: Hand) -> Answer:
+    def hand(self, hand: ControlRequest) -> Answer:
         answer = self.stand.hand(hand, now_us())
         if isinstance(hand, Plug) and not hand.connected:
             self.hang_up("unplugged")
@@ -234,7 +234,7 @@ class MemoryKeeper:
         self._cursor = NO_CURSOR
         self._adopted: Entry | None = None
 
-    def cursor(self) -> Cursor:
+    def cursor(self) -> RecordCursor:
         return self._cursor
 
     def recent(self) -> Mapping[int, bytes]:
@@ -252,7 +252,7 @@ class MemoryKeeper:
             if not may_follow(last, self._cursor, kept(record)):
                 raise ValueError(f"record {record.seq} is not the one after {self._cursor}")
             self.records.append(record)
-            self._cursor = Cursor(record.epoch, record.seq, record.chain)
+            self._cursor = RecordCursor(record.epoch, record.seq, record.chain)
             self._adopted = None
 
     async def adopt(self, adoption: Adoption) -> None:

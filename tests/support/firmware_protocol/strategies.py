@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from firmware_protocol.generate import WHOLE, Catalogue, Field, array, camel
+from firmware_protocol.generate import INTEGER_SIZES, Catalogue, Field, array, camel
 from firmware_protocol.generate import catalogue as catalogues
 from firmware_protocol.messages import enums, registry
 from firmware_protocol.messages import frames as messages_frames
@@ -42,7 +42,7 @@ def field(one: Field) -> st.SearchStrategy[Any]:
         return st.sampled_from(
             [member for member in getattr(enums, camel(one.type)) if member >= (one.min or 0)]
         )
-    most = (1 << 8 * WHOLE[one.type]) - 1 if one.max is None else one.max
+    most = (1 << 8 * INTEGER_SIZES[one.type]) - 1 if one.max is None else one.max
     inside = st.integers(one.min or 0, most)
     return inside | st.sampled_from(one.also) if one.also else inside
 

@@ -11,7 +11,7 @@ import pytest
 
 from controller.procedure.model.state import Step
 from drivers.devices import State
-from firmware_protocol.device.control import Defect, Plug
+from firmware_protocol.device.control import InjectDefect, Plug
 from hil.table.robots import Screen
 from hil.table.robots.api_client import NotAllowed, NotNow, Unknown
 from tests.support.api.at_api import FIRST, SECOND, AtApi, at_api, run
@@ -38,7 +38,7 @@ def test_what_a_device_finds_stands_in_the_record_by_name(tmp_path: Path) -> Non
             screen = await technician(at)
             done = await screen.self_test("SH-1")
             assert (done.device, done.name, done.found) == ("shoe", "Eve Pond", "none")
-            at.room.shoe.hand(Defect(code="motor", arg=2))
+            at.room.shoe.hand(InjectDefect(code="motor", arg=2))
             done = await screen.self_test("SH-1")
             assert (done.found, done.arg) == ("motor", 2)
             said = {"what": "self test", "device": "shoe", "serial": "SH-1"}

@@ -11,7 +11,7 @@ import pytest
 from controller.procedure.model.state import WAITING, Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from firmware_protocol.device.control import Draw, JamHand, Pace
+from firmware_protocol.device.control import Draw, JamHand, ShufflePace
 from firmware_protocol.device.interfaces import CannotDo
 from hil.table.robots.robot import mechanism
 from tests.support.drivers.simulated import until
@@ -75,7 +75,7 @@ WHOLE: Final = ("8c", "6c", "As", "8h", "5d", "7h", "3d", "Td", "2c", "9d", "2d"
 async def a_round(t: Told, watch: Watch) -> None:
     """Insurance, a check, a split, a double, draws; with the shuffler at work before it."""
     assert t.room.shuffler is not None
-    t.room.shuffler.hand(Pace(shuffle_ms=1500))
+    t.room.shuffler.hand(ShufflePace(shuffle_ms=1500))
     await watch.round()
 
 

@@ -13,7 +13,7 @@ from controller.rules.irregularities import Way
 from controller.table.devices.links import GRACE
 from controller.table.intake import House
 from controller.table.loop import BadAct
-from firmware_protocol.device.control import Load, Pace, Plug, Put
+from firmware_protocol.device.control import Load, Plug, Put, ShufflePace
 from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import Plugged, until
 from tests.support.table.simulated.irregular import irregular
@@ -182,7 +182,7 @@ async def a_short_shuffle(t: Told) -> Plugged:
     await t.to_step(Step.SHUFFLE_NEEDED)
     shuffler = t.room.shuffler
     assert shuffler is not None
-    shuffler.hand(Pace(shuffle_ms=2000))
+    shuffler.hand(ShufflePace(shuffle_ms=2000))
     shuffler.hand(Put(decks=6, remove=("Ac",)))
     await t.does("ShuffleStarted")
     await until(lambda: t.table.table.now.recall.shuffling)
@@ -202,7 +202,7 @@ async def test_a_shuffle_that_people_call_done_before_it_is(t: Told, way: Way) -
     await ruled_on_decks(t, way, "1 missing, 0 extra", "1 missing, 0 extra")
     if way is Way.DECKS_OUT:
         await changed(t)
-    shuffler.hand(Pace(shuffle_ms=20))
+    shuffler.hand(ShufflePace(shuffle_ms=20))
     shuffler.hand(Put(decks=6))
     await t.to_step(Step.LOADING)
 
@@ -225,7 +225,7 @@ async def test_a_count_that_comes_when_the_cards_are_in_play(t: Told, way: Way) 
     await until(lambda: t.at(Step.HELD), 10)
     await ruled_on_decks(t, way, "short", "cards missing")
     assert t.data("device")[-1]["what"] == "CountWrong"
-    shuffler.hand(Pace(shuffle_ms=20))
+    shuffler.hand(ShufflePace(shuffle_ms=20))
     await t.to_end()
     assert t.nets() == (VOID if way is Way.DECKS_OUT else WON)
 

@@ -15,7 +15,15 @@ from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from controller.table.devices.links import GRACE
-from firmware_protocol.device.control import CoverHand, Draw, JamHand, Pace, Plug, Power, Put
+from firmware_protocol.device.control import (
+    CoverHand,
+    CutPower,
+    Draw,
+    JamHand,
+    Plug,
+    Put,
+    ShufflePace,
+)
 from tests.support.drivers.simulated import Plugged, until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.irregular import CASES, Case, holds, irregular
@@ -190,11 +198,11 @@ async def test_a_shuffler_that_loses_its_power(t: Told, way: Way) -> None:
     await t.to_step(Step.SHUFFLE_NEEDED)
     shuffler = t.room.shuffler
     assert shuffler is not None
-    shuffler.hand(Pace(shuffle_ms=3000))
+    shuffler.hand(ShufflePace(shuffle_ms=3000))
     shuffler.hand(Put(decks=6))
     await t.does("ShuffleStarted")
     await asyncio.sleep(1)
-    shuffler.hand(Power(off_ms=300))
+    shuffler.hand(CutPower(off_ms=300))
     await until(lambda: bool(t.state.lost), 20)
     t.shows(
         default=f"Stop dealing - device lost, its shuffle was broken off{WAY_ON}",
@@ -204,7 +212,7 @@ async def test_a_shuffler_that_loses_its_power(t: Told, way: Way) -> None:
     await t.does("CountersAccepted", FLOOR, SECOND)
     await t.does("FeltConfirmed")
     t.shows("Wait for the shuffle of 6 decks")
-    shuffler.hand(Pace(shuffle_ms=20))
+    shuffler.hand(ShufflePace(shuffle_ms=20))
     await t.to_step(Step.LOADING)  # somebody has looked at it, and asks for it again
     begun = [data for data in t.data("device") if data["what"] == "ShuffleStarted"]
     assert len(begun) == 2

@@ -13,7 +13,7 @@ from controller.table.loop.record_store import NotSaid
 from drivers.devices import Driver, Shoe
 from drivers.devices import State as LinkState
 from drivers.session import Adoption
-from firmware_protocol.host import NO_CURSOR, Cursor
+from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.messages.codec import Command, Reply
 from firmware_protocol.messages.enums import DeviceClass, Verdict
 from firmware_protocol.messages.shoe import Cover
@@ -57,7 +57,7 @@ def ring(
 
 
 def adoption(next_: int, *, epoch: int = 5, head: int = 9) -> Adoption:
-    former = Cursor(4, 3, b"former..")
+    former = RecordCursor(4, 3, b"former..")
     return Adoption(Verdict.NEW_EPOCH, former, epoch, 1, head, b"headhead", next_, ("Flo", "Bob"))
 
 
@@ -71,7 +71,7 @@ def test_each_record_has_its_cursor() -> None:
             assert [at and (at.device, at.epoch, at.seq, at.chain, at.t_us) for at in cursors] == [
                 (SERIAL, 5, record.seq, record.chain.hex(), record.seq) for record in records
             ]
-            assert one.cursor() == Cursor(5, 3, records[-1].chain)
+            assert one.cursor() == RecordCursor(5, 3, records[-1].chain)
             assert dict(one.recent()) == {record.seq: record.chain for record in records}
             assert one.seq == 3
 
@@ -103,7 +103,7 @@ def test_it_goes_on_from_where_the_record_stood() -> None:
         async with rig() as made:
             before = ring(4)
             recent = {record.seq: record.chain for record in before}
-            one = keeper(made, Stood(Cursor(5, 4, before[-1].chain), recent))
+            one = keeper(made, Stood(RecordCursor(5, 4, before[-1].chain), recent))
             await one.keep(ring(2, first=5, chain=before[-1].chain))
             assert one.seq == 6
             assert len(one.recent()) == 6
@@ -149,7 +149,7 @@ def test_what_the_record_refuses_is_not_kept() -> None:
 def test_a_cursor_goes_back_only_with_an_adoption() -> None:
     async def main() -> None:
         async with rig() as made:
-            one = keeper(made, Stood(Cursor(5, 9, b"lasthead"), {9: b"lasthead"}))
+            one = keeper(made, Stood(RecordCursor(5, 9, b"lasthead"), {9: b"lasthead"}))
             with pytest.raises(ValueError, match="is not the one after"):
                 await one.keep(ring(1, first=4))
             await one.adopt(adoption(4))
@@ -175,7 +175,7 @@ def test_an_adoption_that_lets_the_rest_go_has_its_cursor() -> None:
             cursor = made.entries[-1].cursor
             assert cursor is not None
             assert (cursor.epoch, cursor.seq, cursor.chain) == (5, 9, b"headhead".hex())
-            assert one.cursor() == Cursor(5, 9, b"headhead")
+            assert one.cursor() == RecordCursor(5, 9, b"headhead")
             await one.keep(ring(1, first=10, chain=b"headhead"))
             assert one.seq == 10
 

@@ -25,7 +25,7 @@ from controller.table.memory import NotInVault
 from controller.table.restart import Recovered
 from controller.table.restart.restore import recover
 from drivers.devices import State as LinkState
-from firmware_protocol.device.control import Draw, Firmware, Ring
+from firmware_protocol.device.control import Draw, Firmware, RingMemory
 from hil.table.robots.robot import card_of, mechanism
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import Served, right, run, served, serving
@@ -240,7 +240,7 @@ def test_a_shoe_that_has_lost_it_holds_the_table(tmp_path: Path) -> None:
         async with room(tmp_path, "classic") as made:
             async with served(made, None, *CARDS) as one:
                 await one.to_step(Step.TURN)
-            made.shoe.hand(Ring(what="replace"))
+            made.shoe.hand(RingMemory(what="replace"))
             async with served(made) as two:
                 await until(lambda: two.at(Step.DEVICE), 30)
                 assert "does not know the card" in two.state.holds[-1].detail

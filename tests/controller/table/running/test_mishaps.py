@@ -15,13 +15,13 @@ from controller.table.devices.links import GRACE
 from drivers.devices import State as LinkState
 from firmware_protocol.device.control import (
     CoverHand,
+    CutPower,
     Draw,
     Freeze,
     JamHand,
     Plug,
-    Power,
     Retract,
-    Tamper,
+    TamperWith,
 )
 from hil.table.robots.robot import mechanism
 from tests.support.drivers.simulated import until
@@ -92,7 +92,7 @@ def test_a_shoe_that_starts_in_the_middle_of_a_draw_tells_the_card_once(tmp_path
         async with serving(tmp_path, "classic", *CARDS) as one:
             await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
             await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
-            one.room.shoe.hand(Power(at="after_commit", off_ms=300))
+            one.room.shoe.hand(CutPower(at="after_commit", off_ms=300))
             one.room.shoe.hand(Draw())
             await until(lambda: one.state.dealt == 3, 20)
             await one.to_end()
@@ -150,11 +150,11 @@ def test_a_cover_that_is_opened_in_a_round(tmp_path: Path) -> None:
             await one.to_step(Step.TURN)
             one.room.shoe.hand(CoverHand(open=True))
             await until(lambda: one.at(Step.DEVICE))
-            one.room.shoe.hand(Tamper(source="reader"))
+            one.room.shoe.hand(TamperWith(source="reader"))
             one.room.shoe.hand(CoverHand(open=False))
             await asyncio.sleep(5)
             assert one.at(Step.DEVICE)  # somebody is at the reader still
-            one.room.shoe.hand(Tamper(source="reader", active=False))
+            one.room.shoe.hand(TamperWith(source="reader", active=False))
             await until(lambda: one.at(Step.FELT))
             await one.to_end()
         right(one.room)

@@ -17,7 +17,16 @@ from controller.table.devices.links import GRACE
 from controller.table.devices.shuffle_start import NONE_RUNS
 from controller.table.loop import BadAct, Stopped
 from controller.table.loop.loop import SLOW
-from firmware_protocol.device.control import Draw, JamHand, Load, Pace, Plug, Power, Press, Put
+from firmware_protocol.device.control import (
+    CutPower,
+    Draw,
+    JamHand,
+    Load,
+    Plug,
+    Press,
+    Put,
+    ShufflePace,
+)
 from hil.table.robots import Said
 from hil.table.robots.robot import lit, mechanism
 from tests.controller.table.running.test_mishaps import CARDS, ROOMLESS, _ready
@@ -158,7 +167,7 @@ def test_a_shuffle_that_runs_on_while_the_floor_is_called(tmp_path: Path) -> Non
         async with serving(tmp_path) as one:
             await one.to_step(Step.SHUFFLE_NEEDED)
             assert one.room.shuffler is not None
-            one.room.shuffler.hand(Pace(shuffle_ms=20_000))
+            one.room.shuffler.hand(ShufflePace(shuffle_ms=20_000))
             one.room.shuffler.hand(Put(decks=6))
             await one.robot.act("ShuffleStarted")
             await asyncio.sleep(1)
@@ -182,11 +191,11 @@ def test_a_shuffle_that_is_broken_off(tmp_path: Path) -> None:
             await one.to_step(Step.SHUFFLE_NEEDED)
             shuffler = one.room.shuffler
             assert shuffler is not None
-            shuffler.hand(Pace(shuffle_ms=5000))
+            shuffler.hand(ShufflePace(shuffle_ms=5000))
             shuffler.hand(Put(decks=6))
             await one.robot.act("ShuffleStarted")
             await until(lambda: mechanism(shuffler)["running"] > 0)
-            shuffler.hand(Power(off_ms=500))
+            shuffler.hand(CutPower(off_ms=500))
             await until(lambda: one.at(Step.DEVICE), 20)
             assert "broken off" in one.state.holds[-1].detail
             await one.robot.act("CountersAccepted", "two")

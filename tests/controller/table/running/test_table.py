@@ -25,7 +25,7 @@ from controller.table.running import RunningTable, parts_of
 from drivers.keys import KeyStore, Paired
 from drivers.ports import Transport
 from firmware_protocol.device import identity
-from firmware_protocol.device.control import Pace, Plug
+from firmware_protocol.device.control import Plug, ShufflePace
 from firmware_protocol.messages.enums import DeviceClass
 from hil.simulator import Live
 from hil.simulator.process import beside
@@ -114,7 +114,7 @@ async def plugged(folder: Path, game: Game) -> AsyncIterator[Real]:
         beside("shuffler", folder / "shuffler") as shuffler,
         beside("station", folder / "station", seats=(1, 2)) as station,
     ):
-        shuffler.hand(Pace(shuffle_ms=20))
+        shuffler.hand(ShufflePace(shuffle_ms=20))
         yield Real(game, shoe, shuffler, station)
 
 

@@ -13,7 +13,7 @@ from drivers.handing import MOST_HANDED
 from drivers.journal_entries import JournalRefused
 from drivers.session import events
 from drivers.session.acknowledge import KEEP_WAIT
-from firmware_protocol.device.control import Break, Draw, Freeze, Load, Plug, Power
+from firmware_protocol.device.control import Break, CutPower, Draw, Freeze, Load, Plug
 from firmware_protocol.messages.enums import LockState
 from firmware_protocol.messages.limits import WINDOW
 from tests.support.drivers.dealing import FULL_DISK, acknowledged, dealing, head, same
@@ -143,7 +143,7 @@ def test_while_it_fails_the_device_may_come_and_go(tmp_path: Path) -> None:
             watched.keeper.failing = FULL_DISK
             device.hand(Draw(count=3))
             await watched.until(S.UNKEPT)
-            for hand in (Plug(connected=False), Plug(connected=True), Power(), Freeze(on=True)):
+            for hand in (Plug(connected=False), Plug(connected=True), CutPower(), Freeze(on=True)):
                 device.hand(hand)
                 await asyncio.sleep(3)
             device.hand(Freeze(on=False))

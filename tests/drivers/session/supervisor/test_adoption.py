@@ -14,8 +14,8 @@ import pytest
 from drivers.devices import Shoe, State
 from drivers.keys import TwoPeopleNeeded
 from drivers.session import NothingHeld, events
-from firmware_protocol.device.control import CoverHand, Draw, Load, Plug, Ring
-from firmware_protocol.host import NO_CURSOR, Cursor
+from firmware_protocol.device.control import CoverHand, Draw, Load, Plug, RingMemory
+from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.messages.enums import Verdict
 from tests.support.drivers.simulated import (
     MemoryKeeper,
@@ -162,7 +162,7 @@ async def resumed_after(
             keeper = MemoryKeeper()
             keeper.records = before.keeper.records[:rewind]
             last = keeper.records[-1]
-            keeper._cursor = Cursor(last.epoch, last.seq, last.chain)
+            keeper._cursor = RecordCursor(last.epoch, last.seq, last.chain)
         desk.devices[:] = [device]
         watched = Watched(desk, device.wanted, keeper)
         async with running(watched):
@@ -170,13 +170,13 @@ async def resumed_after(
 
 
 async def fork(device: Plugged, watched: Watched) -> None:
-    device.hand(Ring(what="save"))
+    device.hand(RingMemory(what="save"))
     await draws(device, watched, 3)
-    device.hand(Ring(what="restore"))
+    device.hand(RingMemory(what="restore"))
 
 
 async def new_epoch(device: Plugged, watched: Watched) -> None:
-    device.hand(Ring(what="replace"))
+    device.hand(RingMemory(what="replace"))
 
 
 async def gap(device: Plugged, watched: Watched) -> None:

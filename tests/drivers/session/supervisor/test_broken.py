@@ -15,8 +15,8 @@ from drivers.devices import CommandUnanswered, NotReady, ResultMissing, Shoe, Sh
 from drivers.devices.driver import RESULT_WAIT
 from drivers.session import NotKept
 from drivers.session import events as told
-from firmware_protocol.device.control import Draw, Freeze, Line, Load, Plug, Power
-from firmware_protocol.host import Ending
+from firmware_protocol.device.control import CutPower, Draw, Freeze, LineNoise, Load, Plug
+from firmware_protocol.host import SessionEnding
 from firmware_protocol.host import events as said
 from firmware_protocol.messages.common import Info
 from firmware_protocol.messages.enums import DeviceClass
@@ -72,13 +72,13 @@ async def silent(device: Plugged, watched: Watched) -> None:
 
 async def noisy(device: Plugged, watched: Watched) -> None:
     await watched.ready()
-    device.hand(Line(flip=0.5, seed=1))
+    device.hand(LineNoise(flip=0.5, seed=1))
     device.hand(Load(decks=1))
 
 
 async def restarted(device: Plugged, watched: Watched) -> None:
     await watched.ready()
-    device.hand(Power())
+    device.hand(CutPower())
 
 
 TOLD: list[tuple[type, Prepare]] = [
@@ -143,8 +143,11 @@ def test_whoever_cannot_be_told_of_what_people_do_ends_it_too(tmp_path: Path, ki
 @pytest.mark.parametrize(
     ("at", "events"),
     [
-        (S.IDENTIFYING, [said.Resumed(1, 1, 1)]),
-        (S.READY, [said.SessionBegan(5, 1, False), said.SessionEnded(Ending.SILENT)]),
+        (S.IDENTIFYING, [said.RingResumed(1, 1, 1)]),
+        (
+            S.READY,
+            [said.LinkSessionStarted(5, 1, False), said.LinkSessionEnded(SessionEnding.SILENT)],
+        ),
     ],
     ids=["resumed without a session", "two sessions"],
 )
@@ -167,7 +170,9 @@ def test_what_no_link_says_ends_it(
                     device.hand(Load(decks=1))
             assert MachineError in {type(one) for one in causes}
             assert "MachineError" in watched.supervisor.why
-            assert not [one for one in watched.of(told.SessionEnded) if one.why is Ending.SILENT]
+            assert not [
+                one for one in watched.of(told.SessionEnded) if one.why is SessionEnding.SILENT
+            ]
 
     simulate(main())
 

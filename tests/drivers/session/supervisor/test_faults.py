@@ -12,8 +12,8 @@ import pytest
 from drivers.devices import CommandUnanswered, DeviceEvent, Shoe, State
 from drivers.devices.shoe import ShoeCardRead
 from drivers.session import events
-from firmware_protocol.device.control import Break, Draw, Freeze, Line, Moment, Plug, Power
-from firmware_protocol.host import Ending
+from firmware_protocol.device.control import Break, CutPower, Draw, Freeze, LineNoise, Moment, Plug
+from firmware_protocol.host import SessionEnding
 from firmware_protocol.host.session import BEHIND_ASK, BEHIND_END
 from firmware_protocol.messages.enums import LockState, Verdict
 from firmware_protocol.messages.limits import WINDOW
@@ -52,7 +52,7 @@ def test_power_may_go_at_any_moment(tmp_path: Path, moment: Moment, off_ms: int)
             shoe = await dealing(device, watched)
             for round_ in range(3):
                 await asyncio.sleep(1)
-                device.hand(Power(at=moment, off_ms=off_ms))
+                device.hand(CutPower(at=moment, off_ms=off_ms))
                 device.hand(Draw(count=2 + round_, force=True))
                 await asyncio.sleep(1.5 + off_ms / 1000)
                 await _opened(watched, shoe)
@@ -78,13 +78,13 @@ def test_a_bad_line_delays_and_loses_nothing(tmp_path: Path, seed: int) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             shoe = await dealing(device, watched)
-            noise = Line(flip=0.06, drop=0.05, double=0.05, splice=0.05, cut=0.04, seed=seed)
+            noise = LineNoise(flip=0.06, drop=0.05, double=0.05, splice=0.05, cut=0.04, seed=seed)
             device.hand(noise)
             began = now_us()
             for _ in range(6):
                 device.hand(Draw(count=10, force=True))
                 await asyncio.sleep(5)
-            device.hand(Line())
+            device.hand(LineNoise())
             await watched.until(S.READY)
             await shoe.lock()
             await asyncio.sleep(3)
@@ -115,7 +115,7 @@ def test_all_of_it_at_once(tmp_path: Path, seed: int) -> None:
             while now_us() < until_us:
                 await asyncio.sleep(dice.choice((0.01, 0.3, 1, 3, 12)))
                 await _mishap(dice, device, watched, shoe)
-            device.hand(Line())
+            device.hand(LineNoise())
             device.hand(Plug(connected=True))
             await until(lambda: device.stand.powered)
             device.hand(Freeze(on=False))
@@ -150,13 +150,13 @@ async def _mishap(dice: random.Random, device: Plugged, watched: Watched, shoe: 
     elif chance < 0.5:
         device.hand(Plug(connected=not stand.plugged))
     elif chance < 0.6 and alive:
-        device.hand(Power(at=dice.choice((*MOMENTS, "now")), off_ms=dice.choice((0, 300, 3000))))
+        device.hand(CutPower(at=dice.choice((*MOMENTS, "now")), off_ms=dice.choice((0, 300, 3000))))
     elif chance < 0.7 and stand.powered:
         device.hand(Freeze(on=not stand.frozen))
     elif chance < 0.8:
         share = dice.choice((0.0, 0.0, 0.02, 0.1))
         device.hand(
-            Line(flip=share, drop=share, double=share, splice=share, seed=dice.getrandbits(9))
+            LineNoise(flip=share, drop=share, double=share, splice=share, seed=dice.getrandbits(9))
         )
     elif chance < 0.9:
         watched.keeper.slow = dice.choice((0.0, 0.0, 0.2, 4.0))
@@ -203,10 +203,10 @@ def test_a_device_that_never_sends_again_is_found_out(tmp_path: Path, deaf: bool
             device.hand(Break(name="never-resends"))
             if deaf:
                 device.hand(Break(name="nak-ignored"))
-            device.hand(Line(drop=1.0))
+            device.hand(LineNoise(drop=1.0))
             device.hand(Draw(count=1, force=True))
             await asyncio.sleep(0.3)
-            device.hand(Line())
+            device.hand(LineNoise())
             lost_at = now_us()
             await asyncio.sleep(1.5)
             assert (head(device), watched.keeper.cursor().seq) == (stood + 1, stood)
@@ -215,7 +215,7 @@ def test_a_device_that_never_sends_again_is_found_out(tmp_path: Path, deaf: bool
                 assert now_us() - lost_at > BEHIND_END - 500_000
                 stuck, ended = watched.of(events.StuckBehind), watched.of(events.SessionEnded)
                 assert [(one.next, one.head) for one in stuck] == [(stood + 1, stood + 1)]
-                assert [one.why for one in ended] == [Ending.BEHIND]
+                assert [one.why for one in ended] == [SessionEnding.BEHIND]
                 whys = [one.why for one in watched.of(events.StateChanged) if one.state is S.LOST]
                 assert whys == [
                     f"its ring goes up to {stood + 1}, and record {stood + 1} does not come"
@@ -251,7 +251,9 @@ def test_a_ring_that_changes_under_a_device_that_is_ready_is_held(
                 device.stand.device.records.room.acked = ring.head
             await watched.until(S.RESUMING)
             await until(lambda: watched.supervisor.held is not None)
-            assert [one.why for one in watched.of(events.SessionEnded)] == [Ending.OTHER_RING]
+            assert [one.why for one in watched.of(events.SessionEnded)] == [
+                SessionEnding.OTHER_RING
+            ]
             assert watched.of(events.Held)[-1].verdict is verdict
             whys = [one.why for one in watched.of(events.StateChanged) if one.state is S.LOST]
             assert whys == ["the session is over: other ring"]

@@ -14,8 +14,8 @@ from drivers.devices import Shoe, State
 from drivers.session import NothingHeld, NotKept, events
 from drivers.session.acknowledge import KEEP_WAIT
 from drivers.session.connection import PATIENCE
-from firmware_protocol.device.commands import Commands
-from firmware_protocol.device.control import CoverHand, Draw, Load, Plug, Ring
+from firmware_protocol.device.commands import CommandHandler
+from firmware_protocol.device.control import CoverHand, Draw, Load, Plug, RingMemory
 from tests.drivers.session.supervisor.test_adoption import BY, held, plays
 from tests.support.drivers.simulated import now_us, running, simulate, stopped, table
 
@@ -32,9 +32,9 @@ def test_an_adoption_that_came_too_late_leads_to_no_contradiction(
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await plays(device, watched)
-            device.hand(Ring(what="save"))
+            device.hand(RingMemory(what="save"))
             kept = watched.keeper.cursor()
-            device.hand(Ring(what="replace"))
+            device.hand(RingMemory(what="replace"))
             device.hand(Plug(connected=False))
             device.hand(Plug(connected=True))
             await held(watched)
@@ -44,9 +44,9 @@ def test_an_adoption_that_came_too_late_leads_to_no_contradiction(
                 await adopt(adoption)
                 device.hand(Plug(connected=False))
                 if comes_back == "the old ring":
-                    device.hand(Ring(what="restore"))
+                    device.hand(RingMemory(what="restore"))
                 elif comes_back == "a third ring":
-                    device.hand(Ring(what="replace"))
+                    device.hand(RingMemory(what="replace"))
                 device.hand(Plug(connected=True))
                 await asyncio.sleep(0.5)
 
@@ -75,8 +75,8 @@ def test_a_ring_without_a_known_beginning_gives_way_to_the_old_one(tmp_path: Pat
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await plays(device, watched)
-            device.hand(Ring(what="save"))
-            device.hand(Ring(what="replace"))
+            device.hand(RingMemory(what="save"))
+            device.hand(RingMemory(what="replace"))
             device.hand(Plug(connected=False))
             device.hand(Plug(connected=True))
             what = await held(watched)
@@ -86,7 +86,7 @@ def test_a_ring_without_a_known_beginning_gives_way_to_the_old_one(tmp_path: Pat
                 # As of a ring whose first records are overwritten.
                 await adopt(replace(adoption, oldest=7, head=9, next=7))
                 device.hand(Plug(connected=False))
-                device.hand(Ring(what="restore"))
+                device.hand(RingMemory(what="restore"))
 
             watched.keeper.adopt = slowly
             with pytest.raises(NothingHeld, match="went away meanwhile"):
@@ -172,12 +172,12 @@ def test_what_was_held_when_they_decided_is_what_is_adopted(tmp_path: Path) -> N
             device.hand(CoverHand(open=True))
             await asyncio.sleep(0.5)
             # Its last record is still being kept when another ring is there.
-            device.hand(Ring(what="replace"))
+            device.hand(RingMemory(what="replace"))
             device.hand(CoverHand(open=False))
             await held(watched)
             adopting = asyncio.create_task(watched.supervisor.adopt(BY))
             await asyncio.sleep(0)
-            device.hand(Ring(what="replace"))
+            device.hand(RingMemory(what="replace"))
             device.hand(Plug(connected=False))
             device.hand(Plug(connected=True))
             with pytest.raises(NothingHeld, match="went away meanwhile"):
@@ -198,7 +198,7 @@ def test_a_device_that_does_not_answer_an_adoption_is_opened_anew(
         async with table(tmp_path) as (_, _, watched), running(watched):
             await held(watched)
             with monkeypatch.context() as patch:
-                patch.setattr(Commands, "_resume", lambda *_: None)
+                patch.setattr(CommandHandler, "_resume", lambda *_: None)
                 await watched.supervisor.adopt(BY)
                 assert watched.supervisor.why.startswith("adopted by two people")
                 with pytest.raises(NothingHeld, match="adopted by two people"):
@@ -253,7 +253,7 @@ def test_adopting_does_not_wait_for_a_table_that_does_not_listen(tmp_path: Path)
                 device.hand(Plug(connected=True))
                 await watched.until(S.READY)
                 await asyncio.sleep(1)
-            device.hand(Ring(what="replace"))
+            device.hand(RingMemory(what="replace"))
             device.hand(Plug(connected=False))
             device.hand(Plug(connected=True))
             await held(watched)

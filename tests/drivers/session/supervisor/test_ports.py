@@ -23,7 +23,7 @@ from drivers.keys import KeyStore, Paired
 from drivers.ports import Address, parse
 from drivers.session import Supervisor, Wanted, backoff, events
 from firmware_protocol.device import identity
-from firmware_protocol.device.control import Draw, Freeze, Load, Plug, Power
+from firmware_protocol.device.control import CutPower, Draw, Freeze, Load, Plug
 from firmware_protocol.messages.enums import DeviceClass
 from hil.simulator import Live, Setup, plugged_in
 from tests.support.drivers.simulated import stopped, until
@@ -126,7 +126,7 @@ async def a_game(live: Live, host: Host, away: float) -> None:
     for hands in (
         (),
         (Plug(connected=False), Plug(connected=True)),
-        (Power(),),
+        (CutPower(),),
         (Freeze(on=True), Freeze(on=False)),
     ):
         await host.opens()

@@ -21,15 +21,15 @@ from drivers.session.reports import _REPORTS
 from firmware_protocol.device.control import (
     CardName,
     CoverHand,
+    CutPower,
     Draw,
     Freeze,
-    Line,
+    LineNoise,
     Load,
     Plug,
-    Power,
-    Service,
+    ServiceSwitch,
 )
-from firmware_protocol.host.events import Arrived, LinkEvent
+from firmware_protocol.host.events import LinkEvent, RecordReceived
 from firmware_protocol.messages.enums import AlertCode, DeviceState, FrameKind
 from firmware_protocol.messages.frames import Alert
 from firmware_protocol.tablelink.framing import Frame, encode_frame
@@ -39,7 +39,7 @@ S = State
 
 
 def test_all_that_a_link_says_is_told_but_records() -> None:
-    assert set(_REPORTS) == set(get_args(LinkEvent)) - {Arrived}
+    assert set(_REPORTS) == set(get_args(LinkEvent)) - {RecordReceived}
 
 
 def test_a_happening_is_read_back_as_it_was(tmp_path: Path) -> None:
@@ -47,10 +47,10 @@ def test_a_happening_is_read_back_as_it_was(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             await watched.ready()
             device.hand(Load(decks=2))
-            device.hand(Line(flip=0.1, splice=0.1))
+            device.hand(LineNoise(flip=0.1, splice=0.1))
             await asyncio.sleep(10)
-            device.hand(Line())
-            for hand in (Power(), Freeze(on=True), Freeze(on=False), Plug(connected=False)):
+            device.hand(LineNoise())
+            for hand in (CutPower(), Freeze(on=True), Freeze(on=False), Plug(connected=False)):
                 device.hand(hand)
                 await asyncio.sleep(3)
             kinds = {type(one) for one in watched.told}
@@ -68,7 +68,7 @@ def test_states_are_told_one_after_the_other(tmp_path: Path) -> None:
         async with table(tmp_path) as (_, device, watched):
             async with running(watched):
                 await watched.ready()
-                device.hand(Power(off_ms=2000))
+                device.hand(CutPower(off_ms=2000))
                 await asyncio.sleep(8)
             changes = watched.of(told.StateChanged)
             assert changes[0].former is S.ABSENT
@@ -87,7 +87,7 @@ def test_the_devices_own_flags_and_counts_are_told_when_they_change(tmp_path: Pa
             await watched.ready()
             await asyncio.sleep(3)
             watched.told.clear()
-            device.hand(Service(on=True))
+            device.hand(ServiceSwitch(on=True))
             device.hand(CoverHand(open=True))
             device.to_device(b"\x01\x02noise\0\x05\0")
             await asyncio.sleep(3)
@@ -166,7 +166,7 @@ def test_two_orders_of_cards_look_the_same(tmp_path: Path) -> None:
                     out += sorted(blurred(repr(one)) for one in asyncio.all_tasks())
                     out.append(repr(watched.queue))
                     out.append(repr(watched.supervisor.__dict__))
-                device.hand(Power(off_ms=100))
+                device.hand(CutPower(off_ms=100))
                 await asyncio.sleep(3)
                 again = await shoe.reread(watched.keeper.cursor().epoch, 5)
                 out.append(repr(again))

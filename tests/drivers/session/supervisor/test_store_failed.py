@@ -12,8 +12,8 @@ import pytest
 
 from drivers.devices import NotReady, Shoe, State
 from drivers.session import NothingHeld, NotKept, events
-from firmware_protocol.device.control import CoverHand, Draw, Plug, Ring
-from firmware_protocol.host import Cursor
+from firmware_protocol.device.control import CoverHand, Draw, Plug, RingMemory
+from firmware_protocol.host import RecordCursor
 from firmware_protocol.messages.enums import LockState
 from tests.support.drivers.dealing import acknowledged, dealing, head, same
 from tests.support.drivers.simulated import MemoryKeeper, Watched, running, simulate, stopped, table
@@ -133,7 +133,7 @@ def test_the_first_cause_stands_when_the_cursor_is_lost_too(tmp_path: Path) -> N
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):
             shoe = await dealing(device, watched)
-            device.hand(Ring(what="replace"))
+            device.hand(RingMemory(what="replace"))
             device.hand(CoverHand(open=True))
             await watched.until(S.RESUMING)
             adopt = watched.keeper.adopt
@@ -224,7 +224,7 @@ def test_a_host_may_stop_while_it_waits_to_be_mended(tmp_path: Path) -> None:
             await stopped(task)
             assert watched.state is S.ABSENT
             keeper = MemoryKeeper()
-            keeper._cursor = Cursor(7, 0, bytes(8))
+            keeper._cursor = RecordCursor(7, 0, bytes(8))
             again = Watched(desk, device.wanted, keeper)
             async with running(again):
                 await again.ready()

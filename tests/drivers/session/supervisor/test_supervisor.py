@@ -15,10 +15,10 @@ from drivers.ports import Address, PortLost, Transport
 from drivers.session import Search, Wanted, events, supervisor
 from drivers.session.connection import PATIENCE
 from drivers.session.supervisor import CLOSE_WAIT
-from firmware_protocol.device.commands import Commands
-from firmware_protocol.device.control import Break, Draw, Firmware, Freeze, Load, Plug, Power
-from firmware_protocol.device.interfaces import Refuse
-from firmware_protocol.host import Ending, Link
+from firmware_protocol.device.commands import CommandHandler
+from firmware_protocol.device.control import Break, CutPower, Draw, Firmware, Freeze, Load, Plug
+from firmware_protocol.device.interfaces import CommandRefusal
+from firmware_protocol.host import HostLink, SessionEnding
 from firmware_protocol.messages.enums import PowerCause, Refusal
 from tests.support.drivers.simulated import (
     Plugged,
@@ -77,7 +77,7 @@ def test_pulled_and_plugged_in_again(tmp_path: Path, other_port: bool) -> None:
             assert ports == ["/dev/sim1", "/dev/sim2" if other_port else "/dev/sim1"]
             (gone,) = watched.of(events.PortGone)
             assert (gone.port, gone.why) == ("/dev/sim1", "unplugged")
-            assert [one.why for one in watched.of(events.SessionEnded)] == [Ending.CLOSED]
+            assert [one.why for one in watched.of(events.SessionEnded)] == [SessionEnding.CLOSED]
 
     simulate(main())
 
@@ -169,7 +169,7 @@ def test_other_firmware_and_starts_are_told(tmp_path: Path) -> None:
             await until(lambda: watched.of(events.FirmwareChanged) and watched.state is S.READY)
             (changed,) = watched.of(events.FirmwareChanged)
             assert (changed.old, changed.new) == (old, device.stand.device.identity.digest)
-            device.hand(Power(cause="watchdog"))
+            device.hand(CutPower(cause="watchdog"))
             await until(lambda: len(watched.of(events.Restarted)) == 2)
             first, second = watched.of(events.Restarted)
             assert (first.old, first.new) == (1, 2)
@@ -204,7 +204,7 @@ def test_a_frozen_device_is_found_again(tmp_path: Path, seconds: float) -> None:
             await asyncio.sleep(seconds)
             if seconds > 1:
                 assert watched.state is not S.READY
-                assert Ending.SILENT in [one.why for one in watched.of(events.SessionEnded)]
+                assert SessionEnding.SILENT in [one.why for one in watched.of(events.SessionEnded)]
             device.hand(Freeze(on=False))
             thawed = now_us()
             await watched.until(S.READY)
@@ -218,7 +218,7 @@ def test_a_frozen_device_is_found_again(tmp_path: Path, seconds: float) -> None:
 def test_a_port_without_an_answer_is_opened_anew(tmp_path: Path) -> None:
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched):
-            device.hand(Power(off_ms=60_000))
+            device.hand(CutPower(off_ms=60_000))
             async with running(watched):
                 await asyncio.sleep(5 * PATIENCE)
                 assert 4 <= device.opened <= 5
@@ -237,9 +237,9 @@ def test_a_device_that_does_not_say_where_its_ring_stands_is_opened_anew(
 ) -> None:
     def mute(*_: object) -> None:
         if refused:
-            raise Refuse(Refusal.FAILED)
+            raise CommandRefusal(Refusal.FAILED)
 
-    monkeypatch.setattr(Commands, "_resume", mute)
+    monkeypatch.setattr(CommandHandler, "_resume", mute)
 
     async def main() -> None:
         async with table(tmp_path) as (_, _, watched), running(watched):
@@ -257,7 +257,7 @@ def test_a_device_that_does_not_say_where_its_ring_stands_is_opened_anew(
 
 
 def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "Link", partial(Link, session_life_us=3_000_000))
+    monkeypatch.setattr(supervisor, "HostLink", partial(HostLink, session_life_us=3_000_000))
 
     async def main() -> None:
         async with table(tmp_path) as (_, device, watched), running(watched):

@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol import conformance
-from firmware_protocol.conformance import Item, Profile
+from firmware_protocol.conformance import ConformanceItem, Profile
 from firmware_protocol.device import identity
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, Mechanism, Peer
 from firmware_protocol.messages.enums import DeviceClass
 from hil.conform.items import TRIALS
@@ -36,7 +36,7 @@ ITEMS = {item.id: item for item in conformance.load()}
 OWN = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
 
 
-def of(profile: Profile) -> list[Item]:
+def of(profile: Profile) -> list[ConformanceItem]:
     return [item for item in ITEMS.values() if item.concerns(profile)]
 
 
@@ -92,7 +92,7 @@ class Rig:
     def _direct(self) -> Direct:
         return Direct(self.hand)
 
-    def hand(self, hand: Hand) -> Answer:
+    def hand(self, hand: ControlRequest) -> Answer:
         now = self.wire.now()
         try:
             return self.stand.hand(hand, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from firmware_protocol.device.control import Ring
+from firmware_protocol.device.control import RingMemory
 from firmware_protocol.messages.common import (
     Info,
     InfoReply,
@@ -246,7 +246,7 @@ def _fork(bench: Bench) -> None:
 
 @shows("ring-overwrites")
 def _full(bench: Bench) -> None:
-    bench.device.hand(Ring("fill"), bench.now)
+    bench.device.hand(RingMemory("fill"), bench.now)
     for _ in range(300):
         bench.device.record(Tamper(TamperSource.CASE, True), bench.now)
     assert bench.device.ring.oldest == 1

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
 from firmware_protocol.device import identity
-from firmware_protocol.device.control import Draw, Hand, Load
-from firmware_protocol.host import Link
-from firmware_protocol.host.events import Arrived, Held, LinkEvent, Replied
+from firmware_protocol.device.control import ControlRequest, Draw, Load
+from firmware_protocol.host import HostLink
+from firmware_protocol.host.events import LinkEvent, RecordReceived, ReplyReceived, RingHeld
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass, LockState
 from firmware_protocol.messages.shoe import Lock, Reread
@@ -40,7 +40,7 @@ class Table:
         self.records: list[EventRecord] = []
         self.came: list[int] = []
         """When each of them came."""
-        self.replies: list[Replied] = []
+        self.replies: list[ReplyReceived] = []
         self.device = faulty_device(
             place,
             Shoe(),
@@ -49,7 +49,7 @@ class Table:
             sync=False,
             random=Random(f"device {seed}").randbytes,
         )
-        self.link = Link(
+        self.link = HostLink(
             HOST,
             own.public,
             device_class=DeviceClass.SHOE,
@@ -60,7 +60,7 @@ class Table:
         self._hear(self.link.open(self.now))
         self.run(300)
 
-    def hand(self, hand: Hand) -> None:
+    def hand(self, hand: ControlRequest) -> None:
         self.device.hand(hand, self.now)
         self._settle()
 
@@ -96,11 +96,11 @@ class Table:
 
     def _hear(self, events: list[LinkEvent]) -> None:
         for event in events:
-            if isinstance(event, Held):
+            if isinstance(event, RingHeld):
                 self.link.adopt(self.now)
-            elif isinstance(event, Replied):
+            elif isinstance(event, ReplyReceived):
                 self.replies.append(event)
-            elif isinstance(event, Arrived):
+            elif isinstance(event, RecordReceived):
                 self.records.append(event.record)
                 self.came.append(self.now)
                 if self.keeps:

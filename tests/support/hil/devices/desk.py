@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from firmware_protocol.device.control import Describe, Hand, Moment
-from firmware_protocol.device.interfaces import Answer, Mechanism, Refuse, RingEnd
+from firmware_protocol.device.control import ControlRequest, Describe, Moment
+from firmware_protocol.device.interfaces import Answer, CommandRefusal, Mechanism, RingPosition
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.common import Fault, Power
 from firmware_protocol.messages.enums import PowerCause, Refusal
@@ -46,7 +46,7 @@ class SmallDesk:
     # --- what a mechanism asks ---
 
     @property
-    def ring(self) -> RingEnd:
+    def ring(self) -> RingPosition:
         return _End(EPOCH, len(self.records))
 
     def record(self, event: Event, now: int) -> bool:
@@ -73,7 +73,7 @@ class SmallDesk:
     def reread(self, epoch: int, seq: int) -> bytes:
         head = len(self.records)
         if epoch != EPOCH or not max(0, head - REREAD_DEPTH) < seq <= head:
-            raise Refuse(Refusal.NOT_KEPT)
+            raise CommandRefusal(Refusal.NOT_KEPT)
         return self.records[seq - 1].encode()
 
     def broken(self, name: str) -> bool:
@@ -125,7 +125,7 @@ class Scene:
         self.mechanism = make()
         self.desk.start(self.mechanism, self.now)
 
-    def do(self, hand: Hand) -> Answer:
+    def do(self, hand: ControlRequest) -> Answer:
         return self.mechanism.hand(hand, self.now)
 
     def call(self, command: Command) -> Reply:
@@ -134,7 +134,7 @@ class Scene:
     def refused(self, command: Command) -> Refusal:
         try:
             reply = self.call(command)
-        except Refuse as refusal:
+        except CommandRefusal as refusal:
             return refusal.why
         raise AssertionError(f"not refused: {reply}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firmware_protocol.device.control import Ring, Service
+from firmware_protocol.device.control import RingMemory, ServiceSwitch
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.common import Tamper
 from firmware_protocol.messages.control import EvtNak
@@ -68,7 +68,7 @@ def sent(bench: Bench, since: int) -> list[tuple[float, int]]:
 
 
 def fill(bench: Bench) -> None:
-    bench.device.hand(Ring("fill"), bench.now)
+    bench.device.hand(RingMemory("fill"), bench.now)
     bench.collect()
 
 
@@ -94,7 +94,7 @@ def pair(bench: Bench, code: bytes | None = None) -> bool:
 
 
 def switch(bench: Bench, on: bool) -> None:
-    assert bench.device.hand(Service(on), bench.now) == {"service": on}
+    assert bench.device.hand(ServiceSwitch(on), bench.now) == {"service": on}
 
 
 def tampers(bench: Bench, source: TamperSource) -> list[bool]:

@@ -10,10 +10,10 @@ from typing import TypeVar
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.device import identity
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, Mechanism
-from firmware_protocol.host import Link
-from firmware_protocol.host.events import Arrived, Held, LinkEvent
+from firmware_protocol.host import HostLink
+from firmware_protocol.host.events import LinkEvent, RecordReceived, RingHeld
 from firmware_protocol.host.link import NO_CURSOR
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.plaintext import EventRecord
@@ -34,7 +34,7 @@ class Meeting:
         own = identity.create(self.place, mechanism().device_class, "XX-0001", rng=random)
         identity.pair_directly(self.place, HOST.public_key().public_bytes_raw())
         self.stand = Stand(self.place, mechanism, now=self.now, sync=False, random=random)
-        self.link = Link(
+        self.link = HostLink(
             HOST,
             own.public,
             device_class=DeviceClass.ANY,
@@ -44,7 +44,7 @@ class Meeting:
         )
         self.told: list[LinkEvent] = []
         self.records: list[EventRecord] = []
-        self.held: list[Held] = []
+        self.held: list[RingHeld] = []
         self.wire: list[tuple[int, str, bytes]] = []
         """All that went over the cable: when, whence, what."""
 
@@ -56,7 +56,7 @@ class Meeting:
         self._hear(self.link.lost(self.now))
         self.open()
 
-    def hand(self, hand: Hand) -> Answer:
+    def hand(self, hand: ControlRequest) -> Answer:
         answer = self.stand.hand(hand, self.now)
         self.settle()
         return answer
@@ -98,10 +98,10 @@ class Meeting:
     def _hear(self, events: list[LinkEvent]) -> None:
         self.told += events
         for event in events:
-            if isinstance(event, Arrived):
+            if isinstance(event, RecordReceived):
                 self.records.append(event.record)
                 self.link.kept(event.record.seq, self.now)
-            elif isinstance(event, Held) and self.link.cursor == NO_CURSOR:
+            elif isinstance(event, RingHeld) and self.link.cursor == NO_CURSOR:
                 self.link.adopt(self.now)  # the first time that it sees this ring
-            elif isinstance(event, Held):
+            elif isinstance(event, RingHeld):
                 self.held.append(event)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from firmware_protocol.device import identity
-from firmware_protocol.device.control import Hand
+from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.core import Device, PowerCut
-from firmware_protocol.device.interfaces import Answer, CannotDo, Desk, Refuse
+from firmware_protocol.device.interfaces import Answer, CannotDo, CommandRefusal, CoreServices
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.common import Info, ResumeReply
 from firmware_protocol.messages.control import TimeAsk
@@ -57,9 +57,9 @@ class Plain:
         self.locked = True
         self.alarm: int | None = None
         self.woken: list[int] = []
-        self.desk: Desk
+        self.desk: CoreServices
 
-    def start(self, desk: Desk, now: int) -> None:
+    def start(self, desk: CoreServices, now: int) -> None:
         self.desk = desk
         self.locked = True
 
@@ -67,7 +67,7 @@ class Plain:
         self.done.append(command)
         if isinstance(command, Start):
             if self.desk.full():
-                raise Refuse(Refusal.NOT_NOW)
+                raise CommandRefusal(Refusal.NOT_NOW)
             shuffle = self.desk.number("shuffle")
             self.locked = False
             self.desk.record(Started(shuffle, command.decks), now)
@@ -77,8 +77,8 @@ class Plain:
         if isinstance(command, Reread):
             return RereadReply(self.desk.reread(command.epoch, command.seq))
         if isinstance(command, Eject):
-            raise Refuse(Refusal.FAILED, 2)
-        raise Refuse(Refusal.UNSUPPORTED)
+            raise CommandRefusal(Refusal.FAILED, 2)
+        raise CommandRefusal(Refusal.UNSUPPORTED)
 
     def safe(self, now: int) -> None:
         self.locked = True
@@ -90,7 +90,7 @@ class Plain:
     def selftest(self, now: int) -> tuple[tuple[FaultCode, int], ...]:
         return self.faults
 
-    def hand(self, hand: Hand, now: int) -> Answer:
+    def hand(self, hand: ControlRequest, now: int) -> Answer:
         raise CannotDo("nothing can be done here", "nothing")
 
     def wake(self, now: int) -> None:

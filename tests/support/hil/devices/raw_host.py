@@ -19,7 +19,7 @@ from firmware_protocol.messages.enums import DeviceClass, FrameKind, FrameLimit,
 from firmware_protocol.messages.frames import Alert, Hello, HelloRsp
 from firmware_protocol.messages.limits import SCHEMA_HASHES
 from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
-from firmware_protocol.tablelink.framing import Damage, Deframer, Frame
+from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
 from firmware_protocol.tablelink.hello import prologue
 from firmware_protocol.tablelink.noise import Handshake
 from firmware_protocol.tablelink.plaintext import (
@@ -81,7 +81,7 @@ class RawHost:
 
     def hear(self, data: bytes, now: int) -> None:
         for heard in self._deframer.feed(data):
-            assert not isinstance(heard, Damage), heard
+            assert not isinstance(heard, FrameDamage), heard
             self.came.append(
                 Came(now, heard.session, heard.counter, self._what(heard), len(heard.decoded()))
             )

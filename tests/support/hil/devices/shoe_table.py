@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from firmware_protocol.device.control import Draw, Hand, Load
+from firmware_protocol.device.control import ControlRequest, Draw, Load
 from firmware_protocol.device.interfaces import CannotDo, Mechanism
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.enums import Capabilities, LockState
@@ -45,7 +45,7 @@ def names(events: list[Event]) -> list[str]:
     return [card_names.name(event.card) for event in events if isinstance(event, CardRead)]
 
 
-def cannot(scene: Scene, hand: Hand, says: str) -> None:
+def cannot(scene: Scene, hand: ControlRequest, says: str) -> None:
     """The hand is turned away, and nothing has changed."""
     before, events = scene.look(), len(scene.events)
     with pytest.raises(CannotDo, match=says):

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
-from firmware_protocol.device.control import DoorHand, JamHand, Plug, Power, Put
+from firmware_protocol.device.control import CutPower, DoorHand, JamHand, Plug, Put
 from hil.table.robots import PATIENCE
 from hil.table.setup import GUEST, until
 from tests.support.screens.browser.page import page_at
@@ -152,7 +152,7 @@ async def a_shoe_that_is_unplugged(t: AtTable) -> None:
 @tells(Odd.DEVICE_LOST, "device_lost")
 async def a_shoe_that_loses_its_power(t: AtTable) -> None:
     await t.to_card(1)
-    t.stage.shoe.hand(Power(cause="brown_out", off_ms=3500))
+    t.stage.shoe.hand(CutPower(cause="brown_out", off_ms=3500))
     await until(lambda: t.stands.step in (Step.DEVICE, Step.FELT), PATIENCE)
     await t.shows("device lost")
     await until(lambda: t.stands.step is Step.FELT, PATIENCE)

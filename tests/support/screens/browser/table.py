@@ -14,7 +14,7 @@ from playwright.async_api import Browser, ConsoleMessage, Page
 from controller.games import game_of_table
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
-from firmware_protocol.device.control import Describe, Draw, Hand
+from firmware_protocol.device.control import ControlRequest, Describe, Draw
 from hil.simulator import Live
 from hil.table.robots import PATIENCE, Api, Console, Mimics, Robot, Ways
 from hil.table.robots.console import watched
@@ -163,7 +163,7 @@ class AtTable:
         await until(lambda: mechanism(shoe)["lock"] == "locked", PATIENCE)
         await self.heard(shoe, Draw(dwell_ms=0, force=True, **draw))
 
-    async def heard(self, device: Live, hand: Hand) -> None:
+    async def heard(self, device: Live, hand: ControlRequest) -> None:
         """A hand at a device, of which the table has taken notice."""
         head = _ring(device)["head"]
         device.hand(hand)

@@ -12,7 +12,7 @@ from controller.audit.verify import Verification
 from controller.procedure.model.effects import Prompt, Settled
 from controller.procedure.model.state import State, Step
 from controller.table.memory import Shown
-from firmware_protocol.device.control import Pace
+from firmware_protocol.device.control import ShufflePace
 from hil.table.robots import Robot, Said
 from hil.table.robots.robot import card_of
 from hil.table.scripts.shoe import whole_shoe
@@ -66,7 +66,7 @@ def dealt(folder: Path, game: str, kill: int = -1, *, before: bool = False) -> E
 async def _dealt(folder: Path, game: str, kill: int, *, before: bool) -> Ended:
     async with room(folder, game) as made:
         assert made.shuffler is not None
-        made.shuffler.hand(Pace(shuffle_ms=20))
+        made.shuffler.hand(ShufflePace(shuffle_ms=20))
         robots: list[Robot] = []
         made.kill(kill, before=before)
         first = asyncio.create_task(_session(made, robots))

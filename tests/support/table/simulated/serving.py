@@ -14,7 +14,7 @@ from controller.audit.verify import Verification
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import State, Step
 from controller.table.running import RunningTable
-from firmware_protocol.device.control import Pace
+from firmware_protocol.device.control import ShufflePace
 from hil.table.robots import Players, Robot
 from hil.table.robots.robot import card_of
 from hil.table.scripts.shoe import whole_shoe
@@ -62,7 +62,7 @@ class Served(NamedTuple):
 async def served(made: Room, players: Players | None = None, *top: str) -> AsyncIterator[Served]:
     """`top`: the first cards of the shoe, the burned one first."""
     if made.shuffler is not None and made.shuffler.stand.powered:
-        made.shuffler.hand(Pace(shuffle_ms=20))
+        made.shuffler.hand(ShufflePace(shuffle_ms=20))
     table = made.serve()
     async with table:
         await ready(table)

@@ -27,7 +27,7 @@ from controller.rules.irregularities import Irregularity, Way
 from controller.table.intake import House
 from controller.table.loop import Done
 from controller.table.memory import Shown
-from firmware_protocol.device.control import ButtonName, Draw, Pace, Press
+from firmware_protocol.device.control import ButtonName, Draw, Press, ShufflePace
 from hil.table.robots import Robot, Said
 from hil.table.robots.robot import Who, card_of, mechanism
 from tests.support.drivers.simulated import until
@@ -299,7 +299,7 @@ async def telling(
 ) -> AsyncIterator[Told]:
     """A table in this room, with its dealer, its floor and its players."""
     if made.shuffler is not None and made.shuffler.stand.powered:
-        made.shuffler.hand(Pace(shuffle_ms=20))
+        made.shuffler.hand(ShufflePace(shuffle_ms=20))
     top = (*BURNED[: made.game.options.burn.on_shuffle], *cards)
     players = Choosing(wagers, plan)
     async with made.serve() as table:

@@ -13,7 +13,7 @@ from controller.api.http import HEARTBEAT
 from controller.people.sign_in import LIVES
 from controller.screens.common.texts import load
 from drivers.devices import State
-from firmware_protocol.device.control import Defect, Plug
+from firmware_protocol.device.control import InjectDefect, Plug
 from tests.support.api.at_api import run
 from tests.support.drivers.simulated import until
 from tests.support.screens.at_pages import AtPages, Tab, at_pages, came, opened
@@ -52,7 +52,7 @@ def test_each_device_is_offered_and_what_it_finds_is_said_and_recorded(tmp_path:
                 "said": "SH-1 has tested itself: nothing is wrong.",
                 "stays": True,
             }
-            pages.at.room.shoe.hand(Defect(code="motor", arg=2))
+            pages.at.room.shoe.hand(InjectDefect(code="motor", arg=2))
             answer = (await tab.act("SelfTest", serial="SH-1")).json()
             assert answer["said"] == "SH-1 has tested itself and found: motor 2."
             told = [msgspec.json.decode(one.data) for one in pages.at.room.records("person")]
