@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from controller.daemon.http_server import Server
-from controller.daemon.sockets import HOST, LONGEST, alive, pages_place
+from controller.daemon.sockets import HOST, MAX_SOCKET_PATH, is_listening, pages_place
 
 __all__ = [
     "HOST",
-    "LONGEST",
+    "MAX_SOCKET_PATH",
     "Server",
-    "alive",
+    "is_listening",
     "pages_place",
 ]

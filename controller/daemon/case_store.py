@@ -18,7 +18,7 @@ NAME: Final = ".cases-"
 
 
 @contextmanager
-def waiting_cases(record: Path, where: str) -> Iterator[Path]:
+def case_folder(record: Path, where: str) -> Iterator[Path]:
     """A new directory that nobody else reads, and that is gone at the end. UsageProblem, at `where`
     in the table's file."""
     place = record.resolve()
@@ -35,7 +35,7 @@ def waiting_cases(record: Path, where: str) -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def clear(record: Path, ours: Path) -> None:
+def remove_stale(record: Path, ours: Path) -> None:
     """Those of controllers that were killed are gone, as far as they can be. For whoever writes the
     record: then there is no other controller."""
     place = record.resolve()

@@ -19,10 +19,10 @@ from controller import early_signals, terminal
 from controller.config import TableConfig, load_table
 from controller.daemon import exit_codes
 from controller.daemon import logging as lines
-from controller.daemon.serve import Ready, Tells, serve
+from controller.daemon.serve import ReadyNotice, ServeCallbacks, serve
 from controller.daemon.systemd import Notify
 from controller.errors import UsageProblem, printable
-from controller.table.loop import REAL, World
+from controller.table.loop import REAL_ENVIRONMENT, TableEnvironment
 from controller.terminal import GivenUp
 from drivers.logging import takes
 
@@ -104,24 +104,24 @@ def run(args: argparse.Namespace) -> int:
             return exit_codes.EXIT_FAULT
 
 
-async def _in_group(config: TableConfig, signals: Signals, world: World) -> int:
+async def _in_group(config: TableConfig, signals: Signals, world: TableEnvironment) -> int:
     """Whatever ends it comes out in a group."""
-    tells = Tells(Notify(os.environ), ready=_say, ending=signals.patience)
+    tells = ServeCallbacks(Notify(os.environ), ready=_say, ending=signals.patience)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(serve(config, signals.event(), tells=tells, world=world))
     return task.result()
 
 
-def _world(args: argparse.Namespace) -> World:
+def _world(args: argparse.Namespace) -> TableEnvironment:
     if not args.believe_clock:
         for option, name in (("--by", args.by), ("--and", args.second)):
             if name is not None:
                 raise UsageProblem(option, "stands without --believe-clock", "both, or neither")
-        return REAL
-    return replace(REAL, believed=terminal.two(args))
+        return REAL_ENVIRONMENT
+    return replace(REAL_ENVIRONMENT, believed=terminal.two(args))
 
 
-def _say(ready: Ready) -> None:
+def _say(ready: ReadyNotice) -> None:
     """Whoever started it may be gone, and the table is served all the same."""
     with suppress(OSError, ValueError, AttributeError):
         print(printable(str(ready)), flush=True)

@@ -13,16 +13,16 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-IDLE: Final = 30
+IDLE_TIMEOUT: Final = 30
 """Seconds for the first line to the last of a request's head to come: after the connection, and
 after each answer."""
-SPARE: Final = 32
+SPARE_CONNECTIONS: Final = 32
 """Connections beyond the most at once, who are told to come later. Any more are told nothing."""
-STALLED: Final = 30.0
+SEND_TIMEOUT: Final = 30.0
 """Seconds for what waits to be sent to become less."""
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """One. It has no deadline of its own for who asks nothing at all, or reads nothing."""
 
     _asks: asyncio.TimerHandle | None = None
@@ -30,7 +30,10 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > (self.limit_concurrency or SPARE) + SPARE:
+        if (
+            len(self.connections)
+            > (self.limit_concurrency or SPARE_CONNECTIONS) + SPARE_CONNECTIONS
+        ):
             transport.abort()  # a file descriptor less that the record, or a port, may need
             return
         self._await_request()
@@ -47,7 +50,7 @@ class Connection(H11Protocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         _cancel(self._reads)
-        self._reads = self.loop.call_later(STALLED, self.transport.abort)
+        self._reads = self.loop.call_later(SEND_TIMEOUT, self.transport.abort)
 
     def resume_writing(self) -> None:
         _cancel(self._reads)
@@ -56,7 +59,7 @@ class Connection(H11Protocol):
     def _await_request(self) -> None:
         """What comes in between gives nobody more time."""
         _cancel(self._asks)
-        self._asks = self.loop.call_later(IDLE, self._if_nothing_asked)
+        self._asks = self.loop.call_later(IDLE_TIMEOUT, self._if_nothing_asked)
 
     def _if_nothing_asked(self) -> None:
         cycle: Any = self.cycle  # None before the first request
@@ -69,11 +72,11 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
         timer.cancel()
 
 
-MOST_CONNECTIONS: Final = 128
+MAX_CONNECTIONS: Final = 128
 """At once; more are told to come later."""
-MOST_BROWSING: Final = 640
+MAX_PAGE_CONNECTIONS: Final = 640
 """The same for pages: each browser keeps a few."""
-END_WAIT: Final = 2
+SHUTDOWN_TIMEOUT: Final = 2
 """Seconds for requests that are being answered at the end."""
 BACKLOG: Final = 64
 
@@ -86,14 +89,14 @@ class Server(uvicorn.Server):
         app: ASGIApp,
         sockets: Sequence[socket.socket],
         *,
-        most: int = MOST_CONNECTIONS,
+        most: int = MAX_CONNECTIONS,
         certificate: Path | None = None,
         key: Path | None = None,
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=Connection,
+                http=HttpConnection,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -102,8 +105,8 @@ class Server(uvicorn.Server):
                 server_header=False,
                 limit_concurrency=most,
                 backlog=BACKLOG,
-                timeout_keep_alive=IDLE,
-                timeout_graceful_shutdown=END_WAIT,
+                timeout_keep_alive=IDLE_TIMEOUT,
+                timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
                 ssl_certfile=certificate,
                 ssl_keyfile=key,
             )
@@ -143,4 +146,4 @@ class Server(uvicorn.Server):
             if transport is not None:
                 transport.abort()
         if left:
-            await asyncio.wait(left, timeout=END_WAIT)
+            await asyncio.wait(left, timeout=SHUTDOWN_TIMEOUT)

@@ -16,7 +16,7 @@ from structlog.contextvars import bound_contextvars, merge_contextvars
 
 from controller.procedure.model.row import Decision
 from controller.table.devices import data_of
-from controller.table.loop import Done
+from controller.table.loop import RequestResult
 from controller.table.running import RunningTable
 from drivers.logging import Stderr
 from drivers.session import AnyHappening, Happening
@@ -47,12 +47,12 @@ def to_stderr(least: int = logging.INFO, *, terminal: bool | None = None) -> Non
         logger_factory=Stderr,
     )
     root = logging.getLogger()
-    if not any(isinstance(one, _Libraries) for one in root.handlers):
-        root.addHandler(_Libraries(logging.WARNING))
+    if not any(isinstance(one, LibraryHandler) for one in root.handlers):
+        root.addHandler(LibraryHandler(logging.WARNING))
 
 
 @contextmanager
-def about(name: str, running: RunningTable) -> Iterator[None]:
+def log_context(name: str, running: RunningTable) -> Iterator[None]:
     """What is said meanwhile is said of this table, and of where it stands once it does."""
 
     def stands() -> Mapping[str, int]:
@@ -67,7 +67,7 @@ def about(name: str, running: RunningTable) -> Iterator[None]:
         _stands.reset(token)
 
 
-def told(done: Done) -> None:
+def log_result(done: RequestResult) -> None:
     """What the procedure made of something: by name only, without cards, seats and people."""
     for one in done.answered:
         what = type(one.event).__name__
@@ -115,7 +115,7 @@ def _is_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-class _Libraries(logging.Handler):
+class LibraryHandler(logging.Handler):
     """What libraries say, as lines like ours."""
 
     def emit(self, record: logging.LogRecord) -> None:

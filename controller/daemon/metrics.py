@@ -25,8 +25,8 @@ from controller.procedure.model.effects import Told
 from controller.procedure.model.holds import REFUSED, TAKEN
 from controller.procedure.model.row import Decision
 from controller.rules.irregularities import Irregularity
-from controller.table.intake import Answered
-from controller.table.loop import Done, Writing
+from controller.table.intake import EventAnswer
+from controller.table.loop import RecordWriter, RequestResult
 from controller.table.running import RunningTable
 from drivers.devices import State
 
@@ -77,7 +77,7 @@ class Metrics:
     def follow(self, table: RunningTable) -> None:
         """From now on it is this table's."""
         self._round = table.shown.state.round
-        self.registry.register(_Standing(self._name, table))
+        self.registry.register(_TableCollector(self._name, table))
         table.watch(self.told)
 
     def appended(self, seconds: float) -> None:
@@ -86,7 +86,7 @@ class Metrics:
     def late(self, seconds: float) -> None:
         self._lag.observe(seconds)
 
-    def told(self, done: Done) -> None:
+    def told(self, done: RequestResult) -> None:
         """Something was recorded."""
         for one in done.answered:
             if isinstance(one.answer, Decision):
@@ -100,7 +100,7 @@ class Metrics:
             self._round = done.state.round
 
 
-def irregularities(answered: Answered) -> Iterator[str]:
+def irregularities(answered: EventAnswer) -> Iterator[str]:
     """The floor is told of each that was held or let pass; the others show by themselves."""
     answer = answered.answer
     if not isinstance(answer, Decision):
@@ -115,7 +115,7 @@ def irregularities(answered: Answered) -> Iterator[str]:
             yield effect.what
 
 
-class _Standing(Collector):
+class _TableCollector(Collector):
     """How the table stands when it is asked."""
 
     def __init__(self, name: str, table: RunningTable) -> None:
@@ -179,10 +179,10 @@ def metrics_app(registry: CollectorRegistry) -> Starlette:
     return Starlette(routes=[Route(PATH, figures, methods=["GET"])], middleware=[hosts])
 
 
-class Measured:
+class TimedWriter:
     """A writer, measured."""
 
-    def __init__(self, inner: Writing, took: Callable[[float], None]) -> None:
+    def __init__(self, inner: RecordWriter, took: Callable[[float], None]) -> None:
         self._inner = inner
         self._took = took
 

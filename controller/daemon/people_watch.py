@@ -14,11 +14,11 @@ import structlog
 
 from controller.audit.format.records import Moment
 from controller.people import AT_CLOSED, Denied, PeopleDesk
-from controller.table.loop import CannotTake, Full, Stopped
+from controller.table.loop import InputRejected, QueueFull, TableStopped
 
-EVERY: Final = 2.0
+CHECK_INTERVAL: Final = 2.0
 """Seconds between two looks at whether the file is another one."""
-ANEW: Final = 60.0
+RETRY_AFTER: Final = 60.0
 """Seconds until a file is looked at anew that could not be read, though it is the same one: what
 stood in the way may have been the disk."""
 END_WAIT: Final = 3.0
@@ -30,7 +30,7 @@ _log: Final = structlog.get_logger("daemon.people")
 Print: TypeAlias = tuple[int, ...] | None
 
 
-class PeopleNews:
+class PeopleWatch:
     """One table's."""
 
     def __init__(self, desk: PeopleDesk, file: Path, moment: Callable[[], Moment]) -> None:
@@ -47,7 +47,7 @@ class PeopleNews:
             await self.look()
             await self.look_at_the_table()
             self.look_at_the_clock()
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(CHECK_INTERVAL)
 
     async def look(self) -> None:
         """Whoever was disabled, or lost the role, is signed out, if the file is another one."""
@@ -56,12 +56,12 @@ class PeopleNews:
             return
         try:
             gone = await self._desk.look_again(self._moment())
-        except (Stopped, Full, CannotTake) as problem:
+        except (TableStopped, QueueFull, InputRejected) as problem:
             _log.info("people not looked at again", why=str(problem))
             return
         if isinstance(gone, Denied):
             if gone.why == "unreadable":  # that stands in the record now, until it is another file
-                self._seen, self._anew = print_, now + ANEW
+                self._seen, self._anew = print_, now + RETRY_AFTER
             return
         self._seen, self._anew = print_, None
         if gone:
@@ -78,7 +78,7 @@ class PeopleNews:
                     await self._desk.sign_out(
                         one.screen, self._moment(), role=one.role, why="opened"
                     )
-        except (Stopped, Full, CannotTake) as problem:
+        except (TableStopped, QueueFull, InputRejected) as problem:
             _log.info("not signed out of an open table", why=str(problem))
 
     def look_at_the_clock(self) -> None:
@@ -98,7 +98,7 @@ class PeopleNews:
                         Denied,
                     ):
                         await asyncio.sleep(_PAUSE)  # a PIN is being looked at there
-        except (Stopped, Full, CannotTake, TimeoutError) as problem:
+        except (TableStopped, QueueFull, InputRejected, TimeoutError) as problem:
             _log.warning("not signed out", why=str(problem))
 
 

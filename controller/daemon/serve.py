@@ -27,21 +27,21 @@ from controller.audit.errors import Failed
 from controller.audit.log import Log, SystemClock
 from controller.config import ControlPlace, TableConfig
 from controller.daemon import logging as lines
-from controller.daemon.case_store import clear, waiting_cases
+from controller.daemon.case_store import case_folder, remove_stale
 from controller.daemon.exit_codes import EXIT_OK
-from controller.daemon.http_server import END_WAIT, MOST_BROWSING, Server
-from controller.daemon.metrics import Measured, Metrics, metrics_app
-from controller.daemon.people_watch import PeopleNews
-from controller.daemon.sockets import HOST, Taken, taken
-from controller.daemon.systemd import NOBODY, Notify, status
-from controller.daemon.watchdog import Pulse, Vitals, Watchdog, links_of
+from controller.daemon.http_server import MAX_PAGE_CONNECTIONS, SHUTDOWN_TIMEOUT, Server
+from controller.daemon.metrics import Metrics, TimedWriter, metrics_app
+from controller.daemon.people_watch import PeopleWatch
+from controller.daemon.sockets import HOST, ListeningSockets, listening
+from controller.daemon.systemd import NO_MANAGER, Notify, status
+from controller.daemon.watchdog import LoopMonitor, Vitals, Watchdog, links_of
 from controller.errors import UsageProblem
 from controller.people import PeopleDesk, PeopleFile
 from controller.screens.app import Screens
 from controller.screens.common.server import Place
 from controller.screens.common.texts import Texts, load
-from controller.table.loop import REAL, Done, World, Writing
-from controller.table.running import RunningTable, Witnessing, parts_of
+from controller.table.loop import REAL_ENVIRONMENT, RecordWriter, RequestResult, TableEnvironment
+from controller.table.running import RunningTable, WitnessMonitor, parts_of
 from drivers.keys import KeyProblem
 
 _log: Final = structlog.get_logger("daemon")
@@ -49,7 +49,7 @@ _T = TypeVar("_T")
 _Work: TypeAlias = Coroutine[Any, Any, None]
 
 
-class Ready(Struct, frozen=True):
+class ReadyNotice(Struct, frozen=True):
     """The table is served."""
 
     name: str
@@ -64,16 +64,16 @@ class Ready(Struct, frozen=True):
         return f"ready: {self.name} at {self.socket}{also}{pages}"
 
 
-class Tells(Struct, frozen=True):
+class ServeCallbacks(Struct, frozen=True):
     """Who is told how it goes."""
 
-    notify: Notify = NOBODY
-    ready: Callable[[Ready], None] = lambda ready: None
+    notify: Notify = NO_MANAGER
+    ready: Callable[[ReadyNotice], None] = lambda ready: None
     ending: Callable[[], None] = lambda: None
     """From here on it ends, and has so long for it as there is patience."""
 
 
-class _Given(Struct, frozen=True):
+class _ServeParts(Struct, frozen=True):
     """What a table needs beside its own parts."""
 
     people: PeopleFile
@@ -88,8 +88,8 @@ async def serve(
     config: TableConfig,
     stop: asyncio.Event | None = None,
     *,
-    tells: Tells = Tells(),  # noqa: B008 - nothing in it changes
-    world: World = REAL,
+    tells: ServeCallbacks = ServeCallbacks(),  # noqa: B008 - nothing in it changes
+    world: TableEnvironment = REAL_ENVIRONMENT,
 ) -> int:
     """Until `stop` is set: the exit code then. Without one, until it is cancelled.
 
@@ -102,37 +102,37 @@ async def serve(
     failed = asyncio.Event()
     running = RunningTable(parts, _watched(world, metrics, failed))
     with ExitStack() as last:
-        last.enter_context(lines.about(config.name, running))
+        last.enter_context(lines.log_context(config.name, running))
         screens = config.equipment.screens
-        sockets = last.enter_context(taken(given.control, config.file, screens))
+        sockets = last.enter_context(listening(given.control, config.file, screens))
         scratch: Path | None = None
         if screens is not None:
             where = f"{config.file}: screens"
-            scratch = last.enter_context(waiting_cases(parts.record, where))
+            scratch = last.enter_context(case_folder(parts.record, where))
         async with running as table:
             sockets.check()
             metrics.follow(table)
             # Whoever looks at the table is served before those who read lines.
-            table.watch(lambda done: _soon(lines.told, done))
+            table.watch(lambda done: _soon(lines.log_result, done))
             if scratch is not None:
-                await asyncio.to_thread(clear, parts.record, scratch)
-            served = _Served(table, given, sockets, metrics, tells, world, scratch)
+                await asyncio.to_thread(remove_stale, parts.record, scratch)
+            served = _TableService(table, given, sockets, metrics, tells, world, scratch)
             await served.run(stop, failed)
         _log.info("ended")
     return EXIT_OK
 
 
-class _Served:
+class _TableService:
     """What stands around a running table."""
 
     def __init__(
         self,
         table: RunningTable,
-        given: _Given,
-        sockets: Taken,
+        given: _ServeParts,
+        sockets: ListeningSockets,
         metrics: Metrics,
-        tells: Tells,
-        world: World,
+        tells: ServeCallbacks,
+        world: TableEnvironment,
         scratch: Path | None,
     ) -> None:
         self._table = table
@@ -143,10 +143,10 @@ class _Served:
         self._desk = PeopleDesk(
             given.people, table.record, table.boot, table.standing, shut=lambda: table.shut
         )
-        self._news = PeopleNews(self._desk, given.people.file, moment)
-        self._witnessing = Witnessing(table, table.parts.record, moment, given.unwitnessed)
+        self._news = PeopleWatch(self._desk, given.people.file, moment)
+        self._witnessing = WitnessMonitor(table, table.parts.record, moment, given.unwitnessed)
         self._serving = Serving(table, self._desk, moment)
-        self._pulse = Pulse(metrics.late)
+        self._pulse = LoopMonitor(metrics.late)
         self._watchdog = Watchdog(tells.notify, self._vitals, self._stands)
         control = application(self._serving)
         self._servers = [Server(control, sockets.control)]
@@ -179,7 +179,7 @@ class _Served:
                 others.append(begin(self._watchdog.run, "its watchdog"))
                 await _either(stop, failed)
                 self._ends("told to stop" if stop.is_set() else "the record has failed")
-                await asyncio.wait(serving, timeout=2 * END_WAIT)
+                await asyncio.wait(serving, timeout=2 * SHUTDOWN_TIMEOUT)
                 for task in others:
                     task.cancel()
                 await self._news.everybody_out()
@@ -196,9 +196,9 @@ class _Served:
         self._screens.end()
         work = asyncio.to_thread(self._screens.close)
         closing = asyncio.create_task(work, name=f"{self._table.parts.name}: its pages")
-        done, _ = await asyncio.wait((closing,), timeout=END_WAIT)
+        done, _ = await asyncio.wait((closing,), timeout=SHUTDOWN_TIMEOUT)
         if not done:
-            _log.warning("the pages do not end", seconds=END_WAIT)
+            _log.warning("the pages do not end", seconds=SHUTDOWN_TIMEOUT)
         for task in done:
             task.result()
 
@@ -206,7 +206,7 @@ class _Served:
         place = self._sockets
         port = None if place.tcp is None else int(place.tcp.getsockname()[1])
         pages = "" if self._screens is None else f"{self._screens.address}/"
-        ready = Ready(self._table.parts.name, place.place, port, pages)
+        ready = ReadyNotice(self._table.parts.name, place.place, port, pages)
         self._tells.notify.tell("READY=1", status(self._stands()))
         clock = self._moment().quality
         _log.info(
@@ -242,7 +242,7 @@ class _Served:
         return f"held at {step}: {shown.stopped}" if shown.stopped else step
 
 
-def _given(config: TableConfig) -> _Given:
+def _given(config: TableConfig) -> _ServeParts:
     """UsageProblem."""
     file, equipment = config.file, config.equipment
     people = _there(equipment.people, f"{file}: people", '[people] with file = "..."')
@@ -256,10 +256,12 @@ def _given(config: TableConfig) -> _Given:
         raise UsageProblem(problem.where, problem.what, problem.allowed) from None
     screens = equipment.screens
     texts = None if screens is None else load(screens.texts)
-    return _Given(found, control, texts, timedelta(hours=record.unwitnessed_hours))
+    return _ServeParts(found, control, texts, timedelta(hours=record.unwitnessed_hours))
 
 
-def _screens(api: Api, sockets: Taken, texts: Texts | None, scratch: Path | None) -> Screens | None:
+def _screens(
+    api: Api, sockets: ListeningSockets, texts: Texts | None, scratch: Path | None
+) -> Screens | None:
     """The pages, where the table has any."""
     if sockets.screens is None or sockets.pages is None or texts is None or scratch is None:
         return None
@@ -269,7 +271,7 @@ def _screens(api: Api, sockets: Taken, texts: Texts | None, scratch: Path | None
 
 def _pages_server(screens: Screens, at: socket.socket, place: Place | None) -> Server:
     certificate, key = (None, None) if place is None else (place.certificate, place.key)
-    return Server(screens.app, [at], most=MOST_BROWSING, certificate=certificate, key=key)
+    return Server(screens.app, [at], most=MAX_PAGE_CONNECTIONS, certificate=certificate, key=key)
 
 
 def _there(part: _T | None, where: str, allowed: str) -> _T:
@@ -278,22 +280,22 @@ def _there(part: _T | None, where: str, allowed: str) -> _T:
     return part
 
 
-def _watched(world: World, metrics: Metrics, failed: asyncio.Event) -> World:
+def _watched(world: TableEnvironment, metrics: Metrics, failed: asyncio.Event) -> TableEnvironment:
     """The same world, whose record is measured and heard when it fails."""
     loop = asyncio.get_running_loop()
 
-    def write(log: Log, told: Callable[[Failed], None]) -> Writing:
+    def write(log: Log, told: Callable[[Failed], None]) -> RecordWriter:
         def also(problem: Failed) -> None:
             told(problem)
             with suppress(RuntimeError):  # the loop has ended, and with it whoever waits
                 loop.call_soon_threadsafe(failed.set)
 
-        return Measured(world.write(log, also), metrics.appended)
+        return TimedWriter(world.write(log, also), metrics.appended)
 
     return replace(world, write=write)
 
 
-def _soon(told: Callable[[Done], None], done: Done) -> None:
+def _soon(told: Callable[[RequestResult], None], done: RequestResult) -> None:
     asyncio.get_running_loop().call_soon(told, done)
 
 

@@ -20,14 +20,14 @@ from controller.errors import UsageProblem
 from controller.screens.common.server import Place, place_of
 
 HOST: Final = "127.0.0.1"
-LONGEST: Final = 107
+MAX_SOCKET_PATH: Final = 107
 """Bytes of a socket's path that the kernel takes."""
 MODE: Final = 0o660
 BACKLOG: Final = 64
 _ANYONE: Final = stat.S_IWOTH
 
 
-class Taken(Struct, frozen=True):
+class ListeningSockets(Struct, frozen=True):
     """The sockets, all of them listening."""
 
     place: Path
@@ -67,7 +67,9 @@ def pages_place(screens: ScreensPlace, file: str) -> Place:
 
 
 @contextmanager
-def taken(control: ControlPlace, file: str, screens: ScreensPlace | None = None) -> Iterator[Taken]:
+def listening(
+    control: ControlPlace, file: str, screens: ScreensPlace | None = None
+) -> Iterator[ListeningSockets]:
     """All that the file says. UsageProblem, with its place in the file; then nothing is taken."""
     pages = None if screens is None else pages_place(screens, file)
     with ExitStack() as last:
@@ -82,7 +84,7 @@ def taken(control: ControlPlace, file: str, screens: ScreensPlace | None = None)
             )
         if pages is not None:
             shown = last.enter_context(_tcp(pages.port, f"{file}: screens.port", pages.host))
-        yield Taken(control.socket.absolute(), unix, tcp, metrics, inode, shown, pages)
+        yield ListeningSockets(control.socket.absolute(), unix, tcp, metrics, inode, shown, pages)
 
 
 # --- a port -----------------------------------------------------------------------------------
@@ -148,9 +150,11 @@ def _remove(place: Path, inode: int) -> None:
 
 def _check_path(place: Path, fresh: Path, where: str) -> None:
     size = max(len(os.fsencode(one)) for one in (place, fresh))
-    if size > LONGEST:
+    if size > MAX_SOCKET_PATH:
         what = f"{place} has {size} bytes"
-        raise UsageProblem(where, what, f"a path of up to {LONGEST} bytes, as the kernel takes")
+        raise UsageProblem(
+            where, what, f"a path of up to {MAX_SOCKET_PATH} bytes, as the kernel takes"
+        )
 
 
 def _check_directory(place: Path, where: str) -> None:
@@ -184,12 +188,12 @@ def _check_left(place: Path, where: str) -> None:
         raise UsageProblem(where, what, "a path that this user may use") from None
     if not stat.S_ISSOCK(found.st_mode):
         raise UsageProblem(where, f"{place} is there and is no socket", "a path of its own")
-    if alive(place):
+    if is_listening(place):
         what = f"somebody listens at {place} already"
         raise UsageProblem(where, what, "one controller for a table: stop the other one first")
 
 
-def alive(place: Path) -> bool:
+def is_listening(place: Path) -> bool:
     """Whether somebody listens there. One who is busy, or of another user, does."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)

@@ -61,4 +61,4 @@ def _watchdog(environ: Mapping[str, str]) -> float | None:
     return int(usec) / 1e6
 
 
-NOBODY: Final = Notify({})
+NO_MANAGER: Final = Notify({})

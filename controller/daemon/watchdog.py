@@ -13,11 +13,11 @@ from controller.daemon.systemd import Notify, status
 from controller.table.running import RunningTable
 from drivers.devices import State
 
-MOST_LAG: Final = 5.0
+MAX_LAG: Final = 5.0
 """Seconds for which the loop may stand still."""
-MOST_APPEND: Final = 30.0
+MAX_APPEND: Final = 30.0
 """Seconds for which the record may not answer."""
-MOST_QUIET: Final = 60.0
+MAX_QUIET: Final = 60.0
 """Seconds in which something is done for a device, whatever it is. To find a port, open it, and get
 a session takes less; a device that is ready has a heartbeat each second."""
 
@@ -50,13 +50,13 @@ def judge(vitals: Vitals) -> tuple[str, ...]:
 
 def _hanging(vitals: Vitals) -> Iterator[str]:
     lag = max(vitals.lag, vitals.overdue)
-    if lag > MOST_LAG:
+    if lag > MAX_LAG:
         yield f"the loop stood still for {lag:.1f} s"
-    if vitals.append > MOST_APPEND:
+    if vitals.append > MAX_APPEND:
         yield f"the record has not answered for {vitals.append:.0f} s"
     for link in vitals.links:
         # Nothing is done for one whose records cannot be kept, until they can: it says so itself.
-        if link.state is not State.UNKEPT and link.quiet > MOST_QUIET:
+        if link.state is not State.UNKEPT and link.quiet > MAX_QUIET:
             yield f"nothing was done for {link.serial} ({link.state.value}) for {link.quiet:.0f} s"
 
 
@@ -68,15 +68,15 @@ def links_of(table: RunningTable, now: int) -> tuple[LinkVitals, ...]:
     )
 
 
-EVERY: Final = 0.25
+TICK_INTERVAL: Final = 0.25
 """Seconds between two ticks."""
-SHARE: Final = 3
+FEEDS_PER_TIMEOUT: Final = 3
 """So often within its time the watchdog is fed: one word that is lost starts nothing anew."""
 
 _log: Final = structlog.get_logger("daemon.watchdog")
 
 
-class Pulse:
+class LoopMonitor:
     """How late the loop is."""
 
     def __init__(self, told: Callable[[float], None] = lambda lag: None) -> None:
@@ -94,8 +94,8 @@ class Pulse:
         """Until it is cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            due = self._at = loop.time() + EVERY
-            await asyncio.sleep(EVERY)
+            due = self._at = loop.time() + TICK_INTERVAL
+            await asyncio.sleep(TICK_INTERVAL)
             self.lag = max(0.0, loop.time() - due)
             self._told(self.lag)
 
@@ -117,7 +117,7 @@ class Watchdog:
     def pause(self) -> float:
         """Seconds between two looks."""
         within = self._notify.watchdog
-        return 1.0 if within is None else min(1.0, within / SHARE)
+        return 1.0 if within is None else min(1.0, within / FEEDS_PER_TIMEOUT)
 
     def look(self) -> bool:
         """Once: whether all gets on."""

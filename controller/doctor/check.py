@@ -32,7 +32,7 @@ _AS_IT_IS: Final = frozenset(f"{string.ascii_letters}{string.digits}/._- ".encod
 # --- what it finds ----------------------------------------------------------------------------
 
 
-class Problem(Struct, frozen=True):
+class DoctorProblem(Struct, frozen=True):
     """Something that is not as it must be, and what mends it."""
 
     grade: Grade
@@ -43,11 +43,11 @@ class Problem(Struct, frozen=True):
     """To be copied, in this order."""
 
 
-class Found(Struct, frozen=True):
+class CheckFindings(Struct, frozen=True):
     """What a check has found."""
 
     note: str = ""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[DoctorProblem, ...] = ()
     skipped: bool = False
 
     @property
@@ -59,20 +59,20 @@ class Found(Struct, frozen=True):
         return "warning" if self.problems else "ok"
 
 
-def wrong(what: str, *commands: str, mend: str = "") -> Problem:
-    return Problem("wrong", what, mend, commands)
+def wrong(what: str, *commands: str, mend: str = "") -> DoctorProblem:
+    return DoctorProblem("wrong", what, mend, commands)
 
 
-def warning(what: str, *commands: str, mend: str = "") -> Problem:
-    return Problem("warning", what, mend, commands)
+def warning(what: str, *commands: str, mend: str = "") -> DoctorProblem:
+    return DoctorProblem("warning", what, mend, commands)
 
 
-def found(note: str, problems: Iterable[Problem] = ()) -> Found:
-    return Found(note, tuple(problems))
+def found(note: str, problems: Iterable[DoctorProblem] = ()) -> CheckFindings:
+    return CheckFindings(note, tuple(problems))
 
 
-def skipped(why: str) -> Found:
-    return Found(f"{UNKNOWN}: {why}", skipped=True)
+def skipped(why: str) -> CheckFindings:
+    return CheckFindings(f"{UNKNOWN}: {why}", skipped=True)
 
 
 # --- the machine ------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def name_of_user(uid: int) -> str:
 # --- the case ---------------------------------------------------------------------------------
 
 
-class Case(Struct, frozen=True):
+class DoctorCase(Struct, frozen=True):
     """A table file, as far as it can be read, and the machine that is to serve it."""
 
     file: Path
@@ -193,22 +193,22 @@ def _quoted(word: str) -> str:
 # --- a check ----------------------------------------------------------------------------------
 
 
-class Check(NamedTuple):
+class DoctorCheck(NamedTuple):
     """One thing that is looked at."""
 
     name: str
     about: str
-    look: Callable[[Case], Found]
+    look: Callable[[DoctorCase], CheckFindings]
     after: tuple[str, ...] = ()
     """Checks without which this one can say nothing: where one of them finds something wrong or
     was not made itself, this one is not made."""
 
 
-class Result(NamedTuple):
+class CheckResult(NamedTuple):
     """A check that was made."""
 
-    check: Check
-    found: Found
+    check: DoctorCheck
+    found: CheckFindings
 
     @property
     def verdict(self) -> Verdict:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from controller.doctor.check import Case, Machine, Problem, Result, Verdict
+from controller.doctor.check import CheckResult, DoctorCase, DoctorProblem, Machine, Verdict
 from controller.doctor.runner import CHECKS, case_of, look
 from controller.errors import printable
 
@@ -59,7 +59,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Make every check; 1 where one of them finds something wrong."""
     case = case_of(args.config, Machine.here())
-    results: list[Result] = []
+    results: list[CheckResult] = []
     for result in look(case):
         results.append(result)
         if not args.json:
@@ -76,7 +76,7 @@ def _coloured() -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
-def _lines(result: Result, *, coloured: bool) -> Iterator[str]:
+def _lines(result: CheckResult, *, coloured: bool) -> Iterator[str]:
     symbol, word = _WORDS[result.verdict]
     head = f"{symbol} {word:<5}"
     if coloured:
@@ -87,7 +87,7 @@ def _lines(result: Result, *, coloured: bool) -> Iterator[str]:
         yield from _problem(problem)
 
 
-def _problem(problem: Problem) -> Iterator[str]:
+def _problem(problem: DoctorProblem) -> Iterator[str]:
     yield f"{_INDENT}{printable(problem.what)}"
     if problem.mend:
         yield f"{_INDENT}mend: {printable(problem.mend)}{':' if problem.commands else ''}"
@@ -95,7 +95,7 @@ def _problem(problem: Problem) -> Iterator[str]:
         yield f"{_INDENT}    {command}"
 
 
-def _summary(results: Sequence[Result]) -> str:
+def _summary(results: Sequence[CheckResult]) -> str:
     counts = Counter(one.verdict for one in results)
     said = (
         f"{counts['ok']} ok",
@@ -106,7 +106,7 @@ def _summary(results: Sequence[Result]) -> str:
     return f"{len(results)} checks: {', '.join(said)}"
 
 
-def as_json(case: Case, results: Sequence[Result]) -> dict[str, object]:
+def as_json(case: DoctorCase, results: Sequence[CheckResult]) -> dict[str, object]:
     counts = Counter(one.verdict for one in results)
     return {
         "table": case.name,

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 from controller.config import DevicePlace, Devices
 from controller.doctor.check import (
-    Case,
-    Found,
-    Problem,
+    CheckFindings,
+    DoctorCase,
+    DoctorProblem,
     found,
     line,
     name_of_user,
@@ -41,7 +41,7 @@ _LATE: Final = 1
 """Milliseconds that an FTDI adapter may keep what it has read."""
 
 
-class Fitted(NamedTuple):
+class ExpectedDevice(NamedTuple):
     """A device as the file names it."""
 
     part: str
@@ -56,30 +56,30 @@ class Fitted(NamedTuple):
         return f"{self.kind.name.lower()} {self.serial}"
 
 
-def fitted(devices: Devices) -> list[Fitted]:
-    every = [Fitted("shoe", DeviceClass.SHOE, devices.shoe)]
+def expected_devices(devices: Devices) -> list[ExpectedDevice]:
+    every = [ExpectedDevice("shoe", DeviceClass.SHOE, devices.shoe)]
     if devices.shuffler is not None:
-        every.append(Fitted("shuffler", DeviceClass.SHUFFLER, devices.shuffler))
+        every.append(ExpectedDevice("shuffler", DeviceClass.SHUFFLER, devices.shuffler))
     for at, station in enumerate(devices.stations):
-        every.append(Fitted(f"stations[{at}]", DeviceClass.STATION, station))
+        every.append(ExpectedDevice(f"stations[{at}]", DeviceClass.STATION, station))
     return every
 
 
 # --- paired -----------------------------------------------------------------------------------
 
 
-def paired(case: Case) -> Found:
+def paired(case: DoctorCase) -> CheckFindings:
     """This host knows the key of each, and each is what the file takes it for."""
     devices, keys = case.equipment.devices, case.equipment.keys
     if devices is None or keys is None:
         return skipped("no [devices] or no [keys]")
     store = KeyStore(keys)
-    every = fitted(devices)
+    every = expected_devices(devices)
     problems = [found_ for one in every for found_ in _unpaired(case, store, one)]
     return found(", ".join(map(str, every)), problems)
 
 
-def _unpaired(case: Case, store: KeyStore, one: Fitted) -> Iterator[Problem]:
+def _unpaired(case: DoctorCase, store: KeyStore, one: ExpectedDevice) -> Iterator[DoctorProblem]:
     try:
         known = store.find(one.serial)
     except KeyProblem as problem:
@@ -103,7 +103,7 @@ def _unpaired(case: Case, store: KeyStore, one: Fitted) -> Iterator[Problem]:
         yield wrong(f"{what}{one.kind.name.lower()}", mend=mend)
 
 
-def _pair(case: Case, store: KeyStore, one: Fitted) -> str:
+def _pair(case: DoctorCase, store: KeyStore, one: ExpectedDevice) -> str:
     port = one.place.port
     if not port:
         same = [plugged for plugged in case.machine.serial_ports() if plugged.serial == one.serial]
@@ -114,7 +114,7 @@ def _pair(case: Case, store: KeyStore, one: Fitted) -> str:
 # --- plugged in -------------------------------------------------------------------------------
 
 
-class Node(NamedTuple):
+class PortNode(NamedTuple):
     """Where a device is today: what is opened to have it."""
 
     address: Address
@@ -125,12 +125,12 @@ class Node(NamedTuple):
 class _Absent(Exception):
     """It is not there, or not to be told from others: the problem."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: DoctorProblem) -> None:
         super().__init__(problem.what)
         self.problem = problem
 
 
-def ports(case: Case) -> Found:
+def ports(case: DoctorCase) -> CheckFindings:
     """Each device is there, and can be read and written by this user, and by nobody else."""
     devices = case.equipment.devices
     if devices is None:
@@ -138,8 +138,8 @@ def ports(case: Case) -> Found:
     at_work = {one.pid for one in serving(case)}
     seen = _Ports(case)
     notes, problems = [], []
-    taken: dict[str, Fitted] = {}
-    for one in fitted(devices):
+    taken: dict[str, ExpectedDevice] = {}
+    for one in expected_devices(devices):
         try:
             node = seen.find(one)
         except _Absent as absent:
@@ -154,7 +154,9 @@ def ports(case: Case) -> Found:
     return found("; ".join(notes), dict.fromkeys(problems))  # what concerns all is told once
 
 
-def _one_port(case: Case, one: Fitted, other: Fitted, real: str) -> Problem:
+def _one_port(
+    case: DoctorCase, one: ExpectedDevice, other: ExpectedDevice, real: str
+) -> DoctorProblem:
     mend = f"name its own in {case.file} at [devices], {one.part}"
     return wrong(f"{one}: its port is that of {other}: {real}", mend=mend)
 
@@ -162,12 +164,12 @@ def _one_port(case: Case, one: Fitted, other: Fitted, real: str) -> Problem:
 class _Ports:
     """What is plugged in, asked for when it is wanted, and once."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: DoctorCase) -> None:
         self._case = case
         self._serial: list[Plugged] | None = None
         self._usb: dict[str, list[Plugged] | PortRefused] = {}
 
-    def find(self, one: Fitted) -> Node:
+    def find(self, one: ExpectedDevice) -> PortNode:
         """_Absent."""
         if not one.place.port:
             return self._by_number(one)
@@ -203,7 +205,7 @@ class _Ports:
                 self._usb[backend] = problem
         return self._usb[backend]
 
-    def _by_path(self, one: Fitted, address: Address) -> Node:
+    def _by_path(self, one: ExpectedDevice, address: Address) -> PortNode:
         path = Path(address.where)
         try:
             mode = path.stat().st_mode
@@ -212,15 +214,15 @@ class _Ports:
         if not stat.S_ISCHR(mode):
             mend = f"name its port in {self._case.file} at [devices], {one.part}"
             raise _Absent(wrong(f"{one}: {path} is no serial port", mend=mend))
-        return Node(address, path)
+        return PortNode(address, path)
 
-    def _by_number(self, one: Fitted) -> Node:
+    def _by_number(self, one: ExpectedDevice) -> PortNode:
         every = [port for port in self.serial() if port.serial == one.serial]
         if every:
             return self._only(one, every, one.serial)
         return self._only(one, self._numbered(one, OWN_BACKEND), one.serial)
 
-    def _numbered(self, one: Fitted, backend: str) -> list[Plugged]:
+    def _numbered(self, one: ExpectedDevice, backend: str) -> list[Plugged]:
         """The USB devices with this number. Of those that this user may not open the kernel tells
         the numbers too."""
         every = self.usb(backend)
@@ -231,7 +233,7 @@ class _Ports:
             return same
         return [_closed(one.serial) for _ in _usb_nodes(self._case, one.serial)]
 
-    def _no_library(self, one: Fitted, problem: PortRefused, backend: str) -> Problem:
+    def _no_library(self, one: ExpectedDevice, problem: PortRefused, backend: str) -> DoctorProblem:
         if backend != OWN_BACKEND:
             mend = f"name its port in {self._case.file} at [devices], {one.part}"
             return wrong(f"{one}: {problem}", mend=mend)
@@ -239,8 +241,8 @@ class _Ports:
         return wrong(what, self._case.admin("apt-get", "install", LIBRARY))
 
     def _only(
-        self, one: Fitted, every: list[Plugged], where: str, backend: str = OWN_BACKEND
-    ) -> Node:
+        self, one: ExpectedDevice, every: list[Plugged], where: str, backend: str = OWN_BACKEND
+    ) -> PortNode:
         if not every:
             raise self._absent(one, f"nothing that is plugged in is {where}", backend)
         if len(every) > 1:
@@ -250,11 +252,11 @@ class _Ports:
             raise _Absent(wrong(what, mend=mend))
         port = every[0]
         if port.path is not None:
-            return Node(port.address, Path(port.path))
+            return PortNode(port.address, Path(port.path))
         nodes = _usb_nodes(self._case, one.serial) if port.address.backend == OWN_BACKEND else []
-        return Node(port.address, nodes[0] if nodes else None)
+        return PortNode(port.address, nodes[0] if nodes else None)
 
-    def _absent(self, one: Fitted, why: str, backend: str = OWN_BACKEND) -> _Absent:
+    def _absent(self, one: ExpectedDevice, why: str, backend: str = OWN_BACKEND) -> _Absent:
         every = chain(self.serial(), *self._known())
         listed = ", ".join(sorted({str(port.address) for port in every})[:_MOST_LISTED])
         there = f"; there are {listed}" if listed else "; nothing is plugged in"
@@ -274,7 +276,7 @@ def _closed(serial: str) -> Plugged:
     return Plugged(Address(Transport.USB, serial), None, serial, None, None)
 
 
-def _usb_nodes(case: Case, serial: str) -> list[Path]:
+def _usb_nodes(case: DoctorCase, serial: str) -> list[Path]:
     """What is opened to have a USB device with this number, as the kernel has it."""
     nodes = []
     for folder in sorted(case.machine.at("/sys/bus/usb/devices").glob("*")):
@@ -295,7 +297,9 @@ def _line(file: Path) -> str:
 # --- to be had --------------------------------------------------------------------------------
 
 
-def _usable(case: Case, one: Fitted, node: Node, at_work: set[int]) -> Iterator[Problem]:
+def _usable(
+    case: DoctorCase, one: ExpectedDevice, node: PortNode, at_work: set[int]
+) -> Iterator[DoctorProblem]:
     if node.path is None:
         return
     if not case.machine.may(node.path, _USE):
@@ -308,7 +312,7 @@ def _usable(case: Case, one: Fitted, node: Node, at_work: set[int]) -> Iterator[
     yield from _unsteady(case, one, node)
 
 
-def _forbidden(case: Case, one: Fitted, path: Path) -> Problem:
+def _forbidden(case: DoctorCase, one: ExpectedDevice, path: Path) -> DoctorProblem:
     about, user = path.stat(), case.machine.user
     group = next((g for g in case.machine.every_group() if g.gr_gid == about.st_gid), None)
     what = f"{one}: {user} may not read and write {path} (mode {stat.S_IMODE(about.st_mode):o})"
@@ -327,7 +331,9 @@ def _forbidden(case: Case, one: Fitted, path: Path) -> Problem:
     )
 
 
-def _held(case: Case, one: Fitted, path: Path, others: list[Process]) -> Problem:
+def _held(
+    case: DoctorCase, one: ExpectedDevice, path: Path, others: list[Process]
+) -> DoctorProblem:
     who = ", ".join(map(str, others))
     tables = [holder for holder in others if holder.table]
     what = f"{one}: {path} is held by {who}"
@@ -337,7 +343,7 @@ def _held(case: Case, one: Fitted, path: Path, others: list[Process]) -> Problem
     return wrong(what, line("kill", *pids), mend="end it")
 
 
-def _late(case: Case, one: Fitted, path: Path) -> Iterator[Problem]:
+def _late(case: DoctorCase, one: ExpectedDevice, path: Path) -> Iterator[DoctorProblem]:
     name = Path(os.path.realpath(path)).name
     timer = f"/sys/bus/usb-serial/devices/{name}/latency_timer"
     found_ = case.machine.text(timer)
@@ -349,7 +355,7 @@ def _late(case: Case, one: Fitted, path: Path) -> Iterator[Problem]:
         )
 
 
-def _unsteady(case: Case, one: Fitted, node: Node) -> Iterator[Problem]:
+def _unsteady(case: DoctorCase, one: ExpectedDevice, node: PortNode) -> Iterator[DoctorProblem]:
     """A path such as /dev/ttyUSB0 names whatever was plugged in first."""
     if node.address.transport is not Transport.SERIAL or node.path is None:
         return

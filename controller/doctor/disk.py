@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
-from controller.doctor.check import Case, Found, found, line, skipped, warning, wrong
+from controller.doctor.check import CheckFindings, DoctorCase, found, line, skipped, warning, wrong
 from controller.doctor.permissions import nearest
 
 RECORD_BYTES: Final = 1000
@@ -51,7 +51,7 @@ def bytes_a_day(seats: int) -> int:
 # --- room -------------------------------------------------------------------------------------
 
 
-def room(case: Case) -> Found:
+def room(case: DoctorCase) -> CheckFindings:
     """Room for the record of days to come."""
     record = case.equipment.record
     if record is None:
@@ -107,7 +107,7 @@ def mount_of(place: Path, every: list[Mount]) -> Mount | None:
     return max(enumerate(above), key=lambda one: (len(one[1].at), one[0]))[1] if above else None
 
 
-def file_system(case: Case) -> Found:
+def file_system(case: DoctorCase) -> CheckFindings:
     """One that keeps what it has acknowledged."""
     record = case.equipment.record
     if record is None:
@@ -157,7 +157,7 @@ def syncs(place: Path, count: int = SYNCS) -> list[float]:
     return taken
 
 
-def syncing(case: Case) -> Found:
+def syncing(case: DoctorCase) -> CheckFindings:
     """Each record waits for this."""
     record = case.equipment.record
     if record is None:

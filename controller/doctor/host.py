@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from controller.doctor.check import (
-    Case,
-    Found,
-    Problem,
+    CheckFindings,
+    DoctorCase,
+    DoctorProblem,
     found,
     line,
     name_of_user,
@@ -56,7 +56,7 @@ _NEEDED: Final = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9.]+)$")
 # --- who asks ---------------------------------------------------------------------------------
 
 
-def user(case: Case) -> Found:
+def user(case: DoctorCase) -> CheckFindings:
     """What a look shows is what its user may see and do."""
     machine = case.machine
     if machine.uid != 0:
@@ -88,7 +88,7 @@ def deployed(name: str) -> Path:
     return Path(str(files("configs").joinpath("deploy", name)))
 
 
-def udev(case: Case) -> Found:
+def udev(case: DoctorCase) -> CheckFindings:
     """Our rules are installed as they are here."""
     if not case.machine.at("/run/udev").is_dir():
         return skipped("no udev runs here")
@@ -100,7 +100,7 @@ def udev(case: Case) -> Found:
     return found("", [warning(what, *install_rules(case), mend=mend)])
 
 
-def install_rules(case: Case) -> tuple[str, ...]:
+def install_rules(case: DoctorCase) -> tuple[str, ...]:
     return (
         case.admin("install", "-m", "644", deployed(RULES), case.machine.at(_RULE_PLACES[0])),
         case.admin("udevadm", "control", "--reload"),
@@ -108,13 +108,13 @@ def install_rules(case: Case) -> tuple[str, ...]:
     )
 
 
-def _first(case: Case, places: tuple[str, ...], name: str) -> str | None:
+def _first(case: DoctorCase, places: tuple[str, ...], name: str) -> str | None:
     """The one that counts."""
     every = (f"{place}/{name}" for place in places)
     return next((place for place in every if case.machine.at(place).is_file()), None)
 
 
-def probing(case: Case) -> Found:
+def probing(case: DoctorCase) -> CheckFindings:
     """Programs that open ports by themselves leave ours alone."""
     every = running(case.machine, _PROBING)
     ignored = _first(case, _RULE_PLACES, RULES) is not None
@@ -129,7 +129,7 @@ def probing(case: Case) -> Found:
     return found(f"{', '.join(every)}, which our rules hold off" if every else "none", problems)
 
 
-def groups(case: Case) -> Found:
+def groups(case: DoctorCase) -> CheckFindings:
     """This user is in the groups that ports belong to."""
     if case.machine.uid == 0:
         return skipped("root needs no group")
@@ -154,14 +154,14 @@ def groups(case: Case) -> Found:
 _LOGIN: Final = "a group is taken on at a login, and at a start of the service"
 
 
-def _join(case: Case, name: str) -> str:
+def _join(case: DoctorCase, name: str) -> str:
     return case.admin("usermod", "-aG", name, case.machine.user)
 
 
 # --- the clock --------------------------------------------------------------------------------
 
 
-def synchronised(case: Case) -> Found:
+def synchronised(case: DoctorCase) -> CheckFindings:
     """The machine's clock follows others."""
     machine = case.machine
     quality = machine.clock().quality
@@ -176,7 +176,7 @@ def synchronised(case: Case) -> Found:
     return found("", [warning(what, *set_clock(case))])
 
 
-def set_clock(case: Case) -> tuple[str, ...]:
+def set_clock(case: DoctorCase) -> tuple[str, ...]:
     """What has the clock follow others."""
     if case.machine.which("chronyc"):
         return (case.admin("chronyc", "makestep"),)
@@ -188,7 +188,7 @@ def set_clock(case: Case) -> tuple[str, ...]:
 # --- systemd ----------------------------------------------------------------------------------
 
 
-def service(case: Case) -> Found:
+def service(case: DoctorCase) -> CheckFindings:
     """The unit is installed as it is here, and begins this table with the machine."""
     other = _not_served(case)
     if other:
@@ -213,7 +213,7 @@ def service(case: Case) -> Found:
     return found(f"{instance} is enabled", problems)
 
 
-def _not_served(case: Case) -> str:
+def _not_served(case: DoctorCase) -> str:
     """Why the unit has nothing to do with this table; empty where it serves it."""
     if not case.machine.at(_SYSTEMD).is_dir():
         return "no systemd runs here"
@@ -222,7 +222,7 @@ def _not_served(case: Case) -> str:
     return ""
 
 
-def shut_off(case: Case, host: str) -> Iterator[Problem]:
+def shut_off(case: DoctorCase, host: str) -> Iterator[DoctorProblem]:
     """Where the table listens at an address, and the unit as it is here lets nobody there."""
     if _not_served(case):
         return
@@ -240,7 +240,7 @@ def shut_off(case: Case, host: str) -> Iterator[Problem]:
 _LOOPBACK: Final = ("localhost", "127.0.0.0/8", "127.0.0.1", "::1", "::1/128")
 
 
-def _settings(case: Case, name: str) -> list[str]:
+def _settings(case: DoctorCase, name: str) -> list[str]:
     """What the unit and its drop-ins allow by that name; an empty one begins anew."""
     found: list[str] = []
     for text in _unit_texts(case):
@@ -251,7 +251,7 @@ def _settings(case: Case, name: str) -> list[str]:
     return found
 
 
-def _unit_texts(case: Case) -> Iterator[str]:
+def _unit_texts(case: DoctorCase) -> Iterator[str]:
     """The unit that counts, or ours where there is none, and its drop-ins in their order."""
     machine = case.machine
     there = _first(case, _UNIT_PLACES, UNIT)
@@ -265,12 +265,12 @@ def _unit_texts(case: Case) -> Iterator[str]:
         yield machine.text(drop_ins[name]) or ""
 
 
-def unit_of(case: Case) -> str:
+def unit_of(case: DoctorCase) -> str:
     """Named as the table's file is."""
     return UNIT.replace("@", f"@{case.file.stem}")
 
 
-def made_by_service(case: Case, place: Path) -> bool:
+def made_by_service(case: DoctorCase, place: Path) -> bool:
     """Whether the unit makes this directory at each start, and takes it away at the end."""
     there = _first(case, _UNIT_PLACES, UNIT) is not None
     return there and place == case.machine.at(f"/run/holecard/{case.file.stem}")
@@ -279,7 +279,7 @@ def made_by_service(case: Case, place: Path) -> bool:
 # --- our software -----------------------------------------------------------------------------
 
 
-def software(case: Case) -> Found:
+def software(case: DoctorCase) -> CheckFindings:
     """Python and the packages are those that we need."""
     del case  # the same for every table
     problems = []
@@ -296,7 +296,7 @@ def software(case: Case) -> Found:
     return found(f"{name}, Python {sys.version.split()[0]}", problems)
 
 
-def _packages(needed: list[str]) -> Iterator[Problem]:
+def _packages(needed: list[str]) -> Iterator[DoctorProblem]:
     for requirement in needed:
         wanted = _NEEDED.match(requirement)
         if wanted is None:  # an extra's, or for other machines

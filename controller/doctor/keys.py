@@ -9,7 +9,16 @@ from typing import Final
 from controller.audit.errors import NoRecord, RecordProblem
 from controller.audit.format.segments import numbers
 from controller.audit.keys import look, out_of_place, store
-from controller.doctor.check import Case, Found, Problem, found, line, skipped, warning, wrong
+from controller.doctor.check import (
+    CheckFindings,
+    DoctorCase,
+    DoctorProblem,
+    found,
+    line,
+    skipped,
+    warning,
+    wrong,
+)
 from controller.table.running import load_keys
 from drivers.keys import HOST, KeyProblem, KeyStore, private_files
 
@@ -21,7 +30,7 @@ _BROUGHT: Final = (
 )
 
 
-def keys_there(case: Case) -> Found:
+def keys_there(case: DoctorCase) -> CheckFindings:
     """Present, of the right kind, and each secret part belongs to its public one."""
     place = case.equipment.keys
     if place is None:
@@ -51,14 +60,14 @@ _FILES: Final = {
 }
 
 
-def _problems(case: Case, place: Path, role: str) -> Iterator[Problem]:
+def _problems(case: DoctorCase, place: Path, role: str) -> Iterator[DoctorProblem]:
     try:
         _READ[role](place)
     except KeyProblem as problem:
         yield _mended(case, place, role, problem)
 
 
-def _mended(case: Case, place: Path, role: str, problem: KeyProblem) -> Problem:
+def _mended(case: DoctorCase, place: Path, role: str, problem: KeyProblem) -> DoctorProblem:
     what = f"{problem.where}: {problem.what}"
     if role == "surveillance":
         owner = () if case.machine.login else ("-o", case.machine.user)
@@ -90,7 +99,7 @@ def _paired(place: Path) -> bool:
         return True
 
 
-def begun(case: Case) -> bool:
+def begun(case: DoctorCase) -> bool:
     """Whether there is a record already, whole or not."""
     record = case.equipment.record
     if record is None:
@@ -103,7 +112,7 @@ def begun(case: Case) -> bool:
         return True
 
 
-def _tried(case: Case, place: Path) -> Iterator[Problem]:
+def _tried(case: DoctorCase, place: Path) -> Iterator[DoctorProblem]:
     """That cards can be sealed to surveillance's key is found out before there is one."""
     try:
         load_keys(place)
@@ -111,7 +120,7 @@ def _tried(case: Case, place: Path) -> Iterator[Problem]:
         yield _mended(case, place, "surveillance", problem)
 
 
-def _out_of_place(place: Path) -> Iterator[Problem]:
+def _out_of_place(place: Path) -> Iterator[DoctorProblem]:
     for what in out_of_place(look(place)):
         role = what.partition(".")[0]
         yield warning(

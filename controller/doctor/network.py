@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import Final
 
 from controller.config import ScreensPlace
-from controller.daemon import HOST, LONGEST, alive, pages_place
-from controller.doctor.check import Case, Found, Problem, found, line, skipped, wrong
+from controller.daemon import HOST, MAX_SOCKET_PATH, is_listening, pages_place
+from controller.doctor.check import (
+    CheckFindings,
+    DoctorCase,
+    DoctorProblem,
+    found,
+    line,
+    skipped,
+    wrong,
+)
 from controller.doctor.host import made_by_service, shut_off
 from controller.doctor.permissions import (
     USE,
@@ -19,7 +27,7 @@ from controller.doctor.permissions import (
     forbidden,
     making,
     not_a_directory,
-    seen,
+    path_status,
 )
 from controller.doctor.processes import Process, listening
 from controller.doctor.record import serving
@@ -30,7 +38,7 @@ from controller.screens.common.texts import load
 # --- the socket -------------------------------------------------------------------------------
 
 
-def control_socket(case: Case) -> Found:
+def control_socket(case: DoctorCase) -> CheckFindings:
     """Its path fits, its directory is ours to use, and no stranger answers there."""
     control = case.equipment.control
     if control is None:
@@ -44,7 +52,7 @@ def control_socket(case: Case) -> Found:
     if not stat.S_ISSOCK(place.stat(follow_symlinks=False).st_mode):
         what = f"{place} is no socket, and is in its way"
         return found("", [wrong(what, line("mv", place, f"{place}.was"))])
-    if not alive(place):
+    if not is_listening(place):
         return found(f"{place} is left of a former start, which the next one replaces")
     busy = serving(case)
     if busy:
@@ -54,16 +62,16 @@ def control_socket(case: Case) -> Found:
     return found("", [wrong(what, line("fuser", "-v", place), mend=mend)])
 
 
-def _length(case: Case, place: Path) -> Iterator[Problem]:
+def _length(case: DoctorCase, place: Path) -> Iterator[DoctorProblem]:
     size = len(os.fsencode(place))
-    if size > LONGEST:
-        what = f"the path of the socket has {size} bytes, and the system takes {LONGEST}"
+    if size > MAX_SOCKET_PATH:
+        what = f"the path of the socket has {size} bytes, and the system takes {MAX_SOCKET_PATH}"
         yield wrong(f"{what}: {place}", mend=_elsewhere(case))
 
 
-def _folder(case: Case, folder: Path) -> Iterator[Problem]:
-    there = seen(folder)
-    if isinstance(there, Problem):
+def _folder(case: DoctorCase, folder: Path) -> Iterator[DoctorProblem]:
+    there = path_status(folder)
+    if isinstance(there, DoctorProblem):
         yield there
     elif there is None:
         if not made_by_service(case, folder):
@@ -87,7 +95,7 @@ def _folder(case: Case, folder: Path) -> Iterator[Problem]:
             yield forbidden(case, there)
 
 
-def _elsewhere(case: Case) -> str:
+def _elsewhere(case: DoctorCase) -> str:
     """The service makes this directory; anybody else has to be given it."""
     place = f"/run/holecard/{case.file.stem}/control.sock"
     return f'in {case.file} at [control]: socket = "{place}", or another directory of its own'
@@ -96,7 +104,7 @@ def _elsewhere(case: Case) -> str:
 # --- ports ------------------------------------------------------------------------------------
 
 
-def control_ports(case: Case) -> Found:
+def control_ports(case: DoctorCase) -> CheckFindings:
     """Nobody else has them."""
     control = case.equipment.control
     if control is None:
@@ -117,7 +125,7 @@ def control_ports(case: Case) -> Found:
     return found(f"{said}: {'the table is being served' if taken else 'free'}", problems)
 
 
-def _taken(case: Case, name: str, port: int, used: set[int]) -> Problem:
+def _taken(case: DoctorCase, name: str, port: int, used: set[int]) -> DoctorProblem:
     holders = listening(case.machine, port)
     other = instead(name, HOST, port, used)
     mend = f"stop that one, or in {case.file} at [control]: {other}"
@@ -145,7 +153,7 @@ def free(host: str, port: int) -> bool:
     return True
 
 
-def is_ours(case: Case, port: int, pids: Collection[int]) -> bool:
+def is_ours(case: DoctorCase, port: int, pids: Collection[int]) -> bool:
     """Whether it is the table that is being served who has it: where the machine does not say who,
     it is taken to be."""
     holders = {one.pid for one in listening(case.machine, port)}
@@ -164,7 +172,7 @@ def instead(name: str, host: str, port: int, used: Collection[int | None]) -> st
     return f"{name} = {other}, which is free" if other else f"another {name}"
 
 
-def pages(case: Case) -> Found:
+def pages(case: DoctorCase) -> CheckFindings:
     """They can be served there, browsers reach them, and nobody else has the port."""
     screens = case.equipment.screens
     if screens is None:
@@ -182,7 +190,7 @@ def _mend(problem: UsageProblem) -> str:
     return f"make it: {problem.allowed}"
 
 
-def _port(case: Case, screens: ScreensPlace, place: Place) -> Iterator[Problem]:
+def _port(case: DoctorCase, screens: ScreensPlace, place: Place) -> Iterator[DoctorProblem]:
     port = screens.port
     if not port or free(place.host, port):
         return

@@ -7,9 +7,24 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from controller.doctor.check import Case, Found, Problem, found, line, skipped, warning, wrong
-from controller.doctor.permissions import OTHERS, WRITING, Seen, belongs_to_others, seen
-from controller.people import SECONDS, HouseRole, People, PeopleFile, Person, unlike
+from controller.doctor.check import (
+    CheckFindings,
+    DoctorCase,
+    DoctorProblem,
+    found,
+    line,
+    skipped,
+    warning,
+    wrong,
+)
+from controller.doctor.permissions import (
+    OTHERS,
+    WRITING,
+    PathStatus,
+    belongs_to_others,
+    path_status,
+)
+from controller.people import SECONDS, HouseRole, People, PeopleFile, Person, history_differences
 from drivers.keys import KeyProblem, private_files, same_person
 
 _FIRST: Final[dict[HouseRole, str]] = {"dealer": "D", "floor": "F"}
@@ -21,7 +36,7 @@ _ASK: Final = (
 )
 
 
-def people_place(case: Case) -> Found:
+def people_place(case: DoctorCase) -> CheckFindings:
     """Nobody else may change the file, or put another one in its place."""
     place = case.equipment.people
     if place is None:
@@ -29,7 +44,7 @@ def people_place(case: Case) -> Found:
     return found(str(place), [*_folder(case, place), *_own(case, place)])
 
 
-def people_file(case: Case) -> Found:
+def people_file(case: DoctorCase) -> CheckFindings:
     """There, with its key, and whole."""
     place, keys = case.equipment.people, case.equipment.keys
     if place is None or keys is None:
@@ -44,12 +59,12 @@ def people_file(case: Case) -> Found:
     return found(f"{len(here)} people" + (f", and {gone} disabled" if gone else ""))
 
 
-def _folder(case: Case, place: Path) -> Iterator[Problem]:
+def _folder(case: DoctorCase, place: Path) -> Iterator[DoctorProblem]:
     """Who may write in it may put another file in the place of ours."""
-    there = seen(place.parent)
-    if isinstance(there, Problem):
+    there = path_status(place.parent)
+    if isinstance(there, DoctorProblem):
         yield there
-    elif isinstance(there, Seen):
+    elif isinstance(there, PathStatus):
         if there.has(WRITING) and there.shared:
             what = f"others may replace {place}: {there.place} is everybody's"
             yield wrong(what, mend=f"name a directory of its own in {case.file} at [people]")
@@ -60,11 +75,11 @@ def _folder(case: Case, place: Path) -> Iterator[Problem]:
             yield belongs_to_others(case, there)
 
 
-def _own(case: Case, place: Path) -> Iterator[Problem]:
+def _own(case: DoctorCase, place: Path) -> Iterator[DoctorProblem]:
     history = place.with_name(f"{place.name}.history.jsonl")
-    every = [one for one in map(seen, (place, history)) if one is not None]
-    yield from (one for one in every if isinstance(one, Problem))
-    files = [one for one in every if isinstance(one, Seen) and not one.directory]
+    every = [one for one in map(path_status, (place, history)) if one is not None]
+    yield from (one for one in every if isinstance(one, DoctorProblem))
+    files = [one for one in every if isinstance(one, PathStatus) and not one.directory]
     yield from (
         belongs_to_others(case, one) for one in files if one.about.st_uid != case.machine.uid
     )
@@ -76,7 +91,7 @@ def _own(case: Case, place: Path) -> Iterator[Problem]:
         )
 
 
-def _mended(case: Case, file: PeopleFile, problem: KeyProblem) -> Problem:
+def _mended(case: DoctorCase, file: PeopleFile, problem: KeyProblem) -> DoctorProblem:
     what = f"{problem.where}: {problem.what}"
     if not _exists(file.file):
         return wrong(what, case.ours(*file.beginning))
@@ -93,13 +108,13 @@ def _exists(place: Path) -> bool:
         return True
 
 
-def history_agrees(case: Case) -> Found:
+def history_agrees(case: DoctorCase) -> CheckFindings:
     """Each person is what the history says that people were made, by whom."""
     place, keys = case.equipment.people, case.equipment.keys
     if place is None or keys is None:
         return skipped("no [people] or no [keys]")
     file = PeopleFile(place, keys)
-    every = unlike(file, file.read())
+    every = history_differences(file, file.read())
     more = len(every) - _MOST_SHOWN
     shown = [*every[:_MOST_SHOWN], *([f"and {more} more of that"] if more > 0 else [])]
     return found(str(file.history_file), [warning(one, mend=_ASK) for one in shown])
@@ -108,7 +123,7 @@ def history_agrees(case: Case) -> Found:
 # --- enough of them ---------------------------------------------------------------------------
 
 
-def enough_people(case: Case) -> Found:
+def enough_people(case: DoctorCase) -> CheckFindings:
     """Somebody deals, somebody rules, and there is another one for what takes two."""
     place, keys = case.equipment.people, case.equipment.keys
     if place is None or keys is None:
@@ -139,7 +154,7 @@ def _count(people: Iterable[Person], role: HouseRole) -> int:
     return sum(role in one.roles for one in people)
 
 
-def _added(case: Case, file: PeopleFile, people: People, role: HouseRole) -> str:
+def _added(case: DoctorCase, file: PeopleFile, people: People, role: HouseRole) -> str:
     """A command that asks for the name, which only people know."""
     number = 1
     while people.find(f"{_FIRST[role]}-{number}") is not None:

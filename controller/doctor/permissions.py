@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 from controller.audit.files import LOCK
 from controller.audit.format.segments import DIRECTORY
 from controller.doctor.check import (
-    Case,
-    Found,
-    Problem,
+    CheckFindings,
+    DoctorCase,
+    DoctorProblem,
     found,
     line,
     name_of_user,
@@ -33,7 +33,7 @@ _SYSTEM: Final = frozenset(("/", *(f"/{one}" for one in f"{_TOP} {_BELOW}".split
 """Directories that are nobody's alone, whatever their rights."""
 
 
-class Seen(NamedTuple):
+class PathStatus(NamedTuple):
     """A file or directory, and what stat says of it."""
 
     place: Path
@@ -56,10 +56,10 @@ class Seen(NamedTuple):
         return bool(stat.S_IMODE(self.about.st_mode) & bits)
 
 
-def seen(place: Path) -> Seen | Problem | None:
+def path_status(place: Path) -> PathStatus | DoctorProblem | None:
     """What is there; None where nothing is."""
     try:
-        return Seen(place, place.stat())
+        return PathStatus(place, place.stat())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as problem:
@@ -71,14 +71,14 @@ def seen(place: Path) -> Seen | Problem | None:
         )
 
 
-def inside(place: Path) -> list[Seen]:
+def inside(place: Path) -> list[PathStatus]:
     """The files and directories below. A link leads elsewhere, and is somebody else's matter."""
     every = []
     for folder, names, files in os.walk(place):
         for name in sorted((*names, *files)):
             below = Path(folder) / name
-            one = None if below.is_symlink() else seen(below)
-            if isinstance(one, Seen):
+            one = None if below.is_symlink() else path_status(below)
+            if isinstance(one, PathStatus):
                 every.append(one)
     return every
 
@@ -97,21 +97,21 @@ def listed(places: Sequence[Path]) -> str:
 # --- what is to be made -----------------------------------------------------------------------
 
 
-def making(case: Case, place: Path, mode: str) -> str:
+def making(case: DoctorCase, place: Path, mode: str) -> str:
     """A command that makes this directory, for whoever serves the table."""
     if case.machine.login and case.machine.may(nearest(place), USE):
         return line("mkdir", "-p", "-m", mode, place)
     return case.admin("install", "-d", "-o", case.machine.user, "-m", mode, place)
 
 
-def not_a_directory(case: Case, place: Path, what: str) -> Problem:
+def not_a_directory(case: DoctorCase, place: Path, what: str) -> DoctorProblem:
     return wrong(f"{place} is no directory", mend=f"name another {what} in {case.file}")
 
 
 # --- whose they are ---------------------------------------------------------------------------
 
 
-def belongs_to_others(case: Case, there: Seen) -> Problem:
+def belongs_to_others(case: DoctorCase, there: PathStatus) -> DoctorProblem:
     """What only its owner is to use. Nobody is told to take it from another user; what root has
     made, most likely by mistake, is given to whoever asks."""
     owner = name_of_user(there.about.st_uid)
@@ -123,7 +123,9 @@ def belongs_to_others(case: Case, there: Seen) -> Problem:
     return wrong(what, case.admin("chown", *options, f"{case.machine.user}:", there.place))
 
 
-def strays(case: Case, there: Seen, below: Sequence[Seen]) -> Iterator[Problem]:
+def strays(
+    case: DoctorCase, there: PathStatus, below: Sequence[PathStatus]
+) -> Iterator[DoctorProblem]:
     """What another user has left there stops its owner."""
     found = [one for one in below if one.about.st_uid != there.about.st_uid]
     if found:
@@ -136,13 +138,13 @@ def strays(case: Case, there: Seen, below: Sequence[Seen]) -> Iterator[Problem]:
         )
 
 
-def as_user(case: Case, name: str) -> str:
+def as_user(case: DoctorCase, name: str) -> str:
     """This look, as that user takes it."""
     look = f"{case.machine.holecard} {line('doctor', case.file)}"
     return f"{case.admin('runuser', '-u', name, '--')} {look}"
 
 
-def forbidden(case: Case, there: Seen) -> Problem:
+def forbidden(case: DoctorCase, there: PathStatus) -> DoctorProblem:
     """This user may not use a directory that is his, or nobody's else."""
     owner, user = name_of_user(there.about.st_uid), case.machine.user
     if owner != user and there.about.st_uid == 0:
@@ -168,14 +170,14 @@ _BESIDE: Final = frozenset({LOCK, "devices"})
 # --- the record's place -----------------------------------------------------------------------
 
 
-def record_place(case: Case) -> Found:
+def record_place(case: DoctorCase) -> CheckFindings:
     """The record's directory, and whatever lies in it."""
     record = case.equipment.record
     if record is None:
         return skipped("no [record]")
     place = record.directory
-    there = seen(place)
-    if isinstance(there, Problem):
+    there = path_status(place)
+    if isinstance(there, DoctorProblem):
         return found("", [there])
     if there is None:
         return _to_be_made(case, place)
@@ -191,15 +193,15 @@ def record_place(case: Case) -> Found:
     return found(f"{place} (mode {there.mode})", problems)
 
 
-def _to_be_made(case: Case, place: Path) -> Found:
+def _to_be_made(case: DoctorCase, place: Path) -> CheckFindings:
     """What the first start makes, if it finds the directory above."""
     if place.is_symlink():
         to = place.parent / os.readlink(place)
         what = f"{place} is a link to {to}, where nothing is"
         return found("", [wrong(what, making(case, to, "750"))])
     parent = place.parent
-    there = seen(parent)
-    if isinstance(there, Problem):
+    there = path_status(parent)
+    if isinstance(there, DoctorProblem):
         return found("", [there])
     if there is None:
         what = f"{parent}, which is to hold {place.name}, is not there"
@@ -217,17 +219,17 @@ def _of_something_else(place: Path) -> bool:
     return not (place / DIRECTORY).is_dir() and bool(set(os.listdir(place)) - FIRST)
 
 
-def _owners(case: Case, there: Seen) -> Iterator[Problem]:
+def _owners(case: DoctorCase, there: PathStatus) -> Iterator[DoctorProblem]:
     """One user writes the record: what another one has left there stops him."""
     if case.machine.uid not in (there.about.st_uid, 0):
         yield belongs_to_others(case, there)
     yield from strays(case, there, inside(there.place))
 
 
-def _modes(place: Path) -> Iterator[Problem]:
+def _modes(place: Path) -> Iterator[DoctorProblem]:
     """Its group may read: surveillance."""
-    own = seen(place)
-    every = [*([own] if isinstance(own, Seen) else []), *inside(place)]
+    own = path_status(place)
+    every = [*([own] if isinstance(own, PathStatus) else []), *inside(place)]
     written = [one.place for one in every if one.has(WRITING)]
     if written:
         what = f"others than its owner may change {listed(written)}"
@@ -241,13 +243,13 @@ def _modes(place: Path) -> Iterator[Problem]:
 # --- the keys' place --------------------------------------------------------------------------
 
 
-def keys_place(case: Case) -> Found:
+def keys_place(case: DoctorCase) -> CheckFindings:
     """The directory of the keys, and whatever lies in it: ours alone."""
     place = case.equipment.keys
     if place is None:
         return skipped("no [keys]")
-    there = seen(place)
-    if isinstance(there, Problem):
+    there = path_status(place)
+    if isinstance(there, DoctorProblem):
         return found("", [there])
     if there is None:
         init = case.ours("devices", "init", "--keys", place)
@@ -268,7 +270,7 @@ def _is_key(place: Path) -> bool:
     return place.suffix in _KEYS or place.name in _BESIDE
 
 
-def _alone(case: Case, there: Seen) -> Iterator[Problem]:
+def _alone(case: DoctorCase, there: PathStatus) -> Iterator[DoctorProblem]:
     below = inside(there.place)
     if there.about.st_uid != case.machine.uid:
         yield belongs_to_others(case, there)

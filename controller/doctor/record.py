@@ -22,13 +22,21 @@ from controller.audit.log import COSIGNED, Opening, in_doubt
 from controller.audit.read.reader import in_words, read_segment, record_of
 from controller.audit.replay import Disagrees, OtherProcedure, fold, proc_of
 from controller.audit.text import format_time
-from controller.doctor.check import Case, Found, Problem, found, skipped, warning, wrong
+from controller.doctor.check import (
+    CheckFindings,
+    DoctorCase,
+    DoctorProblem,
+    found,
+    skipped,
+    warning,
+    wrong,
+)
 from controller.doctor.host import set_clock
 from controller.doctor.permissions import FIRST
 from controller.doctor.processes import Process, locking
 from controller.games import game_of_table
 from controller.procedure.engine import Procedure
-from controller.table.restart import MOST_BEHIND
+from controller.table.restart import MAX_BEHIND
 from drivers.keys import KeyProblem
 
 NONE_YET: Final = "none yet: the first start begins it"
@@ -42,7 +50,7 @@ _AGAIN: Final = "the next start sets it aside, says so in the record, and has th
 # --- reading, without a lock and without making anything --------------------------------------
 
 
-def serving(case: Case) -> list[Process]:
+def serving(case: DoctorCase) -> list[Process]:
     """Who writes the record now; a process without a name where the machine hides it."""
     record = case.equipment.record
     if record is None:
@@ -93,7 +101,7 @@ def _readable(record: Path) -> Opening | None:
 # --- it opens ---------------------------------------------------------------------------------
 
 
-def record_opens(case: Case) -> Found:
+def record_opens(case: DoctorCase) -> CheckFindings:
     """It is whole as far as a start reads it, and the record of this table."""
     place = case.equipment.record
     if place is None:
@@ -128,7 +136,7 @@ def _busy(busy: list[Process]) -> str:
     return f"; the table is being served{f' by {who}' if who else ''}"
 
 
-def _strange(case: Case, record: Path) -> Iterator[Problem]:
+def _strange(case: DoctorCase, record: Path) -> Iterator[DoctorProblem]:
     for place, ours in ((record, FIRST), (record / DIRECTORY, frozenset({SPARE}))):
         strange = sorted(set(os.listdir(place)) - ours) if place.is_dir() else []
         if strange:
@@ -138,19 +146,19 @@ def _strange(case: Case, record: Path) -> Iterator[Problem]:
             return
 
 
-def _damaged(case: Case, record: Path, problem: RecordProblem) -> Problem:
+def _damaged(case: DoctorCase, record: Path, problem: RecordProblem) -> DoctorProblem:
     verify = case.ours("audit", "verify", record)
     return wrong(f"{problem.where}: {problem.what}", verify, mend=_ARCHIVE)
 
 
-def _other_table(case: Case, opening: Opening) -> Iterator[Problem]:
+def _other_table(case: DoctorCase, opening: Opening) -> Iterator[DoctorProblem]:
     theirs = opening.records[0].table
     if case.name and theirs != case.name:
         what = f"{opening.record} is the record of table {theirs}, not of {case.name}"
         yield wrong(what, mend=f"name the record of {case.name} in {case.file} at [record]")
 
 
-def _witnessed(case: Case, opening: Opening) -> Iterator[Problem]:
+def _witnessed(case: DoctorCase, opening: Opening) -> Iterator[DoctorProblem]:
     sizes = [file.stem for file in (opening.record / COSIGNED).glob("*.note")]
     most = max((int(one) for one in sizes if one.isdecimal() and one.isascii()), default=0)
     last = opening.last
@@ -159,7 +167,7 @@ def _witnessed(case: Case, opening: Opening) -> Iterator[Problem]:
         yield wrong(what, case.ours("audit", "verify", opening.record), mend=_ARCHIVE)
 
 
-def _tail(case: Case, opening: Opening) -> Iterator[Problem]:
+def _tail(case: DoctorCase, opening: Opening) -> Iterator[DoctorProblem]:
     segment, tail = opening.segment, opening.tail
     assert segment is not None
     assert tail is not None
@@ -184,7 +192,7 @@ def _tail(case: Case, opening: Opening) -> Iterator[Problem]:
 # --- it belongs to these keys -----------------------------------------------------------------
 
 
-def record_key(case: Case) -> Found:
+def record_key(case: DoctorCase) -> CheckFindings:
     """A record is signed by one table's key from its beginning, all of it."""
     record, keys = case.equipment.record, case.equipment.keys
     if record is None or keys is None:
@@ -213,7 +221,7 @@ def record_key(case: Case) -> Found:
     )
 
 
-def _unsigned(case: Case, opening: Opening, table: VerifierKey) -> Iterator[Problem]:
+def _unsigned(case: DoctorCase, opening: Opening, table: VerifierKey) -> Iterator[DoctorProblem]:
     """A boot signs nothing that no boot has signed."""
     try:
         in_doubt(opening, table)
@@ -227,7 +235,7 @@ def _unsigned(case: Case, opening: Opening, table: VerifierKey) -> Iterator[Prob
 # --- how the table stands ---------------------------------------------------------------------
 
 
-def round_open(case: Case) -> Found:
+def round_open(case: DoctorCase) -> CheckFindings:
     """What a start would go on with, by the rules that are installed and as the file deals them."""
     record = case.equipment.record
     if record is None or case.config is None:
@@ -258,7 +266,7 @@ def round_open(case: Case) -> Found:
 # --- the clock --------------------------------------------------------------------------------
 
 
-def clock_goes_on(case: Case) -> Found:
+def clock_goes_on(case: DoctorCase) -> CheckFindings:
     """Time does not stand before the record's last moment."""
     record = case.equipment.record
     if record is None:
@@ -272,7 +280,7 @@ def clock_goes_on(case: Case) -> Found:
         return found(f"{format_time(now)}, after the last record")
     behind = timedelta(microseconds=last.utc - now)
     what = f"the clock says {format_time(now)}, and the record goes to {format_time(last.utc)}"
-    if behind <= MOST_BEHIND:
+    if behind <= MAX_BEHIND:
         mend = "the record will say that the clock was set back"
         return found("", [warning(what, *set_clock(case), mend=mend)])
     serve = case.ours("serve", case.file, "--believe-clock")

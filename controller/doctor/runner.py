@@ -17,12 +17,12 @@ from controller.config.tables import TableConfig
 from controller.doctor import devices, disk, host, network, people, permissions, record
 from controller.doctor import keys as doctor_keys
 from controller.doctor.check import (
-    Case,
-    Check,
-    Found,
+    CheckFindings,
+    CheckResult,
+    DoctorCase,
+    DoctorCheck,
+    DoctorProblem,
     Machine,
-    Problem,
-    Result,
     Verdict,
     found,
     line,
@@ -37,7 +37,7 @@ from drivers.keys import KeyProblem
 # --- the case ---------------------------------------------------------------------------------
 
 
-def case_of(table: str, machine: Machine) -> Case:
+def case_of(table: str, machine: Machine) -> DoctorCase:
     """The table of this name or file, as far as it can be read. UsageProblem where it is no table
     file at all."""
     document = files.read_named("table", table, "CONFIG")
@@ -55,7 +55,7 @@ def case_of(table: str, machine: Machine) -> Case:
     except UsageProblem as problem:
         problems = each(problem)
         equipment, _ = read_equipment(content, document.source, folder, MOST_SEATS)
-    return Case(
+    return DoctorCase(
         file,
         _name(content),
         frozenset(content),
@@ -86,7 +86,7 @@ _LINES: Final = {
 _DEVICES: Final = 'add [devices.shoe] with serial = "...", as `holecard devices list` shows it'
 
 
-def table_file(case: Case) -> Found:
+def table_file(case: DoctorCase) -> CheckFindings:
     """Its game sheet and its jurisdiction too."""
     if case.config is None:
         return found("", [_to_edit(case, one) for one in case.problems])
@@ -95,7 +95,7 @@ def table_file(case: Case) -> Found:
     return found(f"{config.name}: deals {game}, {config.seats} seats, under {rulings}")
 
 
-def sections(case: Case) -> Found:
+def sections(case: DoctorCase) -> CheckFindings:
     """Those that a table needs to be served, and not to be checked or simulated."""
     missing = [name for name in SECTIONS if name not in case.given]
     return found(
@@ -103,7 +103,7 @@ def sections(case: Case) -> Found:
     )
 
 
-def put_together(case: Case) -> Found:
+def put_together(case: DoctorCase) -> CheckFindings:
     """As `serve` does it: what no other check has looked at is found here."""
     assert case.config is not None
     try:
@@ -113,7 +113,7 @@ def put_together(case: Case) -> Found:
     return found(f"{len(parts.devices)} devices for {case.config.seats} seats")
 
 
-def _to_edit(case: Case, problem: UsageProblem) -> Problem:
+def _to_edit(case: DoctorCase, problem: UsageProblem) -> DoctorProblem:
     allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
     return wrong(
         f"{problem.where}: {problem.what}",
@@ -122,7 +122,7 @@ def _to_edit(case: Case, problem: UsageProblem) -> Problem:
     )
 
 
-def _missing(case: Case, name: str) -> Problem:
+def _missing(case: DoctorCase, name: str) -> DoctorProblem:
     what = f"{case.file} has no [{name}]"
     if name not in _LINES:
         return wrong(what, mend=_DEVICES)
@@ -134,50 +134,50 @@ def _missing(case: Case, name: str) -> Problem:
 
 
 CHECKS: Final = (
-    Check("table file", "the file, its game and its jurisdiction", table_file),
-    Check("sections", "all that serving a table needs", sections),
-    Check("user", "as whom this is looked at", host.user),
-    Check("software", "Python and packages", host.software),
-    Check("keys' place", "the directory of the keys", permissions.keys_place),
-    Check("keys", "the keys themselves", doctor_keys.keys_there, ("keys' place",)),
-    Check("record's place", "the directory of the record", permissions.record_place),
-    Check("record", "whether it opens, and whose it is", record.record_opens),
-    Check(
+    DoctorCheck("table file", "the file, its game and its jurisdiction", table_file),
+    DoctorCheck("sections", "all that serving a table needs", sections),
+    DoctorCheck("user", "as whom this is looked at", host.user),
+    DoctorCheck("software", "Python and packages", host.software),
+    DoctorCheck("keys' place", "the directory of the keys", permissions.keys_place),
+    DoctorCheck("keys", "the keys themselves", doctor_keys.keys_there, ("keys' place",)),
+    DoctorCheck("record's place", "the directory of the record", permissions.record_place),
+    DoctorCheck("record", "whether it opens, and whose it is", record.record_opens),
+    DoctorCheck(
         "record's key",
         "whether record and keys belong together",
         record.record_key,
         ("record",),
     ),
-    Check("round", "where the table would go on", record.round_open, ("record",)),
-    Check("clock", "what the clock goes by", host.synchronised),
-    Check("time", "clock and record", record.clock_goes_on, ("record",)),
-    Check("room", "room for the record", disk.room),
-    Check("file system", "what the record lies on", disk.file_system),
-    Check("syncs", "how long a record waits for the disk", disk.syncing),
-    Check("people's place", "who may touch the file of the people", people.people_place),
-    Check(
+    DoctorCheck("round", "where the table would go on", record.round_open, ("record",)),
+    DoctorCheck("clock", "what the clock goes by", host.synchronised),
+    DoctorCheck("time", "clock and record", record.clock_goes_on, ("record",)),
+    DoctorCheck("room", "room for the record", disk.room),
+    DoctorCheck("file system", "what the record lies on", disk.file_system),
+    DoctorCheck("syncs", "how long a record waits for the disk", disk.syncing),
+    DoctorCheck("people's place", "who may touch the file of the people", people.people_place),
+    DoctorCheck(
         "people",
         "the people in it, and their key",
         people.people_file,
         ("keys' place", "people's place"),
     ),
-    Check(
+    DoctorCheck(
         "history",
         "whether the people are what their history says",
         people.history_agrees,
         ("people",),
     ),
-    Check("roles", "people enough to play", people.enough_people, ("people",)),
-    Check("pairing", "the keys of the devices", devices.paired, ("keys' place",)),
-    Check("ports", "where the devices are plugged in", devices.ports),
-    Check("groups", "groups that ports belong to", host.groups),
-    Check("udev", "the rules for ports", host.udev),
-    Check("probing", "programs that open ports by themselves", host.probing),
-    Check("socket", "where the table is spoken to", network.control_socket),
-    Check("control ports", "its ports on this machine", network.control_ports),
-    Check("pages", "where browsers find its pages", network.pages),
-    Check("service", "the unit of systemd", host.service),
-    Check(
+    DoctorCheck("roles", "people enough to play", people.enough_people, ("people",)),
+    DoctorCheck("pairing", "the keys of the devices", devices.paired, ("keys' place",)),
+    DoctorCheck("ports", "where the devices are plugged in", devices.ports),
+    DoctorCheck("groups", "groups that ports belong to", host.groups),
+    DoctorCheck("udev", "the rules for ports", host.udev),
+    DoctorCheck("probing", "programs that open ports by themselves", host.probing),
+    DoctorCheck("socket", "where the table is spoken to", network.control_socket),
+    DoctorCheck("control ports", "its ports on this machine", network.control_ports),
+    DoctorCheck("pages", "where browsers find its pages", network.pages),
+    DoctorCheck("service", "the unit of systemd", host.service),
+    DoctorCheck(
         "put together",
         "all of it, as serving does it",
         put_together,
@@ -190,17 +190,17 @@ CHECKS: Final = (
 # --- running them ----------------------------------------------------------------------------
 
 
-def look(case: Case, checks: tuple[Check, ...] = CHECKS) -> Iterator[Result]:
+def look(case: DoctorCase, checks: tuple[DoctorCheck, ...] = CHECKS) -> Iterator[CheckResult]:
     """Each check's result, as soon as there is one."""
     verdicts: dict[str, Verdict] = {}
     for check in checks:
         before = [name for name in check.after if verdicts.get(name) in ("wrong", "skipped")]
         made = skipped(f"first {' and '.join(before)}") if before else _made(check, case)
         verdicts[check.name] = made.verdict
-        yield Result(check, made)
+        yield CheckResult(check, made)
 
 
-def _made(check: Check, case: Case) -> Found:
+def _made(check: DoctorCheck, case: DoctorCase) -> CheckFindings:
     """What cannot be looked at is not as it must be, and ends nothing else."""
     try:
         return check.look(case)

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from controller.people.approvals import ADOPTED, SECONDS, Act, act_of
 from controller.people.directory import PeopleFile
-from controller.people.history import unlike
+from controller.people.history import history_differences
 from controller.people.person import HouseRole, People, Person
-from controller.people.records import Looked, SignedIn, SignedOut, entry_for
-from controller.people.restore import standing_before
-from controller.people.service import WORDS, Denied, PeopleDesk, Reason, Taken
-from controller.people.sign_in import AT_CLOSED, START, Session, Standing, dealer
+from controller.people.records import RecordView, SignIn, SignOut, entry_for
+from controller.people.restore import restore_sign_ins
+from controller.people.service import DENIAL_TEXTS, ActSigners, DenialReason, Denied, PeopleDesk
+from controller.people.sign_in import AT_CLOSED, NO_SIGN_INS, SignInSession, SignInState, dealer
 
 __all__ = [
     "ADOPTED",
     "AT_CLOSED",
+    "DENIAL_TEXTS",
+    "NO_SIGN_INS",
     "SECONDS",
-    "START",
-    "WORDS",
     "Act",
+    "ActSigners",
+    "DenialReason",
     "Denied",
     "HouseRole",
-    "Looked",
     "People",
     "PeopleDesk",
     "PeopleFile",
     "Person",
-    "Reason",
-    "Session",
-    "SignedIn",
-    "SignedOut",
-    "Standing",
-    "Taken",
+    "RecordView",
+    "SignIn",
+    "SignInSession",
+    "SignInState",
+    "SignOut",
     "act_of",
     "dealer",
     "entry_for",
-    "standing_before",
-    "unlike",
+    "history_differences",
+    "restore_sign_ins",
 ]

@@ -19,8 +19,8 @@ from controller import terminal
 from controller.errors import UsageProblem, printable
 from controller.people import pins
 from controller.people.directory import PLACE, PeopleFile, people_place
-from controller.people.history import unlike
-from controller.people.person import ROLES, HouseRole, People, Person, What, check_roles
+from controller.people.history import history_differences
+from controller.people.person import ROLES, ChangeKind, HouseRole, People, Person, check_roles
 from controller.people.pins import (
     ALLOWED,
     BADGE_ALLOWED,
@@ -164,7 +164,7 @@ def list_people(args: argparse.Namespace) -> int:
     with mistakes():
         file = _file(args)
         people = file.read()
-        every, odd = people.every, unlike(file, people)
+        every, odd = people.every, history_differences(file, people)
     found = {"file": str(file.file), "people": [_as_json(one) for one in every], "odd": odd}
     for words in odd:
         print(f"care: {printable(words)}", file=sys.stderr)
@@ -267,7 +267,7 @@ def _set(**fields: object) -> Make:
 
 def _change(
     args: argparse.Namespace,
-    what: What,
+    what: ChangeKind,
     refuse: Callable[[Person], None],
     ask: Callable[[Person], Make],
 ) -> int:
@@ -295,7 +295,7 @@ def _change(
     return _unless_given_up(_DONE[what], work)
 
 
-_DONE: Final[dict[What, str]] = {
+_DONE: Final[dict[ChangeKind, str]] = {
     "added": "added",
     "disabled": "disabled",
     "enabled": "enabled",

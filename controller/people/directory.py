@@ -25,9 +25,9 @@ from controller.audit.read.access_log import account
 from controller.people.person import (
     BACKUP,
     Change,
+    ChangeKind,
     People,
     Person,
-    What,
     check_people,
     key_bytes,
     people_bytes,
@@ -44,7 +44,7 @@ HISTORY: Final = ".history.jsonl"
 _LOCK: Final = ".lock"
 _OTHERS_WRITE: Final = 0o022
 
-Print: TypeAlias = tuple[int, ...] | None
+FileFingerprint: TypeAlias = tuple[int, ...] | None
 
 
 def people_place(given: Path | None) -> Path:
@@ -92,7 +92,7 @@ class PeopleFile:
 
     # --- reading --------------------------------------------------------------------------
 
-    def print_of(self) -> Print:
+    def print_of(self) -> FileFingerprint:
         """By which a file that was changed is told from what it was; None: it cannot be looked
         at."""
         with suppress(OSError):
@@ -140,7 +140,7 @@ class PeopleFile:
 
     def change(
         self,
-        what: What,
+        what: ChangeKind,
         badge: str,
         make: Callable[[People], Person],
         by: tuple[str, ...],

@@ -26,7 +26,7 @@ _change: Final = msgspec.json.Decoder(Change).decode
 _DISABLED: Final = {"added": False, "disabled": True, "enabled": False}
 
 
-def unlike(file: PeopleFile, people: People) -> list[str]:
+def history_differences(file: PeopleFile, people: People) -> list[str]:
     """Where file and history say different things, in words. KeyProblem."""
     if not private_files.exists(file.history_file):
         gone = f"{file.history_file} is not there: nobody can say who made these people"

@@ -17,10 +17,12 @@ from drivers.keys import BadName, KeyProblem, name_of, private_files
 
 HouseRole: TypeAlias = Literal["dealer", "floor", "surveillance", "technician"]
 ROLES: Final[tuple[HouseRole, ...]] = get_args(HouseRole)
-What: TypeAlias = Literal["added", "disabled", "enabled", "PIN reset", "roles", "verifier renewed"]
+ChangeKind: TypeAlias = Literal[
+    "added", "disabled", "enabled", "PIN reset", "roles", "verifier renewed"
+]
 
 BACKUP: Final = "the file from a backup"
-MOST: Final = 1024 * 1024
+MAX_FILE_BYTES: Final = 1024 * 1024
 """Bytes of a file that can still be one of ours: some thousand people."""
 _HEX: Final = re.compile(f"[0-9a-f]{{{2 * KEY_SIZE}}}")
 
@@ -77,7 +79,7 @@ class Change(Struct, frozen=True):
 
     at: str
     """UTC, as 2026-07-29T17:30:00Z."""
-    what: What
+    what: ChangeKind
     by: tuple[str, ...]
     """As they say."""
     account: str
@@ -118,7 +120,7 @@ class _KeyFile(Struct, frozen=True, forbid_unknown_fields=True):
 def people_bytes(people: People) -> bytes:
     """As the file has them. ValueError where there is no room for so many."""
     data = _encode(_PeopleFile(1, people.key.fingerprint, people.every))
-    if len(data) > MOST:
+    if len(data) > MAX_FILE_BYTES:
         raise ValueError("there is no room for so many people in one file")
     return data
 
@@ -209,7 +211,7 @@ def _decode(file: Path, kind: type[_F]) -> _F:
         json.loads(data, object_pairs_hook=_once)
     except msgspec.MsgspecError as problem:
         what = str(problem)  # its words name fields and places, never a key or a verifier
-    except _Twice as problem:
+    except _DuplicateKey as problem:
         what = str(problem)
     except UnicodeDecodeError:
         what = "it holds bytes that are no text"
@@ -220,7 +222,7 @@ def _decode(file: Path, kind: type[_F]) -> _F:
     raise _damaged(file, what)
 
 
-class _Twice(Exception):
+class _DuplicateKey(Exception):
     """A reader would take the one, and people see the other."""
 
 
@@ -228,20 +230,20 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
-            raise _Twice(f"it says {name!r} twice of one thing")
+            raise _DuplicateKey(f"it says {name!r} twice of one thing")
 
 
 def _read_all(file: Path, descriptor: int) -> bytes:
     parts = []
     size = 0
     try:
-        while size <= MOST and (part := os.read(descriptor, 64 * 1024)):
+        while size <= MAX_FILE_BYTES and (part := os.read(descriptor, 64 * 1024)):
             parts.append(part)
             size += len(part)
     except OSError as problem:
         raise private_files.failed(file, "cannot be read", problem) from None
-    if size > MOST:
-        raise _damaged(file, f"it has more than {MOST} bytes")
+    if size > MAX_FILE_BYTES:
+        raise _damaged(file, f"it has more than {MAX_FILE_BYTES} bytes")
     return b"".join(parts)
 
 

@@ -13,45 +13,45 @@ from msgspec.structs import replace
 from controller.people.directory import PeopleFile
 from controller.people.person import People, Person
 from controller.people.pins import Cost
-from controller.people.records import Unproven
+from controller.people.records import PinRefusal
 from drivers.keys import KeyProblem
 
-NOBODY: Final = Person("", "", (), True, "")
+UNKNOWN_PERSON: Final = Person("", "", (), True, "")
 
 
-class Proof(Struct, frozen=True):
+class PinCheck(Struct, frozen=True):
     """What came of a badge and a PIN."""
 
     lock: str
     person: Person
     """Whose badge it is; NOBODY where nobody has it."""
-    why: Unproven | None
+    why: PinRefusal | None
     """None: it is them."""
     cost: Cost
     """Of what was asked."""
 
 
-def look(file: PeopleFile, badge: str) -> tuple[People, str]:
+def read_lock(file: PeopleFile, badge: str) -> tuple[People, str]:
     """Who there is, and what wrong guesses at this badge are counted by. KeyProblem."""
     people = file.read()
     return people, people.lock(badge)
 
 
-def prove(people: People, badge: str, pin: str) -> Proof:
+def check_pin_of(people: People, badge: str, pin: str) -> PinCheck:
     """CannotHash."""
     person, verifier = people.asked(badge)
     fits = people.key.fits(verifier, badge, pin)
-    why: Unproven | None = None
+    why: PinRefusal | None = None
     if person is None:
         why = "unknown badge"
     elif not fits:
         why = "wrong PIN"
     elif person.disabled:
         why = "disabled"
-    return Proof(people.lock(badge), person or NOBODY, why, verifier.cost)
+    return PinCheck(people.lock(badge), person or UNKNOWN_PERSON, why, verifier.cost)
 
 
-def renew(file: PeopleFile, proven: Person, pin: str, cost: Cost, at: str) -> None:
+def renew_verifier(file: PeopleFile, proven: Person, pin: str, cost: Cost, at: str) -> None:
     """Keep what a PIN that was right costs to guess now. KeyProblem, CannotHash; what somebody has
     changed meanwhile stays as it is, and nobody is waited for."""
     made = str(file.key().verifier(proven.badge, pin, cost))

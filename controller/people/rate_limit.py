@@ -16,7 +16,7 @@ HOUR: Final = 3600 * SECOND
 DAY: Final = 24 * HOUR
 
 
-class Limits(Struct, frozen=True):
+class GuessLimits(Struct, frozen=True):
     """What is let through."""
 
     free: int
@@ -30,14 +30,14 @@ class Limits(Struct, frozen=True):
     """What counts for the wait: all since the last right PIN; else those of the last hour."""
 
 
-BADGE: Final = Limits(3, 30 * SECOND, HOUR, 10, until_right=True)
+BADGE: Final = GuessLimits(3, 30 * SECOND, HOUR, 10, until_right=True)
 """Whoever has forgotten theirs finds it in a few tries. A guesser has 10 in the first hour and one
 an hour then, of the million that there are."""
-SCREEN: Final = Limits(6, 15 * SECOND, HOUR, 30, until_right=False)
+SCREEN: Final = GuessLimits(6, 15 * SECOND, HOUR, 30, until_right=False)
 """Nobody's right PIN frees a screen: a guesser would put their own between the guesses."""
 
 
-class Tries(Struct, frozen=True, gc=False):
+class WrongGuesses(Struct, frozen=True, gc=False):
     """The wrong PINs at one badge, or at one screen."""
 
     streak: int = 0
@@ -51,40 +51,40 @@ class Tries(Struct, frozen=True, gc=False):
     """It stands in the record that somebody was turned away before then."""
 
 
-NONE: Final = Tries()
+NO_GUESSES: Final = WrongGuesses()
 
 
-def wait(tries: Tries, at: int) -> int:
+def wait(tries: WrongGuesses, at: int) -> int:
     """How long until a PIN is looked at; 0: now."""
     return max(0, tries.until - at)
 
 
-def wrong(tries: Tries, at: int, limits: Limits) -> Tries:
+def wrong(tries: WrongGuesses, at: int, limits: GuessLimits) -> WrongGuesses:
     """Another wrong PIN."""
     streak = 1 if stale(tries, at) else tries.streak + 1
     recent = (*(one for one in tries.recent if one > at - HOUR), at)
     until = at + _pause(streak if limits.until_right else len(recent), limits)
     if len(recent) >= limits.an_hour:
         until = max(until, recent[-limits.an_hour] + HOUR)
-    return Tries(streak, recent, at, until)
+    return WrongGuesses(streak, recent, at, until)
 
 
-def right(tries: Tries) -> Tries:
+def right(tries: WrongGuesses) -> WrongGuesses:
     """The right PIN. What was guessed within the hour still counts for the hour."""
     return replace(tries, streak=0)
 
 
-def turned_away(tries: Tries) -> Tries:
+def delay_recorded(tries: WrongGuesses) -> WrongGuesses:
     return replace(tries, told=True)
 
 
-def stale(tries: Tries, at: int) -> bool:
+def stale(tries: WrongGuesses, at: int) -> bool:
     """A day went by without a wrong PIN. That is longer than any wait, so that who waits for it
     gains nothing, and all that was guessed need not be remembered for ever."""
     return at - tries.last >= DAY and at >= tries.until
 
 
-def _pause(wrongs: int, limits: Limits) -> int:
+def _pause(wrongs: int, limits: GuessLimits) -> int:
     over = wrongs - limits.free
     if over <= 0:
         return 0

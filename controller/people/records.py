@@ -14,26 +14,26 @@ from msgspec import Struct
 from controller.audit.format.records import CONTROLLER, By, Entry, Record
 from controller.people.person import HouseRole
 
-Unproven: TypeAlias = Literal["unknown badge", "wrong PIN", "disabled"]
-NotAllowed: TypeAlias = Literal[
+PinRefusal: TypeAlias = Literal["unknown badge", "wrong PIN", "disabled"]
+RoleRefusal: TypeAlias = Literal[
     "not theirs", "table open", "another dealer", "deals here", "no first person", "same person"
 ]
 """The PIN was right: another role is asked for; it is for a table that is closed; somebody else
 deals already; who deals would be their own floor; there is nobody whose second person it would be;
 or it would be the same one."""
-Why: TypeAlias = Unproven | NotAllowed
-GUESSES: Final = frozenset[str](get_args(Unproven))
+RefusalReason: TypeAlias = PinRefusal | RoleRefusal
+GUESSES: Final = frozenset[str](get_args(PinRefusal))
 """They count, and nobody is told which of them it was."""
-Left: TypeAlias = Literal["asked", "closed", "disabled", "opened"]
+SignOutReason: TypeAlias = Literal["asked", "closed", "disabled", "opened"]
 """The last two: the controller's word; the table was opened, and they may be here while it is
 closed."""
 
 
-class Said(Struct, frozen=True, tag_field="what", forbid_unknown_fields=True):
+class SignInEntry(Struct, frozen=True, tag_field="what", forbid_unknown_fields=True):
     """The `data` of a record about people."""
 
 
-class SignedIn(Said, frozen=True, tag="signed in"):
+class SignIn(SignInEntry, frozen=True, tag="signed in"):
     role: HouseRole
     name: str
     badge: str
@@ -45,15 +45,15 @@ class SignedIn(Said, frozen=True, tag="signed in"):
     """Whose place it is: their name."""
 
 
-class SignedOut(Said, frozen=True, tag="signed out"):
+class SignOut(SignInEntry, frozen=True, tag="signed out"):
     role: HouseRole
     name: str
     badge: str
     screen: str
-    why: Left
+    why: SignOutReason
 
 
-class Authorised(Said, frozen=True, tag="authorised"):
+class Authorisation(SignInEntry, frozen=True, tag="authorised"):
     """For one act, once."""
 
     role: HouseRole
@@ -67,8 +67,8 @@ class Authorised(Said, frozen=True, tag="authorised"):
     life: int
 
 
-class Turned(Said, frozen=True, tag="refused"):
-    why: Why
+class SignInRefused(SignInEntry, frozen=True, tag="refused"):
+    why: RefusalReason
     name: str
     badge: str
     """Both are empty where nobody has such a badge."""
@@ -78,7 +78,7 @@ class Turned(Said, frozen=True, tag="refused"):
     """An act, or the role of who wanted to sign in."""
 
 
-class TurnedAway(Said, frozen=True, tag="turned away"):
+class SignInDelayed(SignInEntry, frozen=True, tag="turned away"):
     """It was too early after wrong PINs, so none was looked at. Once for each such wait."""
 
     lock: str
@@ -87,7 +87,7 @@ class TurnedAway(Said, frozen=True, tag="turned away"):
     """Seconds."""
 
 
-class Looked(Said, frozen=True, tag="looked"):
+class RecordView(SignInEntry, frozen=True, tag="looked"):
     """Somebody who may looks at what stands in the record. Nobody goes by it: it is for who reads
     the record."""
 
@@ -103,23 +103,23 @@ class Looked(Said, frozen=True, tag="looked"):
     """SHA-256 of the manifest of what was exported."""
 
 
-_KINDS: Final = (SignedIn, SignedOut, Authorised, Turned, TurnedAway)
+_KINDS: Final = (SignIn, SignOut, Authorisation, SignInRefused, SignInDelayed)
 _BY_WHAT: Final = {kind.__struct_config__.tag: msgspec.json.Decoder(kind) for kind in _KINDS}
 
 
-class _What(Struct, frozen=True):
+class _Tag(Struct, frozen=True):
     what: str
 
 
-_what: Final = msgspec.json.Decoder(_What).decode
+_what: Final = msgspec.json.Decoder(_Tag).decode
 
 
-def entry_for(said: Said) -> Entry:
+def entry_for(said: SignInEntry) -> Entry:
     """What to record. Who was refused is nobody as long as no PIN says so."""
     return Entry("person", _by(said), said)
 
 
-def read_said(record: Record) -> Said | None:
+def read_sign_in_entry(record: Record) -> SignInEntry | None:
     """What a record says of people; None where it says nothing that anybody here goes by.
     ValueError, of which msgspec.DecodeError is one, where it cannot be read."""
     if record.kind != "person":
@@ -128,11 +128,11 @@ def read_said(record: Record) -> Said | None:
     return None if decoder is None else decoder.decode(record.data)
 
 
-def _by(said: Said) -> By:
+def _by(said: SignInEntry) -> By:
     match said:
-        case SignedIn() | Authorised() | Looked():
+        case SignIn() | Authorisation() | RecordView():
             return By(said.role, said.name)
-        case SignedOut(why="asked"):
+        case SignOut(why="asked"):
             return By(said.role, said.name)
         case _:
             return CONTROLLER

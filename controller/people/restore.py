@@ -14,20 +14,20 @@ from controller.audit.format.segments import HEADER_SIZE, numbers, segment_file
 from controller.audit.log import Opening
 from controller.audit.read.reader import ASK, load, record_of
 from controller.people.rate_limit import DAY
-from controller.people.records import SignedIn, SignedOut, read_said
-from controller.people.sign_in import Standing, fold
+from controller.people.records import SignIn, SignOut, read_sign_in_entry
+from controller.people.sign_in import SignInState, fold
 
-MOST_SEGMENTS: Final = 64
+MAX_SEGMENTS: Final = 64
 """So far back a dealer who is still signed in is looked for. Beyond that nobody is."""
 _DAY_US: Final = DAY // 1000
 _COUNTS: Final = (b'"kind":"person"', b'"kind":"opened"')
 """What people did, and where another boot began, whose clocks are others."""
 
 
-def standing_before(opening: Opening) -> Standing:
+def restore_sign_ins(opening: Opening) -> SignInState:
     """Damaged where a record of people cannot be read."""
     if opening.last is None:
-        return Standing()
+        return SignInState()
     since = opening.last.utc - _DAY_US
     found = _counting(opening.records)
     begins = opening.records[0].utc
@@ -48,7 +48,7 @@ def _before(opening: Opening) -> Iterator[int]:
     """The segments before the last one, newest first."""
     last = 0 if opening.segment is None else opening.segment.number
     left = [number for number in numbers(opening.record) if number < last]
-    yield from reversed(left[-MOST_SEGMENTS:])
+    yield from reversed(left[-MAX_SEGMENTS:])
 
 
 def _counting(records: list[Record]) -> list[Record]:
@@ -64,12 +64,12 @@ def _counting(records: list[Record]) -> list[Record]:
 def _knows_dealer(found: list[Record]) -> bool:
     """Whether they say who deals, or that nobody does."""
     said = (_said(record) for record in found)
-    return any(isinstance(one, SignedIn | SignedOut) and one.role == "dealer" for one in said)
+    return any(isinstance(one, SignIn | SignOut) and one.role == "dealer" for one in said)
 
 
 def _said(record: Record) -> object:
     try:
-        return read_said(record)
+        return read_sign_in_entry(record)
     except ValueError:  # whoever folds them says so
         return None
 

@@ -27,31 +27,38 @@ from msgspec import Struct
 from controller.audit.format.records import CONTROLLER, Entry, Moment
 from controller.people import sign_in as standing_of
 from controller.people.approvals import SECONDS, Act
-from controller.people.directory import PeopleFile, Print
+from controller.people.directory import FileFingerprint, PeopleFile
 from controller.people.person import HouseRole, People
-from controller.people.pin_check import Proof, look, prove, renew
+from controller.people.pin_check import PinCheck, check_pin_of, read_lock, renew_verifier
 from controller.people.pins import COST, CannotHash, Cost
 from controller.people.records import (
-    Authorised,
-    Left,
-    NotAllowed,
-    Said,
-    SignedIn,
-    SignedOut,
-    Turned,
-    TurnedAway,
-    Why,
+    Authorisation,
+    RefusalReason,
+    RoleRefusal,
+    SignIn,
+    SignInDelayed,
+    SignInEntry,
+    SignInRefused,
+    SignOut,
+    SignOutReason,
     entry_for,
 )
-from controller.people.sign_in import ACT_LIFE, LIVES, START, Session, Standing, one_person
+from controller.people.sign_in import (
+    AUTHORITY_SECONDS,
+    NO_SIGN_INS,
+    SESSION_SECONDS,
+    SignInSession,
+    SignInState,
+    one_person,
+)
 from controller.procedure.model.events import Actor
 from drivers.keys import KeyProblem
 
-Reason: TypeAlias = (
-    NotAllowed
+DenialReason: TypeAlias = (
+    RoleRefusal
     | Literal["not right", "wait", "busy", "unreadable", "not authorised", "no second", "closing"]
 )
-WORDS: Final[Mapping[Reason, str]] = MappingProxyType(
+DENIAL_TEXTS: Final[Mapping[DenialReason, str]] = MappingProxyType(
     {
         "not right": "badge or PIN is not right",
         "wait": "too many wrong PINs: wait",
@@ -70,7 +77,7 @@ WORDS: Final[Mapping[Reason, str]] = MappingProxyType(
 )
 
 
-class Signed(Struct, frozen=True):
+class SignInResult(Struct, frozen=True):
     """It is them, and it stands in the record."""
 
     actor: Actor
@@ -86,34 +93,34 @@ class Denied(Struct, frozen=True):
     """Nothing came of it. Of an unknown badge, a wrong PIN and a disabled badge nobody is told
     which of them it was."""
 
-    why: Reason
+    why: DenialReason
     wait: int = 0
     """Seconds until a PIN is looked at again."""
 
     def __str__(self) -> str:
-        words = WORDS[self.why]
+        words = DENIAL_TEXTS[self.why]
         return f"{words} ({self.wait} s)" if self.wait else words
 
 
-class Taken(Struct, frozen=True):
+class ActSigners(Struct, frozen=True):
     """Who does an act."""
 
     first: Actor
     second: Actor | None
 
 
-MOST_WAITING: Final = 8
+MAX_WAITING: Final = 8
 """Screens at which somebody waits for an answer; each may ask one thing at a time."""
-PATIENCE: Final = 10.0
+CHECK_TIMEOUT: Final = 10.0
 """Seconds for a file that is read, or a PIN that is looked at. Both take a fraction of one."""
 
 _log: Final = structlog.get_logger()
 _T = TypeVar("_T")
 
-Record: TypeAlias = Callable[[Entry], Awaitable[object]]
+AppendEntry: TypeAlias = Callable[[Entry], Awaitable[object]]
 
 
-class _CannotLook(Exception):
+class PeopleUnavailable(Exception):
     """Neither badge nor PIN can be looked at now."""
 
 
@@ -123,9 +130,9 @@ class PeopleDesk:
     def __init__(
         self,
         file: PeopleFile,
-        record: Record,
+        record: AppendEntry,
         boot: str,
-        standing: Standing = START,
+        standing: SignInState = NO_SIGN_INS,
         *,
         shut: Callable[[], bool],
         cost: Cost = COST,
@@ -147,7 +154,7 @@ class PeopleDesk:
         """The trouble that stands in the record."""
         self._people: People | None = None
         """Who there is, as last read; and of which file that was."""
-        self._seen: Print = None
+        self._seen: FileFingerprint = None
         self._closed = False
 
     # --- what people ask for --------------------------------------------------------------
@@ -161,11 +168,11 @@ class PeopleDesk:
         *,
         role: HouseRole = "dealer",
         relieve: bool = False,
-    ) -> Signed | Denied:
+    ) -> SignInResult | Denied:
         """A dealer at the table, surveillance or a technician at a screen, the latter while the
         table is closed. `relieve`: a dealer takes the place of another one, which the procedure
         must allow now. ValueError for the floor, whose every act takes badge and PIN."""
-        if role not in LIVES:
+        if role not in SESSION_SECONDS:
             raise ValueError(f"the {role} does not sign in: each act takes badge and PIN")
         return await self._ask(
             screen, lambda: self._sign_in(badge, pin, screen, now, role, relieve)
@@ -173,7 +180,7 @@ class PeopleDesk:
 
     async def authorise(
         self, act: Act, badge: str, pin: str, screen: str, now: Moment, *, second: bool = False
-    ) -> Signed | Denied:
+    ) -> SignInResult | Denied:
         """For one act, once, within ACT_LIFE; `second`: as its second person."""
         if second and not act.two:
             raise ValueError(f"{act.name} takes no second person")
@@ -181,12 +188,12 @@ class PeopleDesk:
             screen, lambda: self._authorise(act, badge, pin, screen, now, second)
         )
 
-    def take(self, act: Act, screen: str, now: Moment) -> Taken | Denied:
+    def take(self, act: Act, screen: str, now: Moment) -> ActSigners | Denied:
         """Who does the act: nobody can do it again with the same badge and PIN. Whoever has signed
         for it counts by the file as it was read last: ask news() first."""
         self._at(now)
         if self._people is not None:
-            self.standing = standing_of.lapsed(self.standing, self._people)
+            self.standing = standing_of.without_lapsed(self.standing, self._people)
         first = standing_of.authority(self.standing, act, screen, second=False)
         if first is None:
             return Denied("not authorised")
@@ -198,17 +205,17 @@ class PeopleDesk:
                 return Denied("no second")
             if one_person(first, second.name, second.badge):
                 return Denied("same person")
-        self.standing = standing_of.used(self.standing, act, screen)
-        return Taken(first.actor, second.actor if act.two and second is not None else None)
+        self.standing = standing_of.without_used(self.standing, act, screen)
+        return ActSigners(first.actor, second.actor if act.two and second is not None else None)
 
-    def give_back(self, act: Act, screen: str, former: Standing, now: Moment) -> None:
+    def give_back(self, act: Act, screen: str, former: SignInState, now: Moment) -> None:
         """What was taken is not used up: the act was never done, and whoever asked has been told
         so. `former`: before it was taken."""
-        self.standing = standing_of.given_back(self.standing, former, act, screen)
+        self.standing = standing_of.with_given_back(self.standing, former, act, screen)
         self._at(now)
 
     async def sign_out(
-        self, screen: str, now: Moment, *, role: HouseRole = "dealer", why: Left = "asked"
+        self, screen: str, now: Moment, *, role: HouseRole = "dealer", why: SignOutReason = "asked"
     ) -> bool | Denied:
         """Whether anybody was signed in. `why`: "closed" when the table closes."""
         return await self._ask(screen, lambda: self._sign_out(screen, now, role, why))
@@ -218,7 +225,7 @@ class PeopleDesk:
         lapses."""
         return await self._ask("", lambda: self._look_again(now))
 
-    def time_goes_on(self, now: Moment) -> tuple[Session, ...]:
+    def time_goes_on(self, now: Moment) -> tuple[SignInSession, ...]:
         """Those whose time is up since somebody last asked: they are signed in no more."""
         before = self.standing.sessions
         self._at(now)
@@ -234,7 +241,7 @@ class PeopleDesk:
         async def read() -> Denied | None:
             try:
                 await self._look_again(now, anew=False)
-            except _CannotLook as problem:
+            except PeopleUnavailable as problem:
                 await self._tell(str(problem))
                 return Denied("unreadable")
             return None
@@ -254,14 +261,14 @@ class PeopleDesk:
         """What is begun goes on to its end, whoever waits for it."""
         if self._closed:
             return Denied("closing")
-        if screen in self._asking or len(self._asking) >= MOST_WAITING:
+        if screen in self._asking or len(self._asking) >= MAX_WAITING:
             return Denied("busy")
         self._asking.add(screen)
 
         async def asked() -> _T | Denied:
             try:
                 return await make()
-            except _CannotLook as problem:
+            except PeopleUnavailable as problem:
                 await self._tell(str(problem))
                 return Denied("unreadable")
             finally:
@@ -277,30 +284,32 @@ class PeopleDesk:
 
     async def _sign_in(
         self, badge: str, pin: str, screen: str, now: Moment, role: HouseRole, relieve: bool
-    ) -> Signed | Denied:
+    ) -> SignInResult | Denied:
         async with self._turn:
             proof = await self._look(badge, pin, screen, now, role)
             if isinstance(proof, Denied):
                 return proof
             person = proof.person
-            why = standing_of.bar(self.standing, person, role, relieve=relieve, shut=self.shut())
+            why = standing_of.sign_in_refusal(
+                self.standing, person, role, relieve=relieve, shut=self.shut()
+            )
             if why is not None:
                 return await self._refuse(proof, screen, role, why)
             at_table = standing_of.dealer(self.standing) if role == "dealer" else None
             if standing_of.deals(self.standing, person):
                 at_table = None  # back, or at another screen
-            life = LIVES[role]
+            life = SESSION_SECONDS[role]
             relieved = at_table.name if at_table is not None else ""
             await self._say(
-                SignedIn(role, person.name, person.badge, proof.lock, screen, life, relieved)
+                SignIn(role, person.name, person.badge, proof.lock, screen, life, relieved)
             )
         self._renew_if_stale(proof, pin, now)
         gone = None if at_table is None else at_table.actor
-        return Signed(Actor(role, person.name), person.badge, screen, life, gone)
+        return SignInResult(Actor(role, person.name), person.badge, screen, life, gone)
 
     async def _authorise(
         self, act: Act, badge: str, pin: str, screen: str, now: Moment, second: bool
-    ) -> Signed | Denied:
+    ) -> SignInResult | Denied:
         async with self._turn:
             proof = await self._look(badge, pin, screen, now, act.name)
             if isinstance(proof, Denied):
@@ -308,21 +317,23 @@ class PeopleDesk:
             person = proof.person
             roles = SECONDS if second else act.roles
             role = next((one for one in roles if one in person.roles), None)
-            why = standing_of.bar_act(self.standing, act, person, role, screen, second=second)
+            why = standing_of.act_refusal(self.standing, act, person, role, screen, second=second)
             if role is None or why is not None:
                 return await self._refuse(proof, screen, act.name, why or "not theirs")
             who = (role, person.name, person.badge, proof.lock, screen)
-            await self._say(Authorised(*who, act.name, act.about, second, ACT_LIFE))
+            await self._say(Authorisation(*who, act.name, act.about, second, AUTHORITY_SECONDS))
         self._renew_if_stale(proof, pin, now)
-        return Signed(Actor(role, person.name), person.badge, screen, ACT_LIFE)
+        return SignInResult(Actor(role, person.name), person.badge, screen, AUTHORITY_SECONDS)
 
-    async def _sign_out(self, screen: str, now: Moment, role: HouseRole, why: Left) -> bool:
+    async def _sign_out(
+        self, screen: str, now: Moment, role: HouseRole, why: SignOutReason
+    ) -> bool:
         async with self._turn:
             self._at(now)
             found = standing_of.session(self.standing, role, screen)
             if found is None:
                 return False
-            await self._say(SignedOut(role, found.name, found.badge, found.screen, why))
+            await self._say(SignOut(role, found.name, found.badge, found.screen, why))
             return True
 
     async def _look_again(self, now: Moment, *, anew: bool = True) -> int:
@@ -334,13 +345,13 @@ class PeopleDesk:
             self._at(now)
             return await self._learn(people, found)
 
-    async def _learn(self, people: People, found: Print) -> int:
+    async def _learn(self, people: People, found: FileFingerprint) -> int:
         """The file as it was just read. Whoever may not be here is out: how many."""
         self._people = people
-        self.standing = standing_of.lapsed(self.standing, people)
+        self.standing = standing_of.without_lapsed(self.standing, people)
         gone = [one for one in self.standing.sessions if not standing_of.counts(one, people)]
         for one in gone:
-            await self._say(SignedOut(one.role, one.name, one.badge, one.screen, "disabled"))
+            await self._say(SignOut(one.role, one.name, one.badge, one.screen, "disabled"))
         self._seen = found
         return len(gone)
 
@@ -351,30 +362,30 @@ class PeopleDesk:
 
     async def _look(
         self, badge: str, pin: str, screen: str, now: Moment, wanted: str
-    ) -> Proof | Denied:
+    ) -> PinCheck | Denied:
         """The turn is ours. Too early, nothing is looked at; a wrong one counts."""
         found = self._file.print_of()
-        people, lock = await self._in_thread(lambda: look(self._file, badge))
+        people, lock = await self._in_thread(lambda: read_lock(self._file, badge))
         self._at(now)
         await self._learn(people, found)
-        wait = standing_of.wait_for(self.standing, lock, screen)
+        wait = standing_of.wait_seconds(self.standing, lock, screen)
         if wait:
-            if not standing_of.told(self.standing, lock, screen):
-                await self._say(TurnedAway(lock, screen, wait))
+            if not standing_of.delay_is_recorded(self.standing, lock, screen):
+                await self._say(SignInDelayed(lock, screen, wait))
             return Denied("wait", wait)
-        proof = await self._in_thread(lambda: prove(people, badge, pin))
+        proof = await self._in_thread(lambda: check_pin_of(people, badge, pin))
         self._told = ""
         if proof.why is None:
             return proof
         await self._say(_turned(proof, screen, wanted, proof.why))
-        return Denied("not right", standing_of.wait_for(self.standing, lock, screen))
+        return Denied("not right", standing_of.wait_seconds(self.standing, lock, screen))
 
-    async def _refuse(self, proof: Proof, screen: str, wanted: str, why: NotAllowed) -> Denied:
+    async def _refuse(self, proof: PinCheck, screen: str, wanted: str, why: RoleRefusal) -> Denied:
         """The PIN was right, and it comes to nothing all the same."""
         await self._say(_turned(proof, screen, wanted, why))
         return Denied(why)
 
-    def _renew_if_stale(self, proof: Proof, pin: str, now: Moment) -> None:
+    def _renew_if_stale(self, proof: PinCheck, pin: str, now: Moment) -> None:
         """Once they have their answer: how long it takes tells nothing of a PIN then."""
         if proof.cost == self._cost:
             return
@@ -382,8 +393,10 @@ class PeopleDesk:
 
         async def renewing() -> None:
             try:
-                await self._in_thread(lambda: renew(self._file, proof.person, pin, self._cost, at))
-            except _CannotLook as problem:  # it fits as before; the next sign-in tries again
+                await self._in_thread(
+                    lambda: renew_verifier(self._file, proof.person, pin, self._cost, at)
+                )
+            except PeopleUnavailable as problem:  # it fits as before; the next sign-in tries again
                 _log.warning(
                     "a verifier is not renewed", badge=proof.person.badge, why=str(problem)
                 )
@@ -393,25 +406,25 @@ class PeopleDesk:
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
         """_CannotLook."""
         if self._late is not None and not self._late.done():
-            raise _CannotLook(f"the last one has not come back within {PATIENCE:g} s")
+            raise PeopleUnavailable(f"the last one has not come back within {CHECK_TIMEOUT:g} s")
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._thread, work)
-        done, _ = await asyncio.wait({future}, timeout=PATIENCE)
+        done, _ = await asyncio.wait({future}, timeout=CHECK_TIMEOUT)
         if not done:
             future.add_done_callback(_forget)
             self._late = future
-            raise _CannotLook(f"has not come back within {PATIENCE:g} s")
+            raise PeopleUnavailable(f"has not come back within {CHECK_TIMEOUT:g} s")
         try:
             return future.result()
         except (KeyProblem, CannotHash) as problem:
-            raise _CannotLook(str(problem)) from None
+            raise PeopleUnavailable(str(problem)) from None
 
     # --- the record -----------------------------------------------------------------------
 
-    async def _say(self, said: Said) -> None:
+    async def _say(self, said: SignInEntry) -> None:
         """On the disk before it is true."""
         await self._record(entry_for(said))
-        self.standing = standing_of.after(self.standing, said)
+        self.standing = standing_of.state_after(self.standing, said)
 
     async def _tell(self, trouble: str) -> None:
         """Once, until it has been mended."""
@@ -422,12 +435,12 @@ class PeopleDesk:
             self._told = trouble
 
     def _at(self, now: Moment) -> None:
-        self.standing = standing_of.at(self.standing, self._boot, now)
+        self.standing = standing_of.state_at(self.standing, self._boot, now)
 
 
-def _turned(proof: Proof, screen: str, wanted: str, why: Why) -> Turned:
+def _turned(proof: PinCheck, screen: str, wanted: str, why: RefusalReason) -> SignInRefused:
     person = proof.person
-    return Turned(why, person.name, person.badge, proof.lock, screen, wanted)
+    return SignInRefused(why, person.name, person.badge, proof.lock, screen, wanted)
 
 
 def _forget(future: asyncio.Future[Any]) -> None:

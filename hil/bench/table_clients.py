@@ -30,7 +30,7 @@ from controller.api.contract.messages import Opened
 from controller.api.contract.view import PromptShown, StateShown, View
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import Step
-from controller.table.memory import Shown
+from controller.table.memory import TableDisplay
 from hil.simulator import Live, Stand
 from hil.table.robots import PREFIX, Api, Console, Robot, Said, Screen, Unreachable, Ways
 from hil.table.setup import DEALER, Stage
@@ -174,7 +174,7 @@ class Played:
         """Whole rounds, from wagers to wagers; the table is opened where it is closed."""
         last = self.round + rounds
 
-        def done(shown: Shown) -> bool:
+        def done(shown: TableDisplay) -> bool:
             s = shown.state
             self._robot.prompts.clear()
             return s.round >= last and s.step is Step.WAGERING and not s.hands

@@ -14,7 +14,7 @@ from controller.procedure.model.events import WagerPlaced
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State
 from controller.sim.play import basic
-from controller.table.intake import House
+from controller.table.intake import DeviceSettings
 from firmware_protocol.device.control import ControlRequest, Describe, Draw
 from firmware_protocol.device.interfaces import Answer
 from hil.table.robots import Guests, Mimics, Robot, Said, Ways
@@ -135,7 +135,7 @@ def test_chips_are_seen_on_the_felt(tmp_path: Path) -> None:
 def test_a_standing_wager_is_placed_by_the_bet_button(tmp_path: Path, lights: bool) -> None:
     """Bet by bet; where the button does not light up, the dealer enters the same."""
     usual = (("main", 1500), ("buster", 500))
-    house = House(standing={2: (("main", 1500), ("buster", 500))} if lights else {})
+    house = DeviceSettings(standing={2: (("main", 1500), ("buster", 500))} if lights else {})
 
     async def main() -> None:
         players = Mimics((1, "main", 1000), (2, STANDING, 0))

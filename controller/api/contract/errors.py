@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from controller.api.contract.messages import ErrorAnswer, ErrorBody
-from controller.people import WORDS, Denied, Reason
+from controller.people import DENIAL_TEXTS, DenialReason, Denied
 
 JSON: Final = "application/json"
 HEADERS: Final = (
@@ -53,7 +53,7 @@ class Means(NamedTuple):
     wait: int = 0
 
 
-DENIED: Final[Mapping[Reason, Means]] = MappingProxyType(
+DENIED: Final[Mapping[DenialReason, Means]] = MappingProxyType(
     {
         "not right": Means(403),
         "wait": Means(429, 1),
@@ -76,7 +76,7 @@ def denied(answer: Denied) -> Problem:
     """The desk has said no."""
     means = DENIED[answer.why]
     code = answer.why.replace(" ", "_")
-    return Problem(means.status, code, WORDS[answer.why], wait=max(answer.wait, means.wait))
+    return Problem(means.status, code, DENIAL_TEXTS[answer.why], wait=max(answer.wait, means.wait))
 
 
 def problem_answer(problem: Problem) -> Response:

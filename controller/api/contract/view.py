@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from controller.people import Standing
+from controller.people import SignInState
 from controller.people import dealer as who_deals
 from controller.procedure.model import effects as f
 from controller.procedure.model.effects import Effect, Prompt, Tell
@@ -23,7 +23,7 @@ from controller.procedure.prompts import Currency, say
 from controller.rules.cards import Card
 from controller.rules.hands import Hand
 from controller.rules.money import Amount, Odds
-from controller.table.memory import NOT_LOOKED, Shown, Witness
+from controller.table.memory import NO_WITNESS, TableDisplay, WitnessStatus
 
 EFFECTS: Final[tuple[type[Effect], ...]] = (
     f.Prompt,
@@ -200,7 +200,7 @@ class Named(Struct, frozen=True):
 class Stands(Struct, frozen=True):
     """How everything stands: two that are equal look the same."""
 
-    shown: Shown
+    shown: TableDisplay
     dealer: DealerShown | None
     devices: tuple[DeviceShown, ...]
     shuffle_problem: str
@@ -209,7 +209,7 @@ class Stands(Struct, frozen=True):
     """Of the record's last entry."""
     quality: str
     """Of the clock."""
-    witness: Witness = NOT_LOOKED
+    witness: WitnessStatus = NO_WITNESS
 
 
 _shown: Final = attrgetter(*StateShown.__struct_fields__)
@@ -248,7 +248,7 @@ def _prompt(prompt: Prompt | None, state: State, money: Currency) -> PromptShown
     return PromptShown(**asdict(prompt), words=say(prompt, money, several=several))
 
 
-def dealer_of(standing: Standing) -> DealerShown | None:
+def dealer_of(standing: SignInState) -> DealerShown | None:
     """Who deals."""
     found = who_deals(standing)
     return None if found is None else DealerShown(found.badge, found.name, found.screen)

@@ -30,12 +30,12 @@ from controller.api.service.sign_in import (
 )
 from controller.api.service.views import Looking
 from controller.audit.format.hole_cards import SealProblem
-from controller.people import Act, Denied, Session, Taken
+from controller.people import Act, ActSigners, Denied, SignInSession
 from controller.procedure.model.permissions import DECISIONS, WHO
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State
-from controller.table.intake import Answered
-from controller.table.loop import BadAct, Done, MovedOn, NotTheirTurn
+from controller.table.intake import EventAnswer
+from controller.table.loop import BadAct, CaseChanged, NotDealing, RequestResult
 from controller.table.memory import NotInVault
 from drivers.keys import TwoPeopleNeeded, same_person
 from drivers.session import NothingHeld, NotKept
@@ -80,7 +80,7 @@ async def act(
         theirs(state)
         asked()
         if signed is not None and floors_act(state) != signed:
-            raise MovedOn
+            raise CaseChanged
 
     with (
         told_of_the_record(),
@@ -129,12 +129,12 @@ async def adopt(served: Serving, screen: Screen, serial: str, sent: AdoptDevice)
     return Adopted(served.table.fittings.served[serial].fitted.device, serial, names)
 
 
-def acted(done: Done, looking: Looking) -> Acted:
+def acted(done: RequestResult, looking: Looking) -> Acted:
     answers = tuple(answer_of(one) for one in done.answered)
     return Acted(done.appended[-1].seq, answers, looking.now().view)
 
 
-def answer_of(one: Answered) -> Answer:
+def answer_of(one: EventAnswer) -> Answer:
     name, answer = type(one.event).__name__, one.answer
     if isinstance(answer, Decision):
         return Answer(name, True, answer.rows)
@@ -146,13 +146,13 @@ def answer_of(one: Answered) -> Answer:
 
 def _people(
     served: Serving, screen: Screen, floors: Act | None, news: Denied | None, *, dealers: bool
-) -> Taken:
+) -> ActSigners:
     """Who has signed for it here, or else who deals here. `news`: why nobody knows whether the
     floor may still sign; whoever deals goes on. Problem."""
     if floors is not None:
         signed = screen.signed_for(floors)
         taken = news if news is not None and signed else take(served, screen, floors)
-        if isinstance(taken, Taken):
+        if isinstance(taken, ActSigners):
             return taken
         if not dealers or taken.why != "not authorised":
             raise denied(taken)
@@ -160,10 +160,10 @@ def _people(
     if dealer is None or not dealers:
         what = "this screen only watches: the dealer is not signed in here"
         raise Problem(403, "no_dealer", what, "POST /api/v1/sign-in, and then this")
-    return Taken(dealer, None)
+    return ActSigners(dealer, None)
 
 
-def _theirs(served: Serving, screen: Screen, people: Taken) -> Callable[[State], None]:
+def _theirs(served: Serving, screen: Screen, people: ActSigners) -> Callable[[State], None]:
     """Whether it is theirs to do when its turn has come. The table is asked who deals: it knows
     before the desk does, and nothing is between what it knows and what it does."""
     table, first = served.table, people.first
@@ -173,14 +173,14 @@ def _theirs(served: Serving, screen: Screen, people: Taken) -> Callable[[State],
         deals = table.deals
         if first.role == "floor":
             if deals is not None and same_person(deals.name, first.name):
-                raise NotTheirTurn
+                raise NotDealing
         elif session is None or deals is None or _place(deals) != _place(session):
-            raise NotTheirTurn
+            raise NotDealing
 
     return theirs
 
 
-def _place(session: Session) -> tuple[str, str]:
+def _place(session: SignInSession) -> tuple[str, str]:
     return (session.badge, session.screen)
 
 
@@ -198,10 +198,10 @@ def _told_of_the_act() -> Iterator[None]:
     """Why it cannot be, as the answer to a request."""
     try:
         yield
-    except NotTheirTurn as problem:
+    except NotDealing as problem:
         what = "POST /api/v1/sign-in, and then this"
         raise Problem(403, "no_dealer", str(problem), what) from None
-    except MovedOn as problem:
+    except CaseChanged as problem:
         raise Problem(409, "moved_on", str(problem)) from None
     except BadAct as problem:
         raise Problem(400, "no_act", str(problem)) from None

@@ -18,10 +18,10 @@ from controller.api.contract.messages import (
 from controller.api.service.approvals import floor_act
 from controller.api.service.context import Serving
 from controller.api.service.screens import Screen
-from controller.people import Act, Denied, Session, Standing, Taken
+from controller.people import Act, ActSigners, Denied, SignInSession, SignInState
 from controller.people import sign_in as standing_of
 from controller.procedure.model.events import Actor
-from controller.table.loop import CannotTake, Full, MovedOn, Stopped
+from controller.table.loop import CaseChanged, InputRejected, QueueFull, TableStopped
 
 ROLES: Final[tuple[SignsIn, ...]] = ("dealer", "surveillance", "technician")
 
@@ -83,7 +83,7 @@ async def authorise(served: Serving, screen: Screen, sent: Authorise) -> SignedF
     return SignedFor(answer.actor.name, answer.actor.role, act.two)
 
 
-def signed_in(served: Serving, screen: Screen, role: SignsIn) -> Session | None:
+def signed_in(served: Serving, screen: Screen, role: SignsIn) -> SignInSession | None:
     """Who showed badge and PIN here for that role, as long as it counts."""
     found = standing_of.session(served.desk.standing, role, screen.name)
     if found is None or found.screen != screen.name or found.badge != screen.badges.get(role):
@@ -104,19 +104,19 @@ async def people_news(served: Serving) -> Denied | None:
         return await served.desk.news(served.moment())
 
 
-def take(served: Serving, screen: Screen, act: Act) -> Taken | Denied:
+def take(served: Serving, screen: Screen, act: Act) -> ActSigners | Denied:
     """Who has signed for the act here: once."""
     if not screen.signed_for(act):
         return Denied("not authorised")
     answer = served.desk.take(act, screen.name, served.moment())
-    if isinstance(answer, Taken) or answer.why == "not authorised":  # it has lapsed
+    if isinstance(answer, ActSigners) or answer.why == "not authorised":  # it has lapsed
         screen.spend(act)
     return answer
 
 
 @contextmanager
 def spent_if_done(
-    served: Serving, screen: Screen, act: Act | None, former: Standing
+    served: Serving, screen: Screen, act: Act | None, former: SignInState
 ) -> Iterator[None]:
     """Badge and PIN stand for one act. Where that was not done and never will be, because nothing
     can be recorded, there is no room, or another case came first, they stand for the very same act
@@ -126,7 +126,7 @@ def spent_if_done(
     has signed for."""
     try:
         yield
-    except (Stopped, Full, MovedOn):
+    except (TableStopped, QueueFull, CaseChanged):
         if act is not None:
             served.desk.give_back(act, screen.name, former, served.moment())
             screen.sign_for(act)
@@ -138,9 +138,9 @@ def told_of_the_record() -> Iterator[None]:
     """That nothing can be recorded, as the answer to a request."""
     try:
         yield
-    except Stopped as problem:
+    except TableStopped as problem:
         raise Problem(503, "stopped", str(problem)) from None
-    except Full as problem:
+    except QueueFull as problem:
         raise Problem(429, "full", str(problem), wait=1) from None
-    except CannotTake as problem:
+    except InputRejected as problem:
         raise Problem(409, "cannot_take", str(problem)) from None

@@ -15,7 +15,7 @@ from controller.api.service.context import Serving
 from controller.api.service.screens import Screen
 from controller.api.service.sign_in import signed_in, told_of_the_record
 from controller.audit.format.records import Entry, by
-from controller.people import Session
+from controller.people import SignInSession
 
 EVERY: Final = 60.0
 """Seconds for which a look at a screen stands for all others there."""
@@ -59,7 +59,7 @@ class Looks:
             await self._served.table.record(Entry("person", by(session.actor), data))
         self._last[screen] = (session.badge, self._clock())
 
-    def _due(self, screen: Screen) -> Session | None:
+    def _due(self, screen: Screen) -> SignInSession | None:
         """Whose look is to be recorded."""
         session = signed_in(self._served, screen, "surveillance")
         if session is None:

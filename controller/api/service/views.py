@@ -14,7 +14,7 @@ from controller.api.contract.view import DeviceShown, Named, Stands, View, deale
 from controller.api.service.context import Serving
 from controller.config import TableConfig
 from controller.procedure.prompts import Currency
-from controller.table.loop import Parts
+from controller.table.loop import TableParts
 from controller.table.running import RunningTable
 from drivers.devices import State as LinkState
 
@@ -95,7 +95,7 @@ def _link(one: DeviceShown) -> LinkShown:
     return LinkShown(one.device, one.serial, one.state, one.held)
 
 
-def named(parts: Parts) -> Named:
+def named(parts: TableParts) -> Named:
     """What stays the same at this table."""
     what, game = parts.what, parts.game
     if not isinstance(what, TableConfig):

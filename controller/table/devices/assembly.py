@@ -15,8 +15,14 @@ from controller.procedure.model.events import Device
 from controller.table.devices.links import Link
 from controller.table.devices.outputs import Outlets
 from controller.table.devices.shuffle_start import Starting
-from controller.table.loop import Fitted, Parts, RecordKeeper, Table, World
-from controller.table.restart import Recovered
+from controller.table.loop import (
+    DeviceConfig,
+    DeviceRecordStore,
+    TableEnvironment,
+    TableLoop,
+    TableParts,
+)
+from controller.table.restart import RestoredTable
 from drivers.devices import DeviceEvent, Driver, Line, Shoe, Shuffler, State, Station
 from drivers.session import Supervisor
 
@@ -32,10 +38,10 @@ DRIVERS: Final[Mapping[Device, Callable[[Line], Driver]]] = MappingProxyType(
 class Served(Struct, frozen=True):
     """A device, and what serves it."""
 
-    fitted: Fitted
+    fitted: DeviceConfig
     supervisor: Supervisor
     driver: Driver
-    keeper: RecordKeeper
+    keeper: DeviceRecordStore
     link: Link
 
 
@@ -44,10 +50,10 @@ class Fittings:
 
     def __init__(
         self,
-        parts: Parts,
-        world: World,
-        table: Table,
-        found: Recovered,
+        parts: TableParts,
+        world: TableEnvironment,
+        table: TableLoop,
+        found: RestoredTable,
         *,
         unkept: Callable[[], None],
     ) -> None:
@@ -63,10 +69,10 @@ class Fittings:
         shuffler = self._shuffler()
         self.starting = None if shuffler is None else Starting(shuffler, table.later)
 
-    def _serve(self, one: Fitted, found: Recovered) -> Served:
+    def _serve(self, one: DeviceConfig, found: RestoredTable) -> Served:
         world, serial = self._world, one.serial
         known = found.known[serial]
-        keeper = RecordKeeper(
+        keeper = DeviceRecordStore(
             self._table, one.device, serial, found.stood[serial], clock=world.clock
         )
         link = Link(self._table, one.device, serial, back=self._is_back, unkept=self._unkept)
@@ -117,7 +123,7 @@ class Fittings:
         return next(serial for serial, one in self.served.items() if one.fitted.device == "shoe")
 
     @property
-    def kept(self) -> list[tuple[Supervisor, RecordKeeper]]:
+    def kept(self) -> list[tuple[Supervisor, DeviceRecordStore]]:
         return [(one.supervisor, one.keeper) for one in self.served.values()]
 
     @property

@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from controller.audit.format.records import By, Entry
 from controller.procedure.model.events import Device
-from controller.table.intake import takes
-from controller.table.loop import RecordKeeper, Stopped, Table
-from controller.table.memory import Cause, Trouble
+from controller.table.intake import card_destination
+from controller.table.loop import DeviceRecordStore, TableLoop, TableStopped
+from controller.table.memory import DeviceFault, FaultCause
 from drivers.devices import State
 from drivers.session import events
 from firmware_protocol.messages.enums import DeviceState
@@ -48,7 +48,7 @@ class Link:
 
     def __init__(
         self,
-        table: Table,
+        table: TableLoop,
         device: Device,
         serial: str,
         *,
@@ -96,7 +96,7 @@ class Link:
                 self._over = True
         self._news.set()
 
-    async def caught_up(self, keeper: RecordKeeper) -> None:
+    async def caught_up(self, keeper: DeviceRecordStore) -> None:
         """Returns when all is recorded that the device had to tell when it was resumed."""
         while self._head is None or keeper.seq < self._head:
             await asyncio.sleep(POLL)
@@ -141,8 +141,8 @@ class Link:
         return None
 
     async def _is_here(self) -> None:
-        wrong: tuple[Trouble, ...] = ()
-        right: tuple[Trouble, ...] = ()
+        wrong: tuple[DeviceFault, ...] = ()
+        right: tuple[DeviceFault, ...] = ()
         if self._told is not False:
             self._told = False
             right = (self._trouble("link"),)
@@ -156,24 +156,26 @@ class Link:
         if wrong or right:
             await self._changes(wrong, right)
 
-    def _wrong(self, flags: DeviceState) -> tuple[Trouble, ...]:
+    def _wrong(self, flags: DeviceState) -> tuple[DeviceFault, ...]:
         """What it said that is in the way; of what happens later it tells itself."""
         found = []
         if flags & DeviceState.JAMMED and self._device != "station":
             found.append(self._trouble("jam", "cards are stuck"))
-        in_play = takes(self._table.state) != "nothing"
+        in_play = card_destination(self._table.state) != "nothing"
         if flags & DeviceState.OPEN and self._device == "shoe" and in_play:
             found.append(self._trouble("cover", "its cover is open"))
         return tuple(found)
 
-    async def _changes(self, wrong: tuple[Trouble, ...], right: tuple[Trouble, ...]) -> None:
+    async def _changes(
+        self, wrong: tuple[DeviceFault, ...], right: tuple[DeviceFault, ...]
+    ) -> None:
         try:
             await self._table.changes(wrong, right)
-        except Stopped:
+        except TableStopped:
             return  # the table is closing
 
-    def _trouble(self, cause: Cause, why: str = "") -> Trouble:
-        return Trouble(self._device, self.serial, cause, "", why)
+    def _trouble(self, cause: FaultCause, why: str = "") -> DeviceFault:
+        return DeviceFault(self._device, self.serial, cause, "", why)
 
 
 # --- for the record ---------------------------------------------------------------------------

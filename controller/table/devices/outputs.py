@@ -16,7 +16,7 @@ import structlog
 from msgspec import Struct
 
 from controller.procedure.model.effects import Lamp, ShoeLock, Stations
-from controller.table.memory import NO_BUTTONS, Shown
+from controller.table.memory import NO_BUTTONS, TableDisplay
 from drivers.devices import CommandRefused, CommandUnanswered, NotReady, station
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages.enums import ButtonMask, LampPattern, Refusal
@@ -156,7 +156,7 @@ class Outlets:
         self._lock: Outlet[bool] = Outlet("shoe", serial, True, lambda on: _locked(shoes, on))
         self._seats = {seat: _seat(seat, serial, lit) for seat, (serial, lit) in stations.items()}
 
-    def want(self, shown: Shown) -> None:
+    def want(self, shown: TableDisplay) -> None:
         """What is shown now. While nothing can be recorded, and at the end, all is made safe: no
         card, no button, and the lamps of a fault."""
         if shown.stopped:

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from controller.table.loop import Table
+from controller.table.loop import TableLoop
 from drivers.session import Keeper, NotKept
 
 RETRY: Final = 1.0
@@ -32,7 +32,7 @@ class Mendable(Protocol):
 class Mending:
     """One table's."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: TableLoop) -> None:
         self._table = table
         self._kept: list[tuple[Mendable, Keeper]] = []
         self._failed = asyncio.Event()

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-from controller.table.intake.apply import Answered, Taken, Taking, face_down
-from controller.table.intake.context import CONTROLLER, Ear, Heard, House, Now, Source
-from controller.table.intake.gateway import hear
-from controller.table.intake.shoe import backs, called_twin, doubtful, opened, suspicions, takes
+from controller.table.intake.apply import AppliedInput, Applier, EventAnswer, face_down
+from controller.table.intake.context import (
+    CONTROLLER,
+    DeviceSettings,
+    DeviceSource,
+    IntakeContext,
+    TableInput,
+    TableSnapshot,
+)
+from controller.table.intake.gateway import device_input
+from controller.table.intake.shoe import (
+    back_suspicions,
+    card_destination,
+    card_suspicions,
+    card_turned,
+    doubt_of,
+    is_duplicate,
+)
 from controller.table.intake.shuffler import WORKING, by_hand
 
 __all__ = [
     "CONTROLLER",
     "WORKING",
-    "Answered",
-    "Ear",
-    "Heard",
-    "House",
-    "Now",
-    "Source",
-    "Taken",
-    "Taking",
-    "backs",
+    "AppliedInput",
+    "Applier",
+    "DeviceSettings",
+    "DeviceSource",
+    "EventAnswer",
+    "IntakeContext",
+    "TableInput",
+    "TableSnapshot",
+    "back_suspicions",
     "by_hand",
-    "called_twin",
-    "doubtful",
+    "card_destination",
+    "card_suspicions",
+    "card_turned",
+    "device_input",
+    "doubt_of",
     "face_down",
-    "hear",
-    "opened",
-    "suspicions",
-    "takes",
+    "is_duplicate",
 ]

@@ -21,26 +21,26 @@ from controller.procedure.model.events import CountersAccepted, DeckSuspect, Eve
 from controller.procedure.model.felt import top
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
-from controller.table.intake.context import SHOE, Ear, Heard, Now
-from controller.table.intake.station import Takes, open_to
+from controller.table.intake.context import SHOE, IntakeContext, TableInput, TableSnapshot
+from controller.table.intake.station import AcceptsEvent, open_buttons
 from controller.table.memory import (
-    Arms,
+    ButtonTokens,
     Suspicion,
-    armed,
-    closes,
-    due,
-    entry_of,
+    assign_tokens,
+    deck_suspicions,
+    ends_loading,
     inventory,
-    suspicions,
+    inventory_entry,
+    next_report,
 )
 
-MOST_DUE: Final = 8
+MAX_FOLLOWING: Final = 8
 """Things that follow from one that was heard: a device lost or back each, and a suspicion."""
 
 Answer: TypeAlias = Decision | Refused
 
 
-class Engine(Protocol):
+class RowEngine(Protocol):
     """Picks the row: at a live table, `procedure.live.LiveTable`."""
 
     def step(self, s: State, e: Event, /) -> Answer: ...
@@ -48,19 +48,19 @@ class Engine(Protocol):
     def shows(self, s: State, /) -> tuple[Effect, ...]: ...
 
 
-class Answered(Struct, frozen=True):
+class EventAnswer(Struct, frozen=True):
     """An event, and what the procedure made of it."""
 
     event: Event
     answer: Answer
 
 
-class Taken(Struct, frozen=True):
+class AppliedInput(Struct, frozen=True):
     """What comes of it, once it is recorded."""
 
-    now: Now
+    now: TableSnapshot
     entries: tuple[Entry, ...]
-    answered: tuple[Answered, ...]
+    answered: tuple[EventAnswer, ...]
 
     @property
     def effects(self) -> tuple[Effect, ...] | None:
@@ -72,10 +72,12 @@ class Taken(Struct, frozen=True):
         return found
 
 
-class Taking:
+class Applier:
     """Takes what was heard, one thing after the other. Holds nothing but who decides."""
 
-    def __init__(self, engine: Engine, ear: Ear, takes: Takes, seats: Iterable[int]) -> None:
+    def __init__(
+        self, engine: RowEngine, ear: IntakeContext, takes: AcceptsEvent, seats: Iterable[int]
+    ) -> None:
         """`engine` picks the rows; `takes` is asked which buttons mean something, of every seat at
         every event. `seats`: those that have buttons."""
         self._engine = engine
@@ -83,42 +85,48 @@ class Taking:
         self.ear = ear
         self._seats = tuple(seats)
 
-    def take(self, now: Now, heard: Heard, cursor: DeviceCursor | None = None) -> Taken:
+    def take(
+        self, now: TableSnapshot, heard: TableInput, cursor: DeviceCursor | None = None
+    ) -> AppliedInput:
         """The entries are to be recorded together. ValueError, LookupError or RowFault where the
         procedure cannot take it at all."""
-        work = _Work(self._engine, now, cursor, self.ear.game.decks)
+        work = _Application(self._engine, now, cursor, self.ear.game.decks)
         for event in heard.events:
             if not work.step(event, heard.sealed):
                 break
-        if work.takes or not _tells(heard):
+        if work.takes or not _shows_card(heard):
             for note in heard.notes:
                 work.note(note)
         work.changes(heard)
-        for _ in range(MOST_DUE):
-            follows = due(work.troubles, work.state) or work.suspicion()
+        for _ in range(MAX_FOLLOWING):
+            follows = next_report(work.troubles, work.state) or work.suspicion()
             if follows is None or not work.step(follows):
                 break
-        known = Now(work.state, work.troubles, work.recall, self._armed(now.arms, work.state))
-        return Taken(known, tuple(work.entries), tuple(work.answered))
+        known = TableSnapshot(
+            work.state, work.troubles, work.recall, self._armed(now.arms, work.state)
+        )
+        return AppliedInput(known, tuple(work.entries), tuple(work.answered))
 
-    def begins(self, now: Now) -> Now:
+    def begins(self, now: TableSnapshot) -> TableSnapshot:
         """With its buttons, before anything has happened."""
         return replace(now, arms=self._armed(now.arms, now.state))
 
     def shows(self, state: State) -> tuple[Effect, ...]:
         return self._engine.shows(state)
 
-    def _armed(self, former: Arms, state: State) -> Arms:
+    def _armed(self, former: ButtonTokens, state: State) -> ButtonTokens:
         game, house, takes = self.ear.game, self.ear.house, self._takes
-        return armed(
-            former, state, self._seats, lambda seat: open_to(game, house, takes, state, seat)
+        return assign_tokens(
+            former, state, self._seats, lambda seat: open_buttons(game, house, takes, state, seat)
         )
 
 
-class _Work:
+class _Application:
     """One taking, while it is worked at."""
 
-    def __init__(self, engine: Engine, now: Now, cursor: DeviceCursor | None, decks: int) -> None:
+    def __init__(
+        self, engine: RowEngine, now: TableSnapshot, cursor: DeviceCursor | None, decks: int
+    ) -> None:
         self._engine = engine
         self._decks = decks
         self._suspected: list[Suspicion] = []
@@ -126,7 +134,7 @@ class _Work:
         self._before = now
         self._cursor = cursor
         self.state, self.recall, self.troubles = now.state, now.recall, now.troubles
-        self.answered: list[Answered] = []
+        self.answered: list[EventAnswer] = []
         self.entries: list[Entry] = []
 
     @property
@@ -138,7 +146,7 @@ class _Work:
         """Whether the procedure has taken it."""
         before = self.state
         answer = self._engine.step(before, event)
-        self.answered.append(Answered(event, answer))
+        self.answered.append(EventAnswer(event, answer))
         if isinstance(answer, Refused):
             # What is sealed of a card that is not taken stands nowhere.
             self.entries.append(entry(event, answer, before, cursor=self._once()))
@@ -150,7 +158,7 @@ class _Work:
             entry(event, answer, before, cursor=self._once(), sealed=sealed if first else "")
         )
         self.state = answer.state
-        if closes(event, before, answer.state) and not self.recall.closed:
+        if ends_loading(event, before, answer.state) and not self.recall.closed:
             self._count(ran_out=isinstance(event, ShoeRanOut))
         self.recall = self.recall.decided(event, answer.effects)
         return True
@@ -160,8 +168,8 @@ class _Work:
         if not self.recall.last:
             return
         found = inventory(self.recall, self._decks, ran_out=ran_out)
-        self.note(entry_of(found, self.state.round))
-        self._suspected += [why for why in suspicions(found) if why not in self.recall.alarmed]
+        self.note(inventory_entry(found, self.state.round))
+        self._suspected += [why for why in deck_suspicions(found) if why not in self.recall.alarmed]
 
     def suspicion(self) -> Event | None:
         """What people are still to be told of the decks."""
@@ -181,7 +189,7 @@ class _Work:
         if note.kind == "device":
             self.recall = self.recall.told(note.data)
 
-    def changes(self, heard: Heard) -> None:
+    def changes(self, heard: TableInput) -> None:
         self.troubles = self.troubles.after(heard.wrong, heard.right)
         if heard.twin and "duplicate" not in self.recall.alarmed:
             self.recall = replace(self.recall, twin=True)
@@ -192,7 +200,7 @@ class _Work:
         return cursor
 
 
-def _tells(heard: Heard) -> bool:
+def _shows_card(heard: TableInput) -> bool:
     """Whether what stands beside its events would tell a card."""
     return any(note.kind == "device" and "card" in note.data for note in heard.notes)
 

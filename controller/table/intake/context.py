@@ -14,14 +14,14 @@ from controller.procedure.model.events import Actor, Device, Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import State
 from controller.table.memory import (
-    NO_ARMS,
-    NO_TROUBLES,
-    NOTHING_KNOWN,
-    Arms,
-    Recall,
-    Trouble,
-    Troubles,
-    Vault,
+    EMPTY_MEMORY,
+    NO_FAULTS,
+    NO_TOKENS,
+    ButtonTokens,
+    CardVault,
+    DeviceFault,
+    DeviceFaults,
+    TableMemory,
 )
 
 Data: TypeAlias = Mapping[str, Any]
@@ -37,7 +37,7 @@ def seat_actor(seat: int) -> Actor:
     return Actor("player", f"seat-{seat}", seat)
 
 
-class House(Struct, frozen=True):
+class DeviceSettings(Struct, frozen=True):
     """What the table's configuration says of its devices."""
 
     min_confidence: int = 80
@@ -48,19 +48,19 @@ class House(Struct, frozen=True):
     """The makers' numbers of the backs of this table's batches; empty: any one."""
 
 
-class Now(Struct, frozen=True):
+class TableSnapshot(Struct, frozen=True):
     """All that the table knows, as far as it is in the record."""
 
     state: State = State()
-    troubles: Troubles = NO_TROUBLES
+    troubles: DeviceFaults = NO_FAULTS
     """What is wrong with its devices."""
-    recall: Recall = NOTHING_KNOWN
+    recall: TableMemory = EMPTY_MEMORY
     """What it remembers beside the state."""
-    arms: Arms = NO_ARMS
+    arms: ButtonTokens = NO_TOKENS
     """Which buttons count."""
 
 
-class Heard(Struct, frozen=True):
+class TableInput(Struct, frozen=True):
     """What something comes to that happened at the table."""
 
     events: tuple[Event, ...] = ()
@@ -70,15 +70,15 @@ class Heard(Struct, frozen=True):
     """Of a card that came face down: of the first event."""
     notes: tuple[Entry, ...] = ()
     """For the record alone."""
-    wrong: tuple[Trouble, ...] = ()
+    wrong: tuple[DeviceFault, ...] = ()
     """What is wrong with a device from now on."""
-    right: tuple[Trouble, ...] = ()
+    right: tuple[DeviceFault, ...] = ()
     """What is wrong no longer; why it was does not matter."""
     twin: bool = False
     """The shoe calls a card one too many."""
 
 
-class Source(Struct, frozen=True):
+class DeviceSource(Struct, frozen=True):
     """Whose event it is, and which record of its log."""
 
     device: Device
@@ -89,11 +89,11 @@ class Source(Struct, frozen=True):
         return self.cursor.device
 
 
-class Ear(Struct, frozen=True):
+class IntakeContext(Struct, frozen=True):
     """What is listened with."""
 
     game: Game
-    house: House
-    vault: Vault
+    house: DeviceSettings
+    vault: CardVault
     shuffler: bool = False
     """The table has one."""

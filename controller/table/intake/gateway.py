@@ -15,18 +15,20 @@ from controller.procedure.model.state import Step
 from controller.table.intake import shoe as shoe_words
 from controller.table.intake import shuffler as shuffler_words
 from controller.table.intake import station as station_words
-from controller.table.intake.context import Ear, Heard, Now, Source
-from controller.table.intake.shoe import noted, trouble
-from controller.table.memory import Trouble
+from controller.table.intake.context import DeviceSource, IntakeContext, TableInput, TableSnapshot
+from controller.table.intake.shoe import device_fault, noted
+from controller.table.memory import DeviceFault
 from drivers.devices import DeviceEvent, Faulted, Tampered, shoe, shuffler, station
 from firmware_protocol.messages.enums import FaultCode
 
-Hears: TypeAlias = Callable[[Ear, Now, Any, Source], Heard]
+Reader: TypeAlias = Callable[[IntakeContext, TableSnapshot, Any, DeviceSource], TableInput]
 
 
-def hear(ear: Ear, now: Now, told: DeviceEvent, source: Source) -> Heard:
+def device_input(
+    ear: IntakeContext, now: TableSnapshot, told: DeviceEvent, source: DeviceSource
+) -> TableInput:
     """What the event comes to now."""
-    heard = HEARS.get(type(told))
+    heard = READERS.get(type(told))
     return noted(told, source, now) if heard is None else heard(ear, now, told, source)
 
 
@@ -35,7 +37,9 @@ def hear(ear: Ear, now: Now, told: DeviceEvent, source: Source) -> Heard:
 _HARMLESS: Final = frozenset({FaultCode.NONE, FaultCode.LAMPS, FaultCode.CLOCK})
 
 
-def _fault(ear: Ear, now: Now, told: Faulted, source: Source) -> Heard:
+def _fault(
+    ear: IntakeContext, now: TableSnapshot, told: Faulted, source: DeviceSource
+) -> TableInput:
     """A fault of what moves or reads cards stops the table; a lamp's does not."""
     note = noted(told, source, now)
     if source.device == "station" or told.code in _HARMLESS:
@@ -43,29 +47,31 @@ def _fault(ear: Ear, now: Now, told: Faulted, source: Source) -> Heard:
     if told.code is FaultCode.ABORTED:
         return _aborted(now, source, note)
     why = f"it reports a fault ({told.code.name.lower()})"
-    return Heard(notes=note.notes, wrong=(trouble(source, "fault", why),))
+    return TableInput(notes=note.notes, wrong=(device_fault(source, "fault", why),))
 
 
-def _aborted(now: Now, source: Source, note: Heard) -> Heard:
+def _aborted(now: TableSnapshot, source: DeviceSource, note: TableInput) -> TableInput:
     """The order of the cards is known to nobody: people take them out and begin anew."""
     if now.state.step is not Step.SHUFFLING:
         return note
     why = "its shuffle was broken off"
-    return Heard(notes=note.notes, wrong=(trouble(source, "aborted", why),))
+    return TableInput(notes=note.notes, wrong=(device_fault(source, "aborted", why),))
 
 
-def _tampered(ear: Ear, now: Now, told: Tampered, source: Source) -> Heard:
+def _tampered(
+    ear: IntakeContext, now: TableSnapshot, told: Tampered, source: DeviceSource
+) -> TableInput:
     note = noted(told, source, now)
     if source.device == "station":
         return note
     what = told.source.name.lower()
-    found = (Trouble(source.device, source.serial, "tampering", what, f"tampering ({what})"),)
+    found = (DeviceFault(source.device, source.serial, "tampering", what, f"tampering ({what})"),)
     if told.active:
-        return Heard(notes=note.notes, wrong=found)
-    return Heard(notes=note.notes, right=found)
+        return TableInput(notes=note.notes, wrong=found)
+    return TableInput(notes=note.notes, right=found)
 
 
-HEARS: Final[Mapping[type[DeviceEvent], Hears]] = MappingProxyType(
+READERS: Final[Mapping[type[DeviceEvent], Reader]] = MappingProxyType(
     {
         shoe.ShoeCardRead: shoe_words.card,
         shoe.ReadFailed: shoe_words.unread,

@@ -14,14 +14,22 @@ from controller.procedure.model.events import Event
 from controller.procedure.model.felt import expected, next_spare
 from controller.procedure.model.holds import BEFORE, stopped_at
 from controller.procedure.model.state import State, Step
-from controller.table.intake.context import SHOE, Ear, Heard, Now, Source
+from controller.table.intake.context import (
+    SHOE,
+    DeviceSource,
+    IntakeContext,
+    TableInput,
+    TableSnapshot,
+)
 from controller.table.intake.notes import card_seen, note, note_of
-from controller.table.memory import Cause, Face, Recall, Suspicion, Trouble
+from controller.table.memory import DeviceFault, FaultCause, SeenCard, Suspicion, TableMemory
 from drivers.devices import DeviceEvent, shoe
 from firmware_protocol.messages.enums import CardFlags, JamCode, ReadWhy
 from firmware_protocol.messages.shoe import CardRead
 
-Takes: TypeAlias = Literal["face_up", "hole", "burn", "error", "instead_of_hole", "nothing"]
+CardDestination: TypeAlias = Literal[
+    "face_up", "hole", "burn", "error", "instead_of_hole", "nothing"
+]
 """What becomes of a card that leaves the shoe: it comes face up; it is the hole card; it is burned;
 it came when none was due, and nobody has seen it; it came to the hole card's place, where another
 one beside the shoe is due; or no shoe is in play."""
@@ -30,7 +38,7 @@ _NO_SHOE: Final = (Step.CLOSED, Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADIN
 _LOADING: Final = (Step.LOADING, Step.REFILL)
 
 
-def takes(s: State) -> Takes:
+def card_destination(s: State) -> CardDestination:
     """What becomes of a card that leaves the shoe at this state."""
     if s.step in _NO_SHOE:
         return "nothing"
@@ -47,64 +55,78 @@ def takes(s: State) -> Takes:
     return "face_up"
 
 
-def trouble(source: Source, cause: Cause, why: str = "", what: str = "") -> Trouble:
-    return Trouble(source.device, source.serial, cause, what, why)
+def device_fault(
+    source: DeviceSource, cause: FaultCause, why: str = "", what: str = ""
+) -> DeviceFault:
+    return DeviceFault(source.device, source.serial, cause, what, why)
 
 
-def wrong_or_right(source: Source, cause: Cause, why: str, *, wrong: bool, note: Heard) -> Heard:
+def wrong_or_right(
+    source: DeviceSource, cause: FaultCause, why: str, *, wrong: bool, note: TableInput
+) -> TableInput:
     """Something is wrong with a device, or is so no longer."""
-    found = (trouble(source, cause, why),)
-    return Heard(notes=note.notes, wrong=found) if wrong else Heard(notes=note.notes, right=found)
+    found = (device_fault(source, cause, why),)
+    return (
+        TableInput(notes=note.notes, wrong=found)
+        if wrong
+        else TableInput(notes=note.notes, right=found)
+    )
 
 
-def noted(told: DeviceEvent, source: Source, now: Now) -> Heard:
+def noted(told: DeviceEvent, source: DeviceSource, now: TableSnapshot) -> TableInput:
     """For the record alone."""
-    return Heard(notes=(note_of(told, source, now.state.round),))
+    return TableInput(notes=(note_of(told, source, now.state.round),))
 
 
 # --- cards ------------------------------------------------------------------------------------
 
 
-def card(ear: Ear, now: Now, told: shoe.ShoeCardRead, source: Source) -> Heard:
-    s, place = now.state, takes(now.state)
+def card(
+    ear: IntakeContext, now: TableSnapshot, told: shoe.ShoeCardRead, source: DeviceSource
+) -> TableInput:
+    s, place = now.state, card_destination(now.state)
     if place == "face_up" and not now.recall.discarding:
         return face_up(ear, now, told.body.open(), source)
     # Before anything is done with it: of a card that is not seen nothing but this is recorded.
     out = note(source, s.round, "ShoeCardRead", shoe=told.shoe, pos=told.pos)
     if place == "nothing":
-        return Heard(notes=(out,))
+        return TableInput(notes=(out,))
     if now.recall.discarding:
         pulled = note(source, s.round, "ShoeCardRead", shoe=told.shoe, pos=told.pos, discarded=True)
-        return Heard(notes=(pulled,))
+        return TableInput(notes=(pulled,))
     if place == "burn":
-        return Heard((events.CardBurned(SHOE),), notes=(out,))
+        return TableInput((events.CardBurned(SHOE),), notes=(out,))
     if place == "instead_of_hole":
         why = "another card came though one waits beside the shoe"
-        return Heard((events.CardUnreadable(SHOE, why),), notes=(out,))
+        return TableInput((events.CardUnreadable(SHOE, why),), notes=(out,))
     bound = ear.vault.put(source.cursor, told.body)
     if place == "hole":
         hidden: Event = events.HoleDealt(SHOE, bound.commitment_hex)
     else:
         hidden = events.ErrorCardDrawn(SHOE, bound.commitment_hex)
-    return Heard((hidden,), bound.sealed_b64, (out,))
+    return TableInput((hidden,), bound.sealed_b64, (out,))
 
 
-def face_up(ear: Ear, now: Now, read: CardRead, source: Source) -> Heard:
+def face_up(
+    ear: IntakeContext, now: TableSnapshot, read: CardRead, source: DeviceSource
+) -> TableInput:
     """A card that everybody sees."""
     seen = card_seen(source, now.state.round, read)
-    doubt = doubtful(ear, read)
+    doubt = doubt_of(ear, read)
     if doubt is not None:
-        return Heard((doubt, *backs(ear, now.recall, read)), notes=(seen,))
+        return TableInput((doubt, *back_suspicions(ear, now.recall, read)), notes=(seen,))
     drawn = events.CardDrawn(SHOE, read.card)
-    return Heard((drawn, *suspicions(ear, now.recall, read)), notes=(seen,), twin=called_twin(read))
+    return TableInput(
+        (drawn, *card_suspicions(ear, now.recall, read)), notes=(seen,), twin=is_duplicate(read)
+    )
 
 
-def opened(ear: Ear, round_: int, commitment: str, read: CardRead) -> Entry:
+def card_turned(ear: IntakeContext, round_: int, commitment: str, read: CardRead) -> Entry:
     """How a card was read that lies face up by now, and lay face down."""
-    return card_seen(Source("shoe", ear.vault.cursor(commitment)), round_, read)
+    return card_seen(DeviceSource("shoe", ear.vault.cursor(commitment)), round_, read)
 
 
-def doubtful(ear: Ear, read: CardRead) -> Event | None:
+def doubt_of(ear: IntakeContext, read: CardRead) -> Event | None:
     """The event of a card that is not known for sure; None: it is."""
     if read.flags & CardFlags.DOUBLE_FEED:
         return events.CardUnreadable(SHOE, "two cards came out together")
@@ -113,88 +135,100 @@ def doubtful(ear: Ear, read: CardRead) -> Event | None:
     return None
 
 
-def called_twin(read: CardRead) -> bool:
+def is_duplicate(read: CardRead) -> bool:
     """The shoe itself has seen the card more often than its decks hold it."""
     return bool(read.flags & CardFlags.DUPLICATE)
 
 
-def suspicions(ear: Ear, recall: Recall, read: CardRead) -> tuple[Event, ...]:
+def card_suspicions(ear: IntakeContext, recall: TableMemory, read: CardRead) -> tuple[Event, ...]:
     """What follows from a card that came face up: that the decks are not what they should be."""
-    lie = recall.lying_with(Face(read.pos, read.card, read.back))
+    lie = recall.lying_with(SeenCard(read.pos, read.card, read.back))
     if "factory_order" not in recall.alarmed and lie.order is not None:
-        return (*backs(ear, recall, read), suspect("factory_order"))
-    return backs(ear, recall, read)
+        return (*back_suspicions(ear, recall, read), suspicion_event("factory_order"))
+    return back_suspicions(ear, recall, read)
 
 
-def backs(ear: Ear, recall: Recall, read: CardRead) -> tuple[Event, ...]:
+def back_suspicions(ear: IntakeContext, recall: TableMemory, read: CardRead) -> tuple[Event, ...]:
     foreign = recall.foreign(read.back, ear.house.backs)
     if foreign and "foreign_back" not in recall.alarmed:
-        return (suspect("foreign_back"),)
+        return (suspicion_event("foreign_back"),)
     return ()
 
 
-def suspect(why: Suspicion) -> Event:
+def suspicion_event(why: Suspicion) -> Event:
     return events.DeckSuspect(SHOE, why)
 
 
-def unread(ear: Ear, now: Now, told: shoe.ReadFailed, source: Source) -> Heard:
+def unread(
+    ear: IntakeContext, now: TableSnapshot, told: shoe.ReadFailed, source: DeviceSource
+) -> TableInput:
     """A card left the shoe, and what it is the shoe does not know."""
-    s, place = now.state, takes(now.state)
+    s, place = now.state, card_destination(now.state)
     notes = noted(told, source, now).notes
     if place == "nothing":
-        return Heard(notes=notes)
+        return TableInput(notes=notes)
     if now.recall.discarding:
-        return Heard(notes=(note_of(told, source, s.round, discarded=True),))
+        return TableInput(notes=(note_of(told, source, s.round, discarded=True),))
     foreign = told.why is ReadWhy.FOREIGN and "foreign_back" not in now.recall.alarmed
-    after = (suspect("foreign_back"),) if foreign else ()
+    after = (suspicion_event("foreign_back"),) if foreign else ()
     if place == "burn":
-        return Heard((events.CardBurned(SHOE), *after), notes=notes)
+        return TableInput((events.CardBurned(SHOE), *after), notes=notes)
     if place == "error":
         # Nothing can bind a card that was not read, so it cannot be the next one.
-        return Heard((events.UnknownCardDrawn(SHOE), *after), notes=notes)
+        return TableInput((events.UnknownCardDrawn(SHOE), *after), notes=notes)
     why = told.why.name.lower().replace("_", " ")
-    return Heard((events.CardUnreadable(SHOE, f"not read: {why}"), *after), notes=notes)
+    return TableInput((events.CardUnreadable(SHOE, f"not read: {why}"), *after), notes=notes)
 
 
-def cut_card(ear: Ear, now: Now, told: shoe.CutCardCame, source: Source) -> Heard:
-    return Heard((events.CutCardSeen(SHOE),), notes=noted(told, source, now).notes)
+def cut_card(
+    ear: IntakeContext, now: TableSnapshot, told: shoe.CutCardCame, source: DeviceSource
+) -> TableInput:
+    return TableInput((events.CutCardSeen(SHOE),), notes=noted(told, source, now).notes)
 
 
-def retracted(ear: Ear, now: Now, told: shoe.CardRetracted, source: Source) -> Heard:
+def retracted(
+    ear: IntakeContext, now: TableSnapshot, told: shoe.CardRetracted, source: DeviceSource
+) -> TableInput:
     """A card is not where the table has it: people look, also for what it was."""
     notes = noted(told, source, now).notes
-    if takes(now.state) == "nothing":
-        return Heard(notes=notes)
+    if card_destination(now.state) == "nothing":
+        return TableInput(notes=notes)
     why = f"card {told.pos} went back into it"
-    return Heard(notes=notes, wrong=(trouble(source, "retracted", why),))
+    return TableInput(notes=notes, wrong=(device_fault(source, "retracted", why),))
 
 
 # --- the shoe itself --------------------------------------------------------------------------
 
 
-def loaded(ear: Ear, now: Now, told: shoe.ShoeLoaded, source: Source) -> Heard:
+def loaded(
+    ear: IntakeContext, now: TableSnapshot, told: shoe.ShoeLoaded, source: DeviceSource
+) -> TableInput:
     """Cards that are put in while others are in play are looked at by people. A shoe that cannot
     count leaves it to the dealer to say how many there are. Batches take turns with each shuffle
     of all cards: what is put in before that is of the same one."""
     again = {} if stopped_at(now.state) in (Step.CLOSED, *BEFORE) else {"again": True}
     notes = (note_of(told, source, now.state.round, **again),)
     if now.state.step in _LOADING:
-        return Heard((events.ShoeLoaded(SHOE, told.count),) if told.count else (), notes=notes)
-    if takes(now.state) == "nothing":
-        return Heard(notes=notes)
-    return Heard(notes=notes, wrong=(trouble(source, "loaded", "cards were put in"),))
+        return TableInput((events.ShoeLoaded(SHOE, told.count),) if told.count else (), notes=notes)
+    if card_destination(now.state) == "nothing":
+        return TableInput(notes=notes)
+    return TableInput(notes=notes, wrong=(device_fault(source, "loaded", "cards were put in"),))
 
 
-def cover(ear: Ear, now: Now, told: shoe.CoverMoved, source: Source) -> Heard:
+def cover(
+    ear: IntakeContext, now: TableSnapshot, told: shoe.CoverMoved, source: DeviceSource
+) -> TableInput:
     note = noted(told, source, now)
     # Whoever loads the shoe opens it.
-    wrong = told.open and takes(now.state) != "nothing"
+    wrong = told.open and card_destination(now.state) != "nothing"
     if told.open and not wrong:
         return note
     return wrong_or_right(source, "cover", "its cover is open", wrong=wrong, note=note)
 
 
-def jam(ear: Ear, now: Now, told: shoe.ShoeJammed, source: Source) -> Heard:
+def jam(
+    ear: IntakeContext, now: TableSnapshot, told: shoe.ShoeJammed, source: DeviceSource
+) -> TableInput:
     wrong = told.code is not JamCode.CLEARED
     why = f"a card is stuck ({told.code.name.lower()})"
     return wrong_or_right(source, "jam", why, wrong=wrong, note=noted(told, source, now))

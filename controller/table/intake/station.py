@@ -18,20 +18,27 @@ from controller.procedure.model.holds import HOLDING
 from controller.procedure.model.state import State, Step
 from controller.procedure.rows import may_take_even_money, most_insurance, seat_asked
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
-from controller.table.intake.context import Ear, Heard, House, Now, Source, seat_actor
+from controller.table.intake.context import (
+    DeviceSettings,
+    DeviceSource,
+    IntakeContext,
+    TableInput,
+    TableSnapshot,
+    seat_actor,
+)
 from controller.table.intake.notes import note_of
 from drivers.devices import station
 from firmware_protocol.messages.enums import ButtonMask, WhichButton
 
-Says: TypeAlias = Callable[[Game, House, State, Actor], Event | None]
-Takes: TypeAlias = Callable[[State, Event], bool]
+ButtonEvent: TypeAlias = Callable[[Game, DeviceSettings, State, Actor], Event | None]
+AcceptsEvent: TypeAlias = Callable[[State, Event], bool]
 """Whether the procedure takes an event at a state: `Procedure.takes`."""
 
 
-def _decides(kind: Callable[[Actor, int, int], Event], choice: int) -> Says:
+def _decides(kind: Callable[[Actor, int, int], Event], choice: int) -> ButtonEvent:
     """A decision for the hand in turn, where that is the seat's and it is open to it."""
 
-    def says(g: Game, house: House, s: State, who: Actor) -> Event | None:
+    def says(g: Game, house: DeviceSettings, s: State, who: Actor) -> Event | None:
         if s.step is not Step.TURN:
             return None
         hand = s.hands[s.turn]
@@ -41,7 +48,7 @@ def _decides(kind: Callable[[Actor, int, int], Event], choice: int) -> Says:
     return says
 
 
-def _yes(g: Game, house: House, s: State, who: Actor) -> Event | None:
+def _yes(g: Game, house: DeviceSettings, s: State, who: Actor) -> Event | None:
     """What is offered to the seat: its blackjack's pay, even money, or insurance in full."""
     if s.step is Step.NATURALS and s.hands[s.turn].seat == who.seat:
         return events.PayTaken(who, who.seat)
@@ -53,7 +60,7 @@ def _yes(g: Game, house: House, s: State, who: Actor) -> Event | None:
     return events.Insure(who, who.seat, most) if most > 0 else None
 
 
-def _no(g: Game, house: House, s: State, who: Actor) -> Event | None:
+def _no(g: Game, house: DeviceSettings, s: State, who: Actor) -> Event | None:
     match s.step:
         case Step.NATURALS if s.hands[s.turn].seat == who.seat:
             return events.PayDeclined(who, who.seat)
@@ -67,7 +74,7 @@ def _no(g: Game, house: House, s: State, who: Actor) -> Event | None:
             return None
 
 
-def _bet(g: Game, house: House, s: State, who: Actor) -> Event | None:
+def _bet(g: Game, house: DeviceSettings, s: State, who: Actor) -> Event | None:
     """The seat's standing wager, bet by bet: each press places the next one."""
     if s.step is not Step.WAGERING:
         return None
@@ -78,14 +85,14 @@ def _bet(g: Game, house: House, s: State, who: Actor) -> Event | None:
     return None
 
 
-def _calls(g: Game, house: House, s: State, who: Actor) -> Event | None:
+def _calls(g: Game, house: DeviceSettings, s: State, who: Actor) -> Event | None:
     """Once: while the table is held somebody is there already, or on the way."""
     if s.step in HOLDING or seat_of(s, who.seat) is None:
         return None
     return events.FloorCalled(who, who.seat)
 
 
-SAYS: Final[Mapping[WhichButton, Says]] = MappingProxyType(
+BUTTON_EVENTS: Final[Mapping[WhichButton, ButtonEvent]] = MappingProxyType(
     {
         WhichButton.HIT: _decides(events.Hit, HIT),
         WhichButton.STAND: _decides(events.Stand, STAND),
@@ -99,10 +106,12 @@ SAYS: Final[Mapping[WhichButton, Says]] = MappingProxyType(
     }
 )
 
-_BITS: Final = tuple((1 << button, says) for button, says in SAYS.items())
+_BITS: Final = tuple((1 << button, says) for button, says in BUTTON_EVENTS.items())
 
 
-def open_to(game: Game, house: House, takes: Takes, s: State, seat: int) -> ButtonMask:
+def open_buttons(
+    game: Game, house: DeviceSettings, takes: AcceptsEvent, s: State, seat: int
+) -> ButtonMask:
     """The buttons of a seat that the procedure would take something from now."""
     who, mask = seat_actor(seat), 0
     for bit, says in _BITS:
@@ -112,15 +121,17 @@ def open_to(game: Game, house: House, takes: Takes, s: State, seat: int) -> Butt
     return ButtonMask(mask)
 
 
-def pressed(ear: Ear, now: Now, told: station.ButtonPressed, source: Source) -> Heard:
+def pressed(
+    ear: IntakeContext, now: TableSnapshot, told: station.ButtonPressed, source: DeviceSource
+) -> TableInput:
     """Only what was armed for this very question counts; all else is recorded with its reason."""
     s, arm = now.state, now.arms.of(told.seat)
     ignored = ""
-    said = SAYS[told.button](ear.game, ear.house, s, seat_actor(told.seat))
+    said = BUTTON_EVENTS[told.button](ear.game, ear.house, s, seat_actor(told.seat))
     if told.stale or arm is None or arm.token != told.token:
         ignored = "it came too late"
     elif said is None or not arm.buttons >> told.button & 1:
         ignored = "it is not open to the seat now"
     if ignored or said is None:
-        return Heard(notes=(note_of(told, source, s.round, ignored=ignored),))
-    return Heard((said,), notes=(note_of(told, source, s.round),))
+        return TableInput(notes=(note_of(told, source, s.round, ignored=ignored),))
+    return TableInput((said,), notes=(note_of(told, source, s.round),))

@@ -25,24 +25,24 @@ from controller.procedure.model.holds import SHOE_IN_PLAY
 from controller.procedure.model.state import Spare, State, Step
 from controller.table.intake import (
     WORKING,
-    Ear,
-    Heard,
-    Now,
-    backs,
+    IntakeContext,
+    TableInput,
+    TableSnapshot,
+    back_suspicions,
     by_hand,
-    called_twin,
-    doubtful,
-    opened,
-    suspicions,
-    takes,
+    card_destination,
+    card_suspicions,
+    card_turned,
+    doubt_of,
+    is_duplicate,
 )
-from controller.table.loop.requests import ANOTHER_CARD, CannotTake, Make
+from controller.table.loop.requests import ANOTHER_CARD, InputFactory, InputRejected
 
-MOST: Final = 2**53
+MAX_NUMBER: Final = 2**53
 """No number of an act is as large, so that any program can read it."""
-LONGEST: Final = 500
+MAX_TEXT: Final = 500
 """Characters of a text."""
-MOST_WRONG: Final[Mapping[Role, int]] = MappingProxyType({"dealer": 2, "floor": 4})
+MAX_WRONG_CARDS: Final[Mapping[Role, int]] = MappingProxyType({"dealer": 2, "floor": 4})
 """Cards that may be said of one that lies face down and that it is not, the floor's among them,
 before the dealer is not asked any more, and the floor is not. After all of them it is one of 48."""
 
@@ -51,21 +51,21 @@ class BadAct(ValueError):
     """What was sent is no act. Says what is allowed."""
 
 
-class MovedOn(BadAct):
+class CaseChanged(BadAct):
     """Another case stands before the floor than the one that was signed for."""
 
     def __init__(self) -> None:
         super().__init__("the table has moved on since this was signed for: look, sign again")
 
 
-class NotTheirTurn(BadAct):
+class NotDealing(BadAct):
     """Whoever dealt when it was sent deals no more, or at another screen."""
 
     def __init__(self) -> None:
         super().__init__("whoever sent this does not deal here any more")
 
 
-class NotThatCard(BadAct, CannotTake):
+class WrongCard(BadAct, InputRejected):
     """Somebody has said which card it is that nobody has seen, and it is another one. That stands
     in the record: nobody tries one card after the other unseen."""
 
@@ -76,7 +76,7 @@ class NotThatCard(BadAct, CannotTake):
         super().__init__(f"{what}: look again, or call the floor")
 
 
-class SaidTooOften(BadAct, CannotTake):
+class TooManyWrongCards(BadAct, InputRejected):
     """So many cards were said that it is not: nobody looks whether it is this one."""
 
     def __init__(self, who: str, *, floor: bool) -> None:
@@ -84,7 +84,7 @@ class SaidTooOften(BadAct, CannotTake):
         super().__init__(f"{who} is not asked which card it is any more, after wrong ones: {todo}")
 
 
-class ShufflerSays(BadAct, CannotTake):
+class ShufflerReports(BadAct, InputRejected):
     """Somebody has said that the cards are shuffled, where the shuffler says so and counts them.
     That stands in the record."""
 
@@ -131,9 +131,9 @@ BY_PEOPLE: Final = tuple(kind for kind in EVENTS if kind not in NOT_BY_PEOPLE)
 ROLES: Final = ("dealer", "floor", "surveillance", "technician")
 
 if TYPE_CHECKING:
-    AnyEvent: TypeAlias = Event
+    PersonEvent: TypeAlias = Event
 else:  # told apart by their type when they are read
-    AnyEvent = reduce(or_, BY_PEOPLE)
+    PersonEvent = reduce(or_, BY_PEOPLE)
 
 _BY_NAME: Final = {kind.__name__: kind for kind in BY_PEOPLE}
 NAMES: Final = tuple(sorted((*_BY_NAME, *(kind.__name__ for kind in BY_VAULT))))
@@ -141,8 +141,8 @@ NAMES: Final = tuple(sorted((*_BY_NAME, *(kind.__name__ for kind in BY_VAULT))))
 
 
 def read_act(
-    sent: Mapping[str, Any], actor: Actor, ear: Ear, *, second: Actor | None = None
-) -> Make:
+    sent: Mapping[str, Any], actor: Actor, ear: IntakeContext, *, second: Actor | None = None
+) -> InputFactory:
     """What was sent, as something to be done with what the table knows then. BadAct."""
     if actor.role not in ROLES:
         raise BadAct(f"a {actor.role} sends no acts; allowed: {', '.join(ROLES)}")
@@ -155,7 +155,7 @@ def read_act(
     by_device = DEVICE_ACTS.get(type(event))
     if by_device is not None:
         return lambda now: by_device(now, event, ear)
-    return lambda now: Heard((event,))
+    return lambda now: TableInput((event,))
 
 
 def kind_of(sent: Mapping[str, Any]) -> type[Event] | None:
@@ -187,9 +187,9 @@ def _event(kind: type[Event], sent: Mapping[str, Any], actor: Actor, second: Act
     name = kind.__name__
     fields = dict(sent)
     for field, value in fields.items():
-        if isinstance(value, str) and (len(value) > LONGEST or not value.isprintable()):
-            raise BadAct(f"{name}: {field}: allowed: up to {LONGEST} printable characters")
-        if isinstance(value, int) and abs(value) >= MOST:
+        if isinstance(value, str) and (len(value) > MAX_TEXT or not value.isprintable()):
+            raise BadAct(f"{name}: {field}: allowed: up to {MAX_TEXT} printable characters")
+        if isinstance(value, int) and abs(value) >= MAX_NUMBER:
             raise BadAct(f"{name}: {field}: allowed: numbers below 2^53")
     if second is not None:
         if "second" not in kind.__struct_fields__:
@@ -201,7 +201,7 @@ def _event(kind: type[Event], sent: Mapping[str, Any], actor: Actor, second: Act
         raise BadAct(f"{name} has no {unknown[0]!r}; allowed: {allowed or 'no fields'}")
     fields["actor"] = msgspec.to_builtins(actor)
     try:
-        event: Event = msgspec.convert(fields, AnyEvent)
+        event: Event = msgspec.convert(fields, PersonEvent)
     except msgspec.ValidationError as problem:
         raise BadAct(f"{name}: {problem}") from None
     card = getattr(event, "card", 0)
@@ -217,89 +217,89 @@ _ANYBODY: Final = Actor("dealer", "")
 # asked: a refusal is recorded, and is the same whatever the card is.
 
 
-def _may(ear: Ear, kind: type[Event], actor: Actor) -> bool:
+def _may(ear: IntakeContext, kind: type[Event], actor: Actor) -> bool:
     return actor.role in ear.game.who.get(kind, ())
 
 
-def _check(now: Now, actor: Actor, ear: Ear) -> Heard:
+def _check(now: TableSnapshot, actor: Actor, ear: IntakeContext) -> TableInput:
     s = now.state
     due = s.step is Step.CHECK and _may(ear, e.HoleChecked, actor)
-    return Heard((e.HoleChecked(actor, due and ear.vault.makes_blackjack(s.hole, s.up)),))
+    return TableInput((e.HoleChecked(actor, due and ear.vault.makes_blackjack(s.hole, s.up)),))
 
 
-def _reveal(now: Now, actor: Actor, ear: Ear) -> Heard:
+def _reveal(now: TableSnapshot, actor: Actor, ear: IntakeContext) -> TableInput:
     """What is odd about the card is looked at now that everybody sees it."""
     s = now.state
     if s.step is not Step.REVEAL or not _may(ear, e.HoleRevealed, actor):
-        return Heard((e.HoleRevealed(actor, -1, ""),))
+        return TableInput((e.HoleRevealed(actor, -1, ""),))
     card, opening = ear.vault.reveal(s.hole)
     shown = e.HoleRevealed(actor, card, opening)
     if s.read >= 0:  # it lies there since, and people have read it from the felt
-        return Heard((shown,))
+        return TableInput((shown,))
     read = ear.vault.read(s.hole).open()
-    seen = opened(ear, s.round, s.hole, read)
-    doubt = doubtful(ear, read)
+    seen = card_turned(ear, s.round, s.hole, read)
+    doubt = doubt_of(ear, read)
     if doubt is not None:
-        return Heard((doubt, *backs(ear, now.recall, read)), notes=(seen,))
-    events = (shown, *suspicions(ear, now.recall, read))
-    return Heard(events, notes=(seen,), twin=called_twin(read))
+        return TableInput((doubt, *back_suspicions(ear, now.recall, read)), notes=(seen,))
+    events = (shown, *card_suspicions(ear, now.recall, read))
+    return TableInput(events, notes=(seen,), twin=is_duplicate(read))
 
 
-def _lay(now: Now, actor: Actor, ear: Ear) -> Heard:
+def _lay(now: TableSnapshot, actor: Actor, ear: IntakeContext) -> TableInput:
     """Face down where the hole card is due, else face up."""
     s, spare = now.state, _spare_due(now.state)
     if spare is None:
         raise BadAct("no card that lies beside the shoe is due now")
     if spare.card >= 0:
-        return Heard((e.CardDrawn(actor, spare.card, spare=True),))
+        return TableInput((e.CardDrawn(actor, spare.card, spare=True),))
     if hole_is_next(s):
-        return Heard((e.HoleDealt(actor, spare.commitment, spare=True),))
+        return TableInput((e.HoleDealt(actor, spare.commitment, spare=True),))
     if not _may(ear, e.CardDrawn, actor):
         raise BadAct("the dealer lays the card that lies beside the shoe")
     read = ear.vault.read(spare.commitment).open()
-    seen = opened(ear, s.round, spare.commitment, read)
-    doubt = doubtful(ear, read)
+    seen = card_turned(ear, s.round, spare.commitment, read)
+    doubt = doubt_of(ear, read)
     if doubt is not None:
-        return Heard((doubt, *backs(ear, now.recall, read)), notes=(seen,))
-    events = (e.CardDrawn(actor, read.card, spare=True), *suspicions(ear, now.recall, read))
-    return Heard(events, notes=(seen,), twin=called_twin(read))
+        return TableInput((doubt, *back_suspicions(ear, now.recall, read)), notes=(seen,))
+    events = (e.CardDrawn(actor, read.card, spare=True), *card_suspicions(ear, now.recall, read))
+    return TableInput(events, notes=(seen,), twin=is_duplicate(read))
 
 
 def _spare_due(s: State) -> Spare | None:
     """The card beside the shoe, where one is to be laid now."""
-    due = takes(s) in ("face_up", "hole", "instead_of_hole")
+    due = card_destination(s) in ("face_up", "hole", "instead_of_hole")
     first = s.step is Step.WAGERING and bool(s.seats)
     return next_spare(s) if due or first else None
 
 
-def _exposed(now: Now, event: e.ErrorCardExposed, ear: Ear) -> Heard:
+def _exposed(now: TableSnapshot, event: e.ErrorCardExposed, ear: IntakeContext) -> TableInput:
     """The card that people saw is the one that the shoe read, or they look again. Not for ever:
     each answer tells who did not see it something about it."""
     spare = now.state.spare
     if spare is None or spare.card >= 0 or not ear.vault.has(spare.commitment):
-        return Heard((event,))
+        return TableInput((event,))
     if now.state.step not in SHOE_IN_PLAY or not _may(ear, e.ErrorCardExposed, event.actor):
-        return Heard((event,))
-    if ear.vault.wrong(spare.commitment) >= MOST_WRONG[event.actor.role]:
-        raise SaidTooOften(event.actor.name, floor=event.actor.role == "floor")
+        return TableInput((event,))
+    if ear.vault.wrong(spare.commitment) >= MAX_WRONG_CARDS[event.actor.role]:
+        raise TooManyWrongCards(event.actor.name, floor=event.actor.role == "floor")
     if not ear.vault.is_said(spare.commitment, event.card):
-        raise NotThatCard(event.actor.name)
+        raise WrongCard(event.actor.name)
     read = ear.vault.read(spare.commitment).open()
-    return Heard((event,), notes=(opened(ear, now.state.round, spare.commitment, read),))
+    return TableInput((event,), notes=(card_turned(ear, now.state.round, spare.commitment, read),))
 
 
-def _shuffled(now: Now, event: e.ShuffleDone, ear: Ear) -> Heard:
+def _shuffled(now: TableSnapshot, event: e.ShuffleDone, ear: IntakeContext) -> TableInput:
     """A count that the shuffler has not told yet cannot be passed over."""
     theirs = now.state.step in WORKING and _may(ear, e.ShuffleDone, event.actor)
     if theirs and not by_hand(ear, now):
-        raise ShufflerSays
-    return Heard((event,))
+        raise ShufflerReports
+    return TableInput((event,))
 
 
-DEVICE_ACTS: Final[Mapping[type[Event], Callable[[Now, Any, Ear], Heard]]] = MappingProxyType(
-    {e.ErrorCardExposed: _exposed, e.ShuffleDone: _shuffled}
-)
+DEVICE_ACTS: Final[
+    Mapping[type[Event], Callable[[TableSnapshot, Any, IntakeContext], TableInput]]
+] = MappingProxyType({e.ErrorCardExposed: _exposed, e.ShuffleDone: _shuffled})
 """What people say of something that a device knows too."""
-VAULT_ACTS: Final[Mapping[str, Callable[[Now, Actor, Ear], Heard]]] = MappingProxyType(
-    {"CheckHole": _check, "RevealHole": _reveal, "LaySpare": _lay}
+VAULT_ACTS: Final[Mapping[str, Callable[[TableSnapshot, Actor, IntakeContext], TableInput]]] = (
+    MappingProxyType({"CheckHole": _check, "RevealHole": _reveal, "LaySpare": _lay})
 )

@@ -8,39 +8,39 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from controller.audit.format.records import Entry
-from controller.people import Session, SignedIn, SignedOut
+from controller.people import SignIn, SignInSession, SignOut
 from controller.procedure.model.events import Actor, DealerRelieved
 from controller.procedure.model.state import Step
-from controller.table.intake import Heard, Now
-from controller.table.loop.requests import Make
+from controller.table.intake import TableInput, TableSnapshot
+from controller.table.loop.requests import InputFactory
 from drivers.keys import same_person
 
 
-def relieves(said: SignedIn, dealt: str) -> bool:
+def is_relief(said: SignIn, dealt: str) -> bool:
     """Whether it is another one than dealt before: `dealt`, who may have signed out meanwhile."""
     return bool(said.relieved or (dealt and not same_person(dealt, said.name)))
 
 
-def relief(signed_in: Entry) -> Make:
+def relief_input(signed_in: Entry) -> InputFactory:
     """It is told to the procedure where the table is open: cards may have to be burned for it."""
 
-    def make(now: Now) -> Heard:
+    def make(now: TableSnapshot) -> TableInput:
         note = replace(signed_in, round=now.state.round)
         if now.state.step is Step.CLOSED:
-            return Heard(notes=(note,))
+            return TableInput(notes=(note,))
         actor = Actor("dealer", signed_in.by.name)
-        return Heard((DealerRelieved(actor),), notes=(note,))
+        return TableInput((DealerRelieved(actor),), notes=(note,))
 
     return make
 
 
-def deals_after(deals: Session | None, entries: Iterable[Entry]) -> Session | None:
+def dealer_after(deals: SignInSession | None, entries: Iterable[Entry]) -> SignInSession | None:
     """Who deals, and at which screen, once these stand in the record. The desk knows of it a moment
     later, in which other acts have had their turn."""
     for entry in entries:
         match entry.data:
-            case SignedIn(role="dealer", name=name, badge=badge, screen=screen):
-                deals = Session("dealer", name, badge, screen, 0)
-            case SignedOut(role="dealer"):
+            case SignIn(role="dealer", name=name, badge=badge, screen=screen):
+                deals = SignInSession("dealer", name, badge, screen, 0)
+            case SignOut(role="dealer"):
                 deals = None
     return deals

@@ -26,26 +26,33 @@ from controller.audit.format.records import Appended, Entry
 from controller.procedure.engine import RowFault
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.state import State
-from controller.table.intake import Heard, Source, Taken, Taking, face_down, hear
-from controller.table.loop.requests import (
-    CannotTake,
-    Closing,
-    Done,
-    Full,
-    Item,
-    Make,
-    Start,
-    Stopped,
+from controller.table.intake import (
+    AppliedInput,
+    Applier,
+    DeviceSource,
+    TableInput,
+    device_input,
+    face_down,
 )
-from controller.table.memory import Shown, Trouble, prompt_of
+from controller.table.loop.requests import (
+    InputFactory,
+    InputRejected,
+    LoopRequest,
+    LoopStart,
+    QueueFull,
+    RequestResult,
+    TableClosing,
+    TableStopped,
+)
+from controller.table.memory import DeviceFault, TableDisplay, prompt_of
 from drivers.devices import DeviceEvent
 
-MOST_WAITING: Final = 64
+MAX_WAITING: Final = 64
 """Acts and words for the record that may wait. A table has a few at once; more means that it stands
 still."""
-MOST_DEVICES: Final = 32
+MAX_DEVICES: Final = 32
 """Room beside them for what devices tell, each one thing at a time."""
-SLOW: Final = 3.0
+SLOW_AFTER: Final = 3.0
 """Seconds that the record may take. After them nothing more is let out of the shoe until it is
 there: a disk that stalls may not come back."""
 _CANNOT: Final = (RowFault, ArithmeticError, LookupError, ValueError)
@@ -59,17 +66,17 @@ Append: TypeAlias = Callable[..., Awaitable[tuple[Appended, ...]]]
 """Records entries, all or none: `audit.book.Book.append`. On the disk on return."""
 
 
-class Table:
+class TableLoop:
     """One table."""
 
     def __init__(
         self,
-        taking: Taking,
+        taking: Applier,
         append: Append,
-        start: Start,
+        start: LoopStart,
         *,
-        show: Callable[[Shown], None],
-        told: Callable[[Done], None] = lambda done: None,
+        show: Callable[[TableDisplay], None],
+        told: Callable[[RequestResult], None] = lambda done: None,
     ) -> None:
         """`show` is told what is to be seen and done at the table now, absolutely; `told` of each
         thing that was recorded."""
@@ -82,8 +89,8 @@ class Table:
         self._show = show
         self._told = told
         self._repeated = start.repeated
-        self._queue: asyncio.Queue[Item | None] = asyncio.Queue(MOST_WAITING + MOST_DEVICES)
-        self._item: Item | None = None
+        self._queue: asyncio.Queue[LoopRequest | None] = asyncio.Queue(MAX_WAITING + MAX_DEVICES)
+        self._item: LoopRequest | None = None
         self._closing = False
         self._slow = False
         """People were told that the record is."""
@@ -116,14 +123,14 @@ class Table:
     async def heard(
         self,
         told: DeviceEvent,
-        source: Source,
+        source: DeviceSource,
         settled: Callable[[bool], None] = lambda recorded: None,
-    ) -> Done:
+    ) -> RequestResult:
         """A device has told something; on the disk on return. Stopped."""
         ear = self._ear
         return await self._put(
-            Item(
-                lambda now: hear(ear, now, told, source),
+            LoopRequest(
+                lambda now: device_input(ear, now, told, source),
                 self._future(),
                 source.cursor,
                 settled,
@@ -131,44 +138,46 @@ class Table:
             )
         )
 
-    async def act(self, make: Make) -> Done:
+    async def act(self, make: InputFactory) -> RequestResult:
         """A person, or the controller itself, does something. Stopped, Full, CannotTake; what
         `make` raises. Giving up before its turn has come calls it off."""
-        return await self._put_if_room(Item(make, self._future()))
+        return await self._put_if_room(LoopRequest(make, self._future()))
 
-    async def record(self, entry: Entry) -> Done:
+    async def record(self, entry: Entry) -> RequestResult:
         """Something for the record alone. Stopped, Full, CannotTake."""
-        return await self._put_if_room(Item(_note(entry), self._future(), whose="note"))
+        return await self._put_if_room(LoopRequest(_note(entry), self._future(), whose="note"))
 
-    async def first(self, heard: Heard) -> Done:
+    async def first(self, heard: TableInput) -> RequestResult:
         """What is to be recorded before anybody may do anything. Stopped."""
-        item = Item(lambda now: heard, self._future(), first=True)
+        item = LoopRequest(lambda now: heard, self._future(), first=True)
         return await self._put(item)
 
     def later(self, entry: Entry) -> None:
         """The same where nobody can wait. What cannot be recorded is dropped."""
-        item = Item(_note(entry), self._future(), whose="note")
+        item = LoopRequest(_note(entry), self._future(), whose="note")
         item.answer.add_done_callback(_drop)
-        if self._closing or self._queue.qsize() >= MOST_WAITING:
+        if self._closing or self._queue.qsize() >= MAX_WAITING:
             _log.warning("not recorded: the table is busy", kind=entry.kind)
             item.answer.cancel()
         else:
             self._queue.put_nowait(item)
 
     async def changes(
-        self, wrong: tuple[Trouble, ...] = (), right: tuple[Trouble, ...] = ()
+        self, wrong: tuple[DeviceFault, ...] = (), right: tuple[DeviceFault, ...] = ()
     ) -> None:
         """Devices stand otherwise. Where nothing can be recorded the procedure is told later."""
-        item = Item(lambda now: Heard(wrong=wrong, right=right), self._future(), whose="changes")
+        item = LoopRequest(
+            lambda now: TableInput(wrong=wrong, right=right), self._future(), whose="changes"
+        )
         await self._put(item)
 
     async def try_again(self, text: str) -> bool:
         """Whether the record takes something again: these words. All goes on then."""
         note = _note(Entry("note", BY_CONTROLLER, {"text": text}))
-        item = Item(note, self._future(), whose="note", anyway=True)
+        item = LoopRequest(note, self._future(), whose="note", anyway=True)
         try:
             await self._put(item)
-        except Stopped:
+        except TableStopped:
             return False
         return True
 
@@ -178,17 +187,17 @@ class Table:
             self._closing = True
             await self._queue.put(None)
 
-    async def _put_if_room(self, item: Item) -> Done:
-        if self._queue.qsize() >= MOST_WAITING:
+    async def _put_if_room(self, item: LoopRequest) -> RequestResult:
+        if self._queue.qsize() >= MAX_WAITING:
             item.answer.cancel()
-            raise Full(f"{MOST_WAITING} things wait at the table")
+            raise QueueFull(f"{MAX_WAITING} things wait at the table")
         return await self._put(item)
 
-    async def _put(self, item: Item) -> Done:
+    async def _put(self, item: LoopRequest) -> RequestResult:
         if self._closing:
             item.answer.cancel()
             item.settled(False)
-            raise Closing(_CLOSING)
+            raise TableClosing(_CLOSING)
         try:
             await self._queue.put(item)
         except asyncio.CancelledError:
@@ -196,7 +205,7 @@ class Table:
             raise
         return await item.answer
 
-    def _future(self) -> asyncio.Future[Done]:
+    def _future(self) -> asyncio.Future[RequestResult]:
         return asyncio.get_running_loop().create_future()
 
     # --- the one consumer -----------------------------------------------------------------
@@ -215,11 +224,11 @@ class Table:
                 waiting = self._queue.get_nowait()
                 if waiting is not None:
                     waiting.settled(False)
-                    _fail(waiting, Closing(_CLOSING))
+                    _fail(waiting, TableClosing(_CLOSING))
             if self._item is not None:
-                _fail(self._item, Closing(_CLOSING))
+                _fail(self._item, TableClosing(_CLOSING))
 
-    async def _take(self, item: Item) -> None:
+    async def _take(self, item: LoopRequest) -> None:
         if item.answer.done():  # whoever asked has given up
             item.settled(False)
             return
@@ -227,7 +236,7 @@ class Table:
             self._turn_away(item, self.stopped)
             return
         if self._waits and item.whose == "person" and not item.first:
-            self._turn_away(item, Stopped(self._waits))
+            self._turn_away(item, TableStopped(self._waits))
             return
         taken = self._decide(item)
         if isinstance(taken, Exception):
@@ -240,21 +249,21 @@ class Table:
             self._turn_away(item, problem)
             return
         except _UNWRITABLE as problem:
-            why = CannotTake(f"it cannot be recorded: {type(problem).__name__}")
+            why = InputRejected(f"it cannot be recorded: {type(problem).__name__}")
             await self._cannot(item, why)
             return
         was_stopped = self.stopped is not None
         self._is_true(item, taken, appended)
         if was_stopped:
             # What has changed meanwhile is told now.
-            await self._take(Item(lambda now: Heard(), self._future(), whose="changes"))
+            await self._take(LoopRequest(lambda now: TableInput(), self._future(), whose="changes"))
 
     async def _record(self, entries: tuple[Entry, ...]) -> tuple[Appended, ...]:
         if not entries:
             return ()
         loop = asyncio.get_running_loop()
         self._since = loop.time()
-        slow = loop.call_later(SLOW, self._is_slow)
+        slow = loop.call_later(SLOW_AFTER, self._is_slow)
         try:
             return await self._append(*entries)
         finally:
@@ -262,13 +271,13 @@ class Table:
             self._since = None
 
     def _is_slow(self) -> None:
-        _log.warning("the record is slow", seconds=SLOW)
+        _log.warning("the record is slow", seconds=SLOW_AFTER)
         self._slow = True
         if self.stopped is None:
             self.shown = replace(self.shown, stopped="the record is slow: wait", soon=True)
             self._show(self.shown)
 
-    def _decide(self, item: Item) -> Taken | Exception:
+    def _decide(self, item: LoopRequest) -> AppliedInput | Exception:
         """What comes of it, or why it cannot be."""
         try:
             heard = item.make(self.now)
@@ -279,17 +288,17 @@ class Table:
         except _CANNOT as problem:
             names = ", ".join(type(event).__name__ for event in heard.events)
             # Its own words may hold anything.
-            return CannotTake(f"the rules cannot take {names}: {type(problem).__name__}")
+            return InputRejected(f"the rules cannot take {names}: {type(problem).__name__}")
 
-    async def _cannot(self, item: Item, problem: Exception) -> None:
+    async def _cannot(self, item: LoopRequest, problem: Exception) -> None:
         """Whoever asked is told, and nothing has happened. But what a device tells has happened:
         where that cannot be taken nobody knows how the table stands."""
         item.settled(False)
         device = item.whose in ("device", "changes")
         if device:
             self._stop(problem)
-        if device or isinstance(problem, CannotTake):
-            what = problem.what if isinstance(problem, CannotTake) else ""
+        if device or isinstance(problem, InputRejected):
+            what = problem.what if isinstance(problem, InputRejected) else ""
             data = {"what": what or item.whose, "detail": str(problem)}
             fault = Entry("fault", BY_CONTROLLER, data)
             with suppress(Failed, NotNow):  # it stops as it is
@@ -297,7 +306,9 @@ class Table:
                 self.seq = told[-1].seq
         _fail(item, problem)
 
-    def _is_true(self, item: Item, taken: Taken, appended: tuple[Appended, ...]) -> None:
+    def _is_true(
+        self, item: LoopRequest, taken: AppliedInput, appended: tuple[Appended, ...]
+    ) -> None:
         item.settled(True)
         if item.first:
             self._waits = ""
@@ -315,22 +326,24 @@ class Table:
             self._go_on()
         elif effects is not None:
             self._show(self.shown)
-        self._told(Done(appended, taken.entries, taken.answered, taken.now.state))
+        self._told(RequestResult(appended, taken.entries, taken.answered, taken.now.state))
         if not item.answer.done():
-            item.answer.set_result(Done(appended, taken.entries, taken.answered, self.now.state))
+            item.answer.set_result(
+                RequestResult(appended, taken.entries, taken.answered, self.now.state)
+            )
 
     # --- nothing can be recorded ----------------------------------------------------------
 
-    def _turn_away(self, item: Item, problem: Exception) -> None:
+    def _turn_away(self, item: LoopRequest, problem: Exception) -> None:
         item.settled(False)
         if item.whose == "changes":  # it is so all the same, and is told when all goes on
             heard = item.make(self.now)
             after = self.now.troubles.after(heard.wrong, heard.right)
             self.now = replace(self.now, troubles=after)
             if not item.answer.done():
-                item.answer.set_result(Done((), (), (), self.state))
+                item.answer.set_result(RequestResult((), (), (), self.state))
             return
-        _fail(item, Stopped(str(problem)))
+        _fail(item, TableStopped(str(problem)))
 
     def _stop(self, problem: Exception) -> None:
         """Lamps safe, shoe locked: nothing that happens now would be in the record."""
@@ -359,26 +372,26 @@ class Table:
 
     # --- what is seen ---------------------------------------------------------------------
 
-    def _shown(self, effects: tuple[Effect, ...]) -> Shown:
+    def _shown(self, effects: tuple[Effect, ...]) -> TableDisplay:
         prompt = prompt_of(effects)
         again = prompt is not None and prompt == self._repeated
         if not again and not self.now.state.holds:
             self._repeated = None
         soon = self.stopped is None and bool(self._waits)
         stopped = self._waits if self.stopped is None else str(self.stopped)
-        return Shown(self.seq, self.now.state, effects, self.now.arms, again, stopped, soon)
+        return TableDisplay(self.seq, self.now.state, effects, self.now.arms, again, stopped, soon)
 
 
-def _note(entry: Entry) -> Make:
-    return lambda now: Heard(notes=(replace(entry, round=now.state.round),))
+def _note(entry: Entry) -> InputFactory:
+    return lambda now: TableInput(notes=(replace(entry, round=now.state.round),))
 
 
-def _fail(item: Item, problem: Exception) -> None:
+def _fail(item: LoopRequest, problem: Exception) -> None:
     if not item.answer.done():
         item.answer.set_exception(problem)
 
 
-def _drop(answer: asyncio.Future[Done]) -> None:
+def _drop(answer: asyncio.Future[RequestResult]) -> None:
     """Nobody waits for it."""
     if not answer.cancelled() and answer.exception() is not None:
         _log.warning("not recorded", why=str(answer.exception()))

@@ -18,7 +18,7 @@ from controller.audit.simulate import Keys
 from controller.config import TableConfig
 from controller.procedure.model.events import Device
 from controller.procedure.model.game import Game
-from controller.table.intake import House
+from controller.table.intake import DeviceSettings
 from drivers.ports import Address, open_port
 from drivers.session import Open, Search, Wanted, monotonic_us
 from firmware_protocol.messages.enums import DeviceClass
@@ -35,7 +35,7 @@ CLASSES: Final[Mapping[DeviceClass, Device]] = MappingProxyType(
 """What the procedure calls a device."""
 
 
-class Writing(Protocol):
+class RecordWriter(Protocol):
     """Who writes the record: an `audit.book.Book`."""
 
     @property
@@ -44,7 +44,7 @@ class Writing(Protocol):
     async def close(self) -> None: ...
 
 
-class Fitted(Struct, frozen=True):
+class DeviceConfig(Struct, frozen=True):
     """A device of the table."""
 
     wanted: Wanted
@@ -60,15 +60,15 @@ class Fitted(Struct, frozen=True):
         return self.wanted.serial
 
 
-class Parts(Struct, frozen=True):
+class TableParts(Struct, frozen=True):
     """All that is given."""
 
     name: str
     what: TableConfig | Game
     """What the record says of the configuration."""
     game: Game
-    house: House
-    devices: tuple[Fitted, ...]
+    house: DeviceSettings
+    devices: tuple[DeviceConfig, ...]
     keys: Keys
     own: Callable[[], X25519PrivateKey]
     """The host's key towards its devices."""
@@ -77,7 +77,7 @@ class Parts(Struct, frozen=True):
     size: int = SIZE
 
 
-class World(Struct, frozen=True):
+class TableEnvironment(Struct, frozen=True):
     """Where time, ports and the disk come from."""
 
     find: Callable[[], Find] = Search
@@ -85,9 +85,9 @@ class World(Struct, frozen=True):
     opener: Open = open_port
     clock: Callable[[], int] = monotonic_us
     utc: Clock | None = None
-    write: Callable[[Log, Callable[[Failed], None]], Writing] = Book
+    write: Callable[[Log, Callable[[Failed], None]], RecordWriter] = Book
     believed: tuple[str, str] | None = None
     """Two people who say that the clock is right though the record is ahead of it."""
 
 
-REAL: Final = World()
+REAL_ENVIRONMENT: Final = TableEnvironment()

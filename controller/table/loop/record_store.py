@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from controller.audit.format.records import By, DeviceCursor, Entry
 from controller.procedure.model.events import Device
-from controller.table.intake import Source
-from controller.table.loop.loop import Table
+from controller.table.intake import DeviceSource
+from controller.table.loop.loop import TableLoop
 from drivers.devices import Driver, origin_of
 from drivers.session import RECENT, Adoption, monotonic_us
 from firmware_protocol.host import NO_CURSOR, RecordCursor
@@ -24,26 +24,26 @@ from firmware_protocol.tablelink.plaintext import EventRecord
 ADOPTED: Final = "adopted"
 
 
-class NotSaid(LookupError):
+class PositionUnknown(LookupError):
     """How far the record goes is not known now: something is on its way to the disk."""
 
 
-class Stood(Struct, frozen=True):
+class StoredPosition(Struct, frozen=True):
     """How far the record of a device went when it was opened."""
 
     cursor: RecordCursor = NO_CURSOR
     recent: Mapping[int, bytes] = MappingProxyType({})
 
 
-class RecordKeeper:
+class DeviceRecordStore:
     """One device's part of the record."""
 
     def __init__(
         self,
-        table: Table,
+        table: TableLoop,
         device: Device,
         serial: str,
-        stood: Stood,
+        stood: StoredPosition,
         *,
         clock: Callable[[], int] = monotonic_us,
     ) -> None:
@@ -83,7 +83,7 @@ class RecordKeeper:
             self._check(record)
             origin = origin_of(record, self.serial, self._clock())
             told = driver.read(origin, record.event)
-            source = Source(self.device, self._place(record))
+            source = DeviceSource(self.device, self._place(record))
 
             def settled(recorded: bool, one: EventRecord = record) -> None:
                 self._in_hand -= 1
@@ -108,7 +108,7 @@ class RecordKeeper:
 
     def _known(self) -> None:
         if self._in_hand:
-            raise NotSaid(f"a record of {self.serial} is on its way to the disk")
+            raise PositionUnknown(f"a record of {self.serial} is on its way to the disk")
 
     def _check(self, record: EventRecord) -> None:
         """A cursor goes on by one, in one ring; anywhere else only once that was adopted."""

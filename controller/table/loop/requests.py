@@ -11,9 +11,9 @@ from msgspec import Struct
 from controller.audit.format.records import Appended, DeviceCursor, Entry
 from controller.procedure.model.effects import Prompt
 from controller.procedure.model.state import Hold, State
-from controller.table.intake import Answered, Heard, Now
+from controller.table.intake import EventAnswer, TableInput, TableSnapshot
 
-Make: TypeAlias = Callable[[Now], Heard]
+InputFactory: TypeAlias = Callable[[TableSnapshot], TableInput]
 """Something that happens, made of what the table knows when its turn has come. What it raises is
 told to whoever asked, and nothing has happened."""
 
@@ -22,19 +22,19 @@ ANOTHER_CARD: Final = "another card"
 """What stands in the record of a card that lies face down and was said to be one that it is not."""
 
 
-class Stopped(Exception):
+class TableStopped(Exception):
     """Nothing can be recorded, so nothing happens at this table. Says why, and what to do."""
 
 
-class Closing(Stopped):
+class TableClosing(TableStopped):
     """The table is closing."""
 
 
-class Full(Exception):
+class QueueFull(Exception):
     """So much waits at the table that this was not taken."""
 
 
-class CannotTake(Exception):
+class InputRejected(Exception):
     """The rules or the record cannot take it: nothing has happened, and that stands in the
     record."""
 
@@ -42,19 +42,19 @@ class CannotTake(Exception):
     """What it is there; empty: whose it was."""
 
 
-class Done(Struct, frozen=True):
+class RequestResult(Struct, frozen=True):
     """Something that stands in the record, and what came of it."""
 
     appended: tuple[Appended, ...]
     entries: tuple[Entry, ...]
-    answered: tuple[Answered, ...]
+    answered: tuple[EventAnswer, ...]
     state: State
 
 
-class Start(Struct, frozen=True):
+class LoopStart(Struct, frozen=True):
     """What a table begins with."""
 
-    now: Now = Now()
+    now: TableSnapshot = TableSnapshot()
     seq: int = 0
     """Of the record's last entry."""
     repeated: Prompt | None = None
@@ -63,9 +63,9 @@ class Start(Struct, frozen=True):
     """Why nobody may do anything until first() has been recorded, and all is safe."""
 
 
-class Item(Struct, frozen=True):
-    make: Make
-    answer: asyncio.Future[Done]
+class LoopRequest(Struct, frozen=True):
+    make: InputFactory
+    answer: asyncio.Future[RequestResult]
     cursor: DeviceCursor | None = None
     settled: Callable[[bool], None] = lambda recorded: None
     """Told once whether it stands in the record, before anything else is."""
@@ -77,7 +77,7 @@ class Item(Struct, frozen=True):
     """Taken before all acts."""
 
 
-class Cases(Struct, frozen=True):
+class HoldNames(Struct, frozen=True):
     """The holds that are on, each with what it is called."""
 
     holds: tuple[Hold, ...] = ()
@@ -88,7 +88,7 @@ class Cases(Struct, frozen=True):
         """The one that is ruled on; empty where nothing is held."""
         return self.names[-1] if self.names else ""
 
-    def after(self, holds: tuple[Hold, ...], seq: int) -> Cases:
+    def after(self, holds: tuple[Hold, ...], seq: int) -> HoldNames:
         """With those that are on after this entry of the record. A hold that was touched is
         another case: what was signed for is not what stands there now."""
         same = 0
@@ -97,7 +97,7 @@ class Cases(Struct, frozen=True):
                 break
             same += 1
         names = (_name(seq, depth) for depth in range(same, len(holds)))
-        return Cases(holds, (*self.names[:same], *names))
+        return HoldNames(holds, (*self.names[:same], *names))
 
 
 def _name(seq: int, depth: int) -> str:

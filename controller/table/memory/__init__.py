@@ -2,45 +2,62 @@
 
 from __future__ import annotations
 
-from controller.table.memory.button_tokens import NO_ARMS, NO_BUTTONS, Arms, armed
-from controller.table.memory.device_faults import NO_TROUBLES, Cause, Trouble, Troubles, due
+from controller.table.memory.button_tokens import NO_BUTTONS, NO_TOKENS, ButtonTokens, assign_tokens
+from controller.table.memory.device_faults import (
+    NO_FAULTS,
+    DeviceFault,
+    DeviceFaults,
+    FaultCause,
+    next_report,
+)
 from controller.table.memory.display import (
-    NOT_LOOKED,
-    Shown,
-    Witness,
-    beneath,
+    NO_WITNESS,
+    TableDisplay,
+    WitnessStatus,
     payment_prompt,
     prompt_of,
+    without_holds,
 )
-from controller.table.memory.inventory import closes, entry_of, inventory, suspicions
-from controller.table.memory.memory import NOTHING_KNOWN, Face, Recall, Suspicion, recalled
-from controller.table.memory.vault import NotInVault, Vault
+from controller.table.memory.inventory import (
+    deck_suspicions,
+    ends_loading,
+    inventory,
+    inventory_entry,
+)
+from controller.table.memory.memory import (
+    EMPTY_MEMORY,
+    SeenCard,
+    Suspicion,
+    TableMemory,
+    memory_from,
+)
+from controller.table.memory.vault import CardVault, NotInVault
 
 __all__ = [
-    "NOTHING_KNOWN",
-    "NOT_LOOKED",
-    "NO_ARMS",
+    "EMPTY_MEMORY",
     "NO_BUTTONS",
-    "NO_TROUBLES",
-    "Arms",
-    "Cause",
-    "Face",
+    "NO_FAULTS",
+    "NO_TOKENS",
+    "NO_WITNESS",
+    "ButtonTokens",
+    "CardVault",
+    "DeviceFault",
+    "DeviceFaults",
+    "FaultCause",
     "NotInVault",
-    "Recall",
-    "Shown",
+    "SeenCard",
     "Suspicion",
-    "Trouble",
-    "Troubles",
-    "Vault",
-    "Witness",
-    "armed",
-    "beneath",
-    "closes",
-    "due",
-    "entry_of",
+    "TableDisplay",
+    "TableMemory",
+    "WitnessStatus",
+    "assign_tokens",
+    "deck_suspicions",
+    "ends_loading",
     "inventory",
+    "inventory_entry",
+    "memory_from",
+    "next_report",
     "payment_prompt",
     "prompt_of",
-    "recalled",
-    "suspicions",
+    "without_holds",
 ]

@@ -15,14 +15,14 @@ from msgspec import Struct
 from controller.procedure.model.state import State
 from firmware_protocol.messages.enums import ButtonMask
 
-TOKENS: Final = 0xFFFF
+TOKEN_COUNT: Final = 0xFFFF
 """A token has 16 bits, and 0 is none."""
 NO_BUTTONS: Final = ButtonMask(0)
 
 Question: TypeAlias = tuple[Any, ...]
 
 
-class Arm(Struct, frozen=True):
+class SeatButtons(Struct, frozen=True):
     """What a seat's buttons are armed for."""
 
     seat: int
@@ -31,30 +31,30 @@ class Arm(Struct, frozen=True):
     question: Question
 
 
-class Arms(Struct, frozen=True):
+class ButtonTokens(Struct, frozen=True):
     """Those of all seats that have buttons."""
 
     last: int = 0
     """How many questions there were, before this start of the controller too. It begins with the
     number of the record's entries, of which each brought one question at most: so a token comes
     again only after 65535 others."""
-    seats: tuple[Arm, ...] = ()
+    seats: tuple[SeatButtons, ...] = ()
 
-    def of(self, seat: int) -> Arm | None:
+    def of(self, seat: int) -> SeatButtons | None:
         for arm in self.seats:
             if arm.seat == seat:
                 return arm
         return None
 
 
-NO_ARMS: Final = Arms()
+NO_TOKENS: Final = ButtonTokens()
 
 
 _OF_A_TURN: Final = int(~(ButtonMask.BET | ButtonMask.CALL))
 """The buttons that answer a question. As a number: it is asked of every seat at every event."""
 
 
-def question(s: State, seat: int, buttons: ButtonMask) -> Question:
+def question_key(s: State, seat: int, buttons: ButtonMask) -> Question:
     """What the seat is asked at this state, as far as another question would be another one."""
     if not int(buttons) & _OF_A_TURN:
         return (s.round, buttons)
@@ -66,9 +66,9 @@ def question(s: State, seat: int, buttons: ButtonMask) -> Question:
     return (s.step, s.round, s.turn, s.asked, hand, buttons)
 
 
-def armed(
-    former: Arms, s: State, seats: Iterable[int], buttons: Callable[[int], ButtonMask]
-) -> Arms:
+def assign_tokens(
+    former: ButtonTokens, s: State, seats: Iterable[int], buttons: Callable[[int], ButtonMask]
+) -> ButtonTokens:
     """The arms of this state: a new token for each question that was not there before."""
     last = former.last
     arms = []
@@ -76,13 +76,13 @@ def armed(
         mask = buttons(seat)
         if not mask:
             continue
-        asked = question(s, seat, mask)
+        asked = question_key(s, seat, mask)
         old = former.of(seat)
         if old is not None and old.question == asked:
             arms.append(old)
             continue
         last += 1
-        arms.append(Arm(seat, mask, last % TOKENS + 1, asked))
+        arms.append(SeatButtons(seat, mask, last % TOKEN_COUNT + 1, asked))
     if last == former.last and tuple(arms) == former.seats:
         return former
-    return Arms(last, tuple(arms))
+    return ButtonTokens(last, tuple(arms))

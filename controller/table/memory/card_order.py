@@ -22,15 +22,15 @@ from msgspec import Struct
 
 from controller.rules.cards import DECK, RANK, SUIT, Card
 
-PLACES: Final = 8 * 52
-LONGEST_GAP: Final = 3
+MAX_POSITIONS: Final = 8 * 52
+MAX_GAP: Final = 3
 """Positions from one card that was seen to the next, within a run."""
 
 _T = TypeVar("_T")
 Follows: TypeAlias = Callable[[Card, Card, int], bool]
 
 
-class Order(Struct, frozen=True):
+class DeckOrder(Struct, frozen=True):
     """A way in which unshuffled cards follow one another."""
 
     name: str
@@ -45,7 +45,7 @@ class Order(Struct, frozen=True):
     @property
     def false_alarms(self) -> float:
         """In a well shuffled shoe, at most: each place may begin a run."""
-        return float(PLACES * self.chance**self.run)
+        return float(MAX_POSITIONS * self.chance**self.run)
 
 
 def _rises(one: Card, other: Card, gap: int) -> bool:
@@ -77,14 +77,14 @@ def _suits_together(one: Card, other: Card, gap: int) -> bool:
     return gap == 1 and SUIT[one] == SUIT[other]
 
 
-ORDERS: Final = (
-    Order("a suit upwards", _rises, 1 / 46, 6),
-    Order("a suit downwards", _falls, 1 / 46, 6),
-    Order("ranks upwards", _ranks_rise, 4 / 43, 9),
-    Order("ranks downwards", _ranks_fall, 4 / 43, 9),
-    Order("ranks together, upwards", _ranks_together, 7 / 39, 13),
-    Order("ranks together, downwards", _ranks_together_down, 7 / 39, 13),
-    Order("suits together", _suits_together, 1 / 4, 17),
+DECK_ORDERS: Final = (
+    DeckOrder("a suit upwards", _rises, 1 / 46, 6),
+    DeckOrder("a suit downwards", _falls, 1 / 46, 6),
+    DeckOrder("ranks upwards", _ranks_rise, 4 / 43, 9),
+    DeckOrder("ranks downwards", _ranks_fall, 4 / 43, 9),
+    DeckOrder("ranks together, upwards", _ranks_together, 7 / 39, 13),
+    DeckOrder("ranks together, downwards", _ranks_together_down, 7 / 39, 13),
+    DeckOrder("suits together", _suits_together, 1 / 4, 17),
 )
 
 NEIGHBOURS: Final = 0.04
@@ -104,11 +104,11 @@ def _too_many(neighbours: int, of: int) -> bool:
     return math.exp(-of * distance) < RARE
 
 
-FALSE_ALARMS: Final = sum(order.false_alarms for order in ORDERS) + PLACES * RARE
+FALSE_ALARMS: Final = sum(order.false_alarms for order in DECK_ORDERS) + MAX_POSITIONS * RARE
 """In how many of well shuffled shoes somebody is called for nothing, at most."""
 
 
-class Lying(Struct, frozen=True):
+class CardSequence(Struct, frozen=True):
     """How cards lie, as far as it matters for those that lie behind them: whoever has it need not
     begin with the first card whenever one comes."""
 
@@ -122,17 +122,17 @@ class Lying(Struct, frozen=True):
     run: str = ""
     """The first run that is no chance."""
 
-    def then(self, place: int, card: Card) -> Lying:
+    def then(self, place: int, card: Card) -> CardSequence:
         """With one more card, which lies behind them all."""
         if not self.place:
-            return Lying(place, card)
+            return CardSequence(place, card)
         gap, pair = place - self.place, self.card * len(DECK) + card
         close = gap == 1
         former = dict(self.runs)
-        follows = _FOLLOWS[gap][pair] if gap <= LONGEST_GAP else ()
+        follows = _FOLLOWS[gap][pair] if gap <= MAX_GAP else ()
         runs = tuple((at, former.get(at, 0) + 1) for at in follows)
-        longest = next((ORDERS[at].name for at, run in runs if run >= ORDERS[at].run), "")
-        return Lying(
+        longest = next((DECK_ORDERS[at].name for at, run in runs if run >= DECK_ORDERS[at].run), "")
+        return CardSequence(
             place,
             card,
             runs,
@@ -149,10 +149,10 @@ class Lying(Struct, frozen=True):
         )
 
 
-NO_CARDS: Final = Lying()
+NO_CARDS: Final = CardSequence()
 
 
-def lying(faces: Iterable[tuple[int, Card]]) -> Lying:
+def sequence_of(faces: Iterable[tuple[int, Card]]) -> CardSequence:
     """These cards, by their positions."""
     found = NO_CARDS
     for place, card in sorted(dict(faces).items()):
@@ -167,10 +167,10 @@ def _pairs(of: Callable[[Card, Card], _T]) -> tuple[_T, ...]:
 
 def _follow(one: Card, other: Card, gap: int) -> tuple[int, ...]:
     """In which of the orders the second one follows the first one."""
-    return tuple(at for at, order in enumerate(ORDERS) if order.follows(one, other, gap))
+    return tuple(at for at, order in enumerate(DECK_ORDERS) if order.follows(one, other, gap))
 
 
 # Worked out once: it is asked whenever a card comes, before that one is shown.
 _NEXT: Final = _pairs(lambda one, other: _rises(one, other, 1) or _falls(one, other, 1))
-_FOLLOWS: Final = tuple(_pairs(partial(_follow, gap=gap)) for gap in range(LONGEST_GAP + 1))
+_FOLLOWS: Final = tuple(_pairs(partial(_follow, gap=gap)) for gap in range(MAX_GAP + 1))
 """By gap."""

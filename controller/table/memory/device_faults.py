@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from controller.procedure.model.events import Actor, Device, DeviceBack, DeviceLost, Event
 from controller.procedure.model.state import State
 
-Cause: TypeAlias = Literal[
+FaultCause: TypeAlias = Literal[
     "link",
     "cover",
     "door",
@@ -27,46 +27,48 @@ Cause: TypeAlias = Literal[
     "random",
     "hidden",
 ]
-LATCHED: Final[frozenset[Cause]] = frozenset({"loaded", "retracted", "aborted", "random", "hidden"})
+LATCHED: Final[frozenset[FaultCause]] = frozenset(
+    {"loaded", "retracted", "aborted", "random", "hidden"}
+)
 """No device says that these are over: two people do."""
 DEVICES: Final[tuple[Device, ...]] = ("shoe", "shuffler", "station")
 
 
-class Trouble(Struct, frozen=True):
+class DeviceFault(Struct, frozen=True):
     """Something that is wrong with a device."""
 
     device: Device
     serial: str
-    cause: Cause
+    cause: FaultCause
     what: str = ""
     """Which one, where a cause can come several times over: the source of tampering."""
     why: str = ""
     """In words for people. None of them tells a card."""
 
     @property
-    def key(self) -> tuple[str, Cause, str]:
+    def key(self) -> tuple[str, FaultCause, str]:
         return (self.serial, self.cause, self.what)
 
 
-class Troubles(Struct, frozen=True):
+class DeviceFaults(Struct, frozen=True):
     """All of them, in the order in which they came."""
 
-    every: tuple[Trouble, ...] = ()
-    accepted: frozenset[tuple[str, Cause, str]] = frozenset()
+    every: tuple[DeviceFault, ...] = ()
+    accepted: frozenset[tuple[str, FaultCause, str]] = frozenset()
     """Two people take the device as it is."""
-    awaited: frozenset[tuple[str, Cause, str]] = frozenset()
+    awaited: frozenset[tuple[str, FaultCause, str]] = frozenset()
     """Of devices that are still to be found after a start: nobody is told before that takes too
     long."""
 
-    def after(self, wrong: tuple[Trouble, ...], right: tuple[Trouble, ...]) -> Troubles:
+    def after(self, wrong: tuple[DeviceFault, ...], right: tuple[DeviceFault, ...]) -> DeviceFaults:
         """With these, and without those."""
         over = {one.key for one in right}
         left = tuple(one for one in self.every if one.key not in over)
         known = {one.key for one in left}
         new = tuple(one for one in wrong if one.key not in known)
-        return Troubles((*left, *new), self.accepted - over, self.awaited - over)
+        return DeviceFaults((*left, *new), self.accepted - over, self.awaited - over)
 
-    def accept(self, device: str) -> Troubles:
+    def accept(self, device: str) -> DeviceFaults:
         """Two people take this device as it is now. What no device takes back is over."""
         theirs = [one for one in self.every if one.device == device]
         over = tuple(one for one in theirs if one.cause in LATCHED)
@@ -74,7 +76,7 @@ class Troubles(Struct, frozen=True):
         left = self.after((), over)
         return replace(left, accepted=left.accepted | rest)
 
-    def untold(self, device: Device) -> Trouble | None:
+    def untold(self, device: Device) -> DeviceFault | None:
         """The first thing that is wrong with it and that nobody has accepted."""
         for one in self.every:
             if one.device == device and one.key not in self.accepted | self.awaited:
@@ -89,10 +91,10 @@ class Troubles(Struct, frozen=True):
         return any(one.device == device for one in self.every)
 
 
-NO_TROUBLES: Final = Troubles()
+NO_FAULTS: Final = DeviceFaults()
 
 
-def due(troubles: Troubles, s: State) -> Event | None:
+def next_report(troubles: DeviceFaults, s: State) -> Event | None:
     """What the procedure is still to be told of a device."""
     for device in DEVICES:
         actor = Actor("device", device)

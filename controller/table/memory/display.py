@@ -9,19 +9,19 @@ from msgspec.structs import replace
 
 from controller.procedure.model.effects import Effect, Prompt, Tell
 from controller.procedure.model.state import State, Step
-from controller.table.memory.button_tokens import NO_ARMS, Arms
+from controller.table.memory.button_tokens import NO_TOKENS, ButtonTokens
 
 PAYMENTS: Final = frozenset({Tell.PAY, Tell.COLLECT, Tell.GIVE_BACK, Tell.FLOOR_FIRST})
 
 
-class Shown(Struct, frozen=True):
+class TableDisplay(Struct, frozen=True):
     """Where the table stands, for screens, shoe, shuffler and stations."""
 
     seq: int
     """Of the record's entry that brought it."""
     state: State
     effects: tuple[Effect, ...]
-    arms: Arms = NO_ARMS
+    arms: ButtonTokens = NO_TOKENS
     again: bool = False
     """It is a payment that was shown before the controller was started: it may have been made
     already, and whoever makes it looks first."""
@@ -35,7 +35,7 @@ class Shown(Struct, frozen=True):
         return prompt_of(self.effects)
 
 
-class Witness(Struct, frozen=True):
+class WitnessStatus(Struct, frozen=True):
     """Whether somebody else has seen the record lately."""
 
     size: int = 0
@@ -44,7 +44,7 @@ class Witness(Struct, frozen=True):
     """Since when none has, as the record's `utc`; 0 while that is not long ago."""
 
 
-NOT_LOOKED: Final = Witness()
+NO_WITNESS: Final = WitnessStatus()
 
 
 def prompt_of(effects: tuple[Effect, ...]) -> Prompt | None:
@@ -54,7 +54,7 @@ def prompt_of(effects: tuple[Effect, ...]) -> Prompt | None:
     return None
 
 
-def beneath(s: State) -> State:
+def without_holds(s: State) -> State:
     """The state as it is without what holds it."""
     if not s.holds:
         return s

@@ -17,7 +17,7 @@ from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import Card
-from controller.table.memory.memory import Recall, Suspicion
+from controller.table.memory.memory import Suspicion, TableMemory
 
 WHAT: Final = "ShoeInventory"
 
@@ -46,7 +46,7 @@ class Inventory(Struct, frozen=True):
         return self.out - self.seen
 
 
-def closes(event: Event, before: State, after: State) -> bool:
+def ends_loading(event: Event, before: State, after: State) -> bool:
     """No card of this loading is dealt any more."""
     match event:
         case events.ShoeRanOut():
@@ -57,7 +57,7 @@ def closes(event: Event, before: State, after: State) -> bool:
             return before.step is not Step.CLOSED and after.step is Step.CLOSED
 
 
-def inventory(known: Recall, decks: int, *, ran_out: bool) -> Inventory:
+def inventory(known: TableMemory, decks: int, *, ran_out: bool) -> Inventory:
     """Of the loading that is over."""
     faces = {face.pos: face for face in known.faces}
     counts = Counter(face.card for face in faces.values())
@@ -76,7 +76,7 @@ def inventory(known: Recall, decks: int, *, ran_out: bool) -> Inventory:
     )
 
 
-def suspicions(found: Inventory) -> Iterator[Suspicion]:
+def deck_suspicions(found: Inventory) -> Iterator[Suspicion]:
     """What is wrong with the decks."""
     if found.extra:
         yield "duplicate"
@@ -88,7 +88,7 @@ def suspicions(found: Inventory) -> Iterator[Suspicion]:
         yield "long"
 
 
-def entry_of(found: Inventory, round_: int) -> Entry:
+def inventory_entry(found: Inventory, round_: int) -> Entry:
     """What is recorded of it."""
     data = {
         "what": WHAT,

@@ -20,12 +20,12 @@ from controller.procedure.model.effects import DecksOut, Discarded, Effect, Roun
 from controller.procedure.model.events import Event
 from controller.rules.cards import Card
 from controller.rules.irregularities import Irregularity, Way
-from controller.table.memory.card_order import NO_CARDS, Lying, lying
+from controller.table.memory.card_order import NO_CARDS, CardSequence, sequence_of
 
 Suspicion: TypeAlias = Literal["duplicate", "foreign_back", "short", "long", "factory_order"]
 
 
-class Face(Struct, frozen=True, gc=False):
+class SeenCard(Struct, frozen=True, gc=False):
     """A card that was seen."""
 
     pos: int
@@ -34,11 +34,11 @@ class Face(Struct, frozen=True, gc=False):
     back: int = 0
 
 
-_UNKNOWN: Final = Face(0, -1)
+_UNKNOWN: Final = SeenCard(0, -1)
 
 
-def _lying(faces: Iterable[Face]) -> Lying:
-    return lying((face.pos, face.card) for face in faces)
+def _lying(faces: Iterable[SeenCard]) -> CardSequence:
+    return sequence_of((face.pos, face.card) for face in faces)
 
 
 _GONE: Final = frozenset(
@@ -49,7 +49,7 @@ _GONE: Final = frozenset(
 """Rulings after which nobody reads the card from the felt."""
 
 
-class Recall(Struct, frozen=True):
+class TableMemory(Struct, frozen=True):
     """Beside the state."""
 
     discarding: int = 0
@@ -66,9 +66,9 @@ class Recall(Struct, frozen=True):
     """One of them was the cut card's."""
     closed: bool = False
     """No card of this loading is dealt any more, and what was seen of it has been counted."""
-    faces: tuple[Face, ...] = ()
+    faces: tuple[SeenCard, ...] = ()
     """Cards of this loading that were seen, in the order in which that was."""
-    lying: Lying = NO_CARDS
+    lying: CardSequence = NO_CARDS
     """The same, by their positions."""
     back: int = 0
     """The maker's number of their backs; 0: not seen yet."""
@@ -81,7 +81,7 @@ class Recall(Struct, frozen=True):
     """The shuffler has begun and not ended: a door that is open is in its way."""
     alarmed: frozenset[Suspicion] = frozenset()
     """What people were told of this loading, and need not be told again."""
-    unsure: tuple[Face, ...] = ()
+    unsure: tuple[SeenCard, ...] = ()
     """Cards that came and are not known for sure. The last one is read from the felt first; its
     position is 0 until it is told."""
     entered: Card = -1
@@ -89,12 +89,12 @@ class Recall(Struct, frozen=True):
 
     # --- what happens ---------------------------------------------------------------------
 
-    def decided(self, event: Event, effects: tuple[Effect, ...]) -> Recall:
+    def decided(self, event: Event, effects: tuple[Effect, ...]) -> TableMemory:
         """The procedure has taken an event."""
         known = self._effected(event, effects)
         match event:
             case events.DecksChanged() | events.TableOpened():
-                return Recall(loading=known.loading, shuffling=known.shuffling)
+                return TableMemory(loading=known.loading, shuffling=known.shuffling)
             case events.ShuffleStarted():
                 # What was to be pulled out went into the shuffle with all others.
                 return replace(known, discarding=0)
@@ -111,7 +111,7 @@ class Recall(Struct, frozen=True):
             case _:
                 return known
 
-    def _effected(self, event: Event, effects: tuple[Effect, ...]) -> Recall:
+    def _effected(self, event: Event, effects: tuple[Effect, ...]) -> TableMemory:
         known = self
         for effect in effects:
             if isinstance(effect, Discarded) and isinstance(event, events.FaceUpCardFound):
@@ -126,18 +126,18 @@ class Recall(Struct, frozen=True):
                 known = replace(known, unsure=known.unsure[:-1])
         return known
 
-    def told_of(self, event: Event) -> Recall:
+    def told_of(self, event: Event) -> TableMemory:
         """People know that the decks are not what they should be."""
         why: Suspicion = event.why if isinstance(event, events.DeckSuspect) else "duplicate"
         twin = self.twin and why != "duplicate"
         return replace(self, alarmed=self.alarmed | {why}, twin=twin)
 
-    def told(self, data: Any) -> Recall:
+    def told(self, data: Any) -> TableMemory:
         """A device has told something that stands in the record."""
         match data.get("what"):
             case "ShoeLoaded":
                 again = bool(data.get("again"))
-                return Recall(
+                return TableMemory(
                     loading=data["shoe"],
                     count=data["count"],
                     again=again,
@@ -164,13 +164,13 @@ class Recall(Struct, frozen=True):
             case _:
                 return self
 
-    def _placed(self, pos: int, back: int) -> Recall:
+    def _placed(self, pos: int, back: int) -> TableMemory:
         """Where the card lay that is not known for sure, if that is the one."""
         if not self.unsure or self.unsure[-1].pos:
             return self
-        return replace(self, unsure=(*self.unsure[:-1], Face(pos, -1, back)))
+        return replace(self, unsure=(*self.unsure[:-1], SeenCard(pos, -1, back)))
 
-    def _misread(self) -> Recall:
+    def _misread(self) -> TableMemory:
         """What was seen last is another card than the shoe took it for."""
         if not self.faces:
             return replace(self, unsure=(*self.unsure, _UNKNOWN))
@@ -178,7 +178,7 @@ class Recall(Struct, frozen=True):
         faces = self.faces[:-1]
         return replace(self, faces=faces, lying=_lying(faces), unsure=(*self.unsure, last))
 
-    def _confirmed(self) -> Recall:
+    def _confirmed(self) -> TableMemory:
         """It is seen as what it is on the felt, not as what the shoe took it for."""
         if not self.unsure:
             return self
@@ -188,26 +188,26 @@ class Recall(Struct, frozen=True):
             return known
         return known.with_face(replace(card, card=self.entered))
 
-    def _seen(self, data: Any) -> Recall:
+    def _seen(self, data: Any) -> TableMemory:
         placed = self._placed(data["pos"], data["back"])
         if placed is not self:
             back = self.back or data["back"]
             return replace(placed, back=back, last=max(self.last, data["pos"]))
-        known = self.with_face(Face(data["pos"], data["card"], data["back"]))
+        known = self.with_face(SeenCard(data["pos"], data["card"], data["back"]))
         return replace(known, back=self.back or data["back"], last=max(self.last, data["pos"]))
 
-    def with_face(self, face: Face) -> Recall:
+    def with_face(self, face: SeenCard) -> TableMemory:
         """One more card was seen."""
         return replace(self, faces=(*self.faces, face), lying=self.lying_with(face))
 
-    def lying_with(self, face: Face) -> Lying:
+    def lying_with(self, face: SeenCard) -> CardSequence:
         """How they lie with one more card. One that comes behind them all asks nothing of the
         others: so it is as quick at the end of a shoe as it is at its beginning."""
         if face.pos > self.lying.place:
             return self.lying.then(face.pos, face.card)
         return _lying((*self.faces, face))
 
-    def _retracted(self, pos: int) -> Recall:
+    def _retracted(self, pos: int) -> TableMemory:
         faces = tuple(face for face in self.faces if face.pos < pos)
         return replace(self, faces=faces, lying=_lying(faces), last=min(self.last, pos - 1))
 
@@ -225,13 +225,13 @@ class Recall(Struct, frozen=True):
         return len(backs) > 1 and back == self.former
 
 
-NOTHING_KNOWN: Final = Recall()
+EMPTY_MEMORY: Final = TableMemory()
 
 
-def recalled(records: Iterable[Record]) -> Recall:
+def memory_from(records: Iterable[Record]) -> TableMemory:
     """What these records come to: those of the last segment, which is as far as it goes back.
     Records of other code are passed over where they cannot be read."""
-    known = NOTHING_KNOWN
+    known = EMPTY_MEMORY
     for record in records:
         if record.kind == "decision":
             try:

@@ -29,7 +29,7 @@ class NotInVault(LookupError):
     opens the sealed copy."""
 
 
-class _Down(Struct, frozen=True):
+class _FaceDown(Struct, frozen=True):
     """A card that lies face down."""
 
     cursor: DeviceCursor
@@ -39,20 +39,20 @@ class _Down(Struct, frozen=True):
     """So often somebody has said that it is another card."""
 
 
-class Vault:
+class CardVault:
     """Cards by their commitment."""
 
     def __init__(self, table: str, hole_key: HoleKey, surveillance: X25519PublicKey) -> None:
         self._table = table
         self._hole_key = hole_key
         self._surveillance = surveillance
-        self._down: dict[str, _Down] = {}
+        self._down: dict[str, _FaceDown] = {}
 
     def put(self, cursor: DeviceCursor, body: Sealed[CardRead]) -> Committed:
         """A card came that nobody may see: what to record of it. SealProblem."""
         bound = commit(self._table, cursor, body, self._hole_key, self._surveillance)
         opened = opening(self._hole_key, cursor, body)
-        self._down[bound.commitment_hex] = _Down(cursor, opened, body)
+        self._down[bound.commitment_hex] = _FaceDown(cursor, opened, body)
         return bound
 
     def put_again(
@@ -62,7 +62,7 @@ class Vault:
         `wrong`: how often somebody had said another one before."""
         opened = opening(self._hole_key, cursor, body)
         check(opened, self._table, cursor, commitment)
-        self._down[commitment] = _Down(cursor, opened, body, wrong)
+        self._down[commitment] = _FaceDown(cursor, opened, body, wrong)
 
     def has(self, commitment: str) -> bool:
         return commitment in self._down
@@ -106,11 +106,11 @@ class Vault:
         for commitment in [one for one in self._down if one not in but]:
             del self._down[commitment]
 
-    def _lying(self, commitment: str) -> _Down:
+    def _lying(self, commitment: str) -> _FaceDown:
         found = self._down.get(commitment)
         if found is None:
             raise NotInVault("the card that lies face down is not known here")
         return found
 
     def __repr__(self) -> str:
-        return f"Vault({len(self._down)} face down)"
+        return f"CardVault({len(self._down)} face down)"

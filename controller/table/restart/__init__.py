@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from controller.table.restart.opening import MOST_BEHIND, open_record
-from controller.table.restart.reread_cards import Relearning
-from controller.table.restart.restore import Recovered
+from controller.table.restart.opening import MAX_BEHIND, open_record
+from controller.table.restart.reread_cards import CardRereader
+from controller.table.restart.restore import RestoredTable
 
 __all__ = [
-    "MOST_BEHIND",
-    "Recovered",
-    "Relearning",
+    "MAX_BEHIND",
+    "CardRereader",
+    "RestoredTable",
     "open_record",
 ]

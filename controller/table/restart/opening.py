@@ -15,12 +15,12 @@ from controller.audit.log import Clock, Log, Opening, SystemClock
 from controller.audit.replay import identity_of
 from controller.errors import UsageProblem
 from controller.procedure.engine import Procedure
-from controller.table.loop import Parts
-from controller.table.restart.restore import Recovered, recover
+from controller.table.loop import TableParts
+from controller.table.restart.restore import RestoredTable, restore
 
 _log: Final = structlog.get_logger("table")
 
-MOST_BEHIND: Final = timedelta(minutes=1)
+MAX_BEHIND: Final = timedelta(minutes=1)
 """A clock that is a little behind the record was set while the controller was away: the record
 tells of that. One that is further behind is wrong, or was wrong before."""
 
@@ -30,11 +30,11 @@ class ClockBehind(UsageProblem):
 
 
 def open_record(
-    parts: Parts,
+    parts: TableParts,
     procedure: Procedure,
     utc: Clock | None = None,
     believed: tuple[str, str] | None = None,
-) -> tuple[Log, Recovered]:
+) -> tuple[Log, RestoredTable]:
     """The record, begun, and where the table goes on. `believed`: two people who say that the clock
     is right though the record is ahead of it. RecordProblem, ClockBehind: then it is let go of."""
     opening = Opening.at(parts.record, table=parts.name)
@@ -44,7 +44,7 @@ def open_record(
         if believed is None and behind is not None:
             raise behind
         devices = [(one.device, one.serial) for one in parts.devices]
-        found = recover(opening, procedure, devices)
+        found = restore(opening, procedure, devices)
         hole, surveillance = parts.keys.hole, parts.keys.surveillance
         identity = with_keys(identity_of(parts.name, parts.what), hole, surveillance)
         for words in other_keys(opening.opened(), hole, surveillance):
@@ -80,7 +80,7 @@ def _behind(opening: Opening, utc: Clock) -> ClockBehind | None:
     """Times that go back by hours mislead whoever reads the record, and lock-outs go by them."""
     last = opening.last_told
     now = utc().utc
-    if last is None or timedelta(microseconds=last.utc - now) <= MOST_BEHIND:
+    if last is None or timedelta(microseconds=last.utc - now) <= MAX_BEHIND:
         return None
     what = f"says {_when(now)}, but the record goes to {_when(last.utc)}"
     allowed = "a clock that is set right; if it is right now: --believe-clock, once"

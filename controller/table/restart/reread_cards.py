@@ -15,8 +15,8 @@ import structlog
 
 from controller.audit.format.hole_cards import SealProblem
 from controller.audit.format.records import CONTROLLER, Entry
-from controller.table.memory import Vault
-from controller.table.restart.restore import Hidden
+from controller.table.memory import CardVault
+from controller.table.restart.restore import FaceDownCard
 from drivers.devices import CommandRefused, CommandUnanswered, NotReady, RereadProblem, Sealed
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages.enums import Refusal
@@ -30,25 +30,25 @@ _LATER: Final = (Refusal.NOT_NOW, Refusal.BUSY, Refusal.NOT_RESUMED)
 _log: Final = structlog.get_logger("table.relearning")
 
 
-class Rereads(Protocol):
+class RereadingShoe(Protocol):
     """A shoe."""
 
     async def reread(self, epoch: int, seq: int) -> Sealed[EventRecord]: ...
 
 
-class NotLearnt(Exception):
+class CardUnavailable(Exception):
     """The card cannot be had from this shoe. Tells nothing of it."""
 
 
-class Relearning:
+class CardRereader:
     """Asks for each card until it is known, or cannot be."""
 
     def __init__(
         self,
-        vault: Vault,
-        shoe: Rereads,
+        vault: CardVault,
+        shoe: RereadingShoe,
         serial: str,
-        hidden: tuple[Hidden, ...],
+        hidden: tuple[FaceDownCard, ...],
         *,
         lies: Callable[[str], bool],
     ) -> None:
@@ -65,14 +65,14 @@ class Relearning:
         for one in self._hidden:
             try:
                 await self._learn(one)
-            except NotLearnt as problem:
+            except CardUnavailable as problem:
                 _log.warning("a card face down is not known", seq=one.seq, why=str(problem))
                 detail = f"{problem}; surveillance can open the sealed copy at seq {one.seq}"
                 data = {"what": "hidden card", "detail": detail}
                 faults.append(Entry("fault", CONTROLLER, data, cause=one.seq))
         return tuple(faults)
 
-    async def _learn(self, one: Hidden) -> None:
+    async def _learn(self, one: FaceDownCard) -> None:
         while self._lies(one.commitment):
             try:
                 await self._ask(one)
@@ -81,27 +81,27 @@ class Relearning:
             except CommandRefused as refused:
                 if refused.why not in _LATER:
                     why = f"the shoe does not have it any more: {refused.why.name.lower()}"
-                    raise NotLearnt(why) from None
+                    raise CardUnavailable(why) from None
                 await asyncio.sleep(RETRY)
             else:
                 return
 
-    async def _ask(self, one: Hidden) -> None:
+    async def _ask(self, one: FaceDownCard) -> None:
         at = one.cursor
         if at is None:
-            raise NotLearnt("the record does not say which card of the shoe it is")
+            raise CardUnavailable("the record does not say which card of the shoe it is")
         if at.device != self._serial:
-            raise NotLearnt(f"it came from the shoe {at.device}, and this is {self._serial}")
+            raise CardUnavailable(f"it came from the shoe {at.device}, and this is {self._serial}")
         try:
             record = await self._shoe.reread(at.epoch, at.seq)
         except RereadProblem as problem:
-            raise NotLearnt(str(problem)) from None
+            raise CardUnavailable(str(problem)) from None
         if record.open().chain.hex() != at.chain:
-            raise NotLearnt("the shoe has another record in its place")
+            raise CardUnavailable("the shoe has another record in its place")
         event = record.open().event
         if not isinstance(event, CardRead):
-            raise NotLearnt("the shoe has no card in its place")
+            raise CardUnavailable("the shoe has no card in its place")
         try:
             self._vault.put_again(at, Sealed(event), one.commitment, one.wrong)
         except SealProblem as problem:
-            raise NotLearnt(str(problem)) from None
+            raise CardUnavailable(str(problem)) from None

@@ -20,32 +20,32 @@ from controller.audit.format.segments import numbers
 from controller.audit.log import Opening
 from controller.audit.read.reader import read_segment, record_of
 from controller.audit.replay import fold, read_said
-from controller.people import START, Standing, standing_before
+from controller.people import NO_SIGN_INS, SignInState, restore_sign_ins
 from controller.procedure.engine import Procedure
 from controller.procedure.model import events
 from controller.procedure.model.effects import Prompt
 from controller.procedure.model.events import Device
 from controller.procedure.model.holds import BEFORE
 from controller.procedure.model.state import State, Step
-from controller.table.intake import CONTROLLER, Now, face_down
-from controller.table.loop import ANOTHER_CARD, Stood
+from controller.table.intake import CONTROLLER, TableSnapshot, face_down
+from controller.table.loop import ANOTHER_CARD, StoredPosition
 from controller.table.memory import (
-    NO_TROUBLES,
-    Arms,
-    Recall,
-    Trouble,
-    Troubles,
-    beneath,
+    NO_FAULTS,
+    ButtonTokens,
+    DeviceFault,
+    DeviceFaults,
+    TableMemory,
+    memory_from,
     payment_prompt,
-    recalled,
+    without_holds,
 )
 from firmware_protocol.host import RecordCursor
 
-MOST_SEGMENTS: Final = 16
+MAX_SEGMENTS: Final = 16
 """So far back a card that lies face down, and the loading that it came from, are looked for."""
 
 
-class Hidden(Struct, frozen=True):
+class FaceDownCard(Struct, frozen=True):
     """A card that lies face down, and which record of the shoe told it."""
 
     commitment: str
@@ -57,53 +57,53 @@ class Hidden(Struct, frozen=True):
     """So often somebody has said that it is another card."""
 
 
-class Known(Struct, frozen=True):
+class DeviceHistory(Struct, frozen=True):
     """What the record knows of a device beside its log."""
 
     firmware: bytes = b""
     boot: int = 0
 
 
-class Recovered(Struct, frozen=True):
+class RestoredTable(Struct, frozen=True):
     """What a start begins with."""
 
-    now: Now
+    now: TableSnapshot
     last: State | None
     """The procedure's state as the record has it; None before the first decision."""
-    hidden: tuple[Hidden, ...]
+    hidden: tuple[FaceDownCard, ...]
     repeated: Prompt | None
     """The payment that was shown when the controller ended."""
     restarted: events.ControllerRestarted | None
     """What is to be recorded first: a round or a shoe was open."""
-    stood: Mapping[str, Stood]
+    stood: Mapping[str, StoredPosition]
     """How far each device's log goes, by serial number."""
-    known: Mapping[str, Known]
-    standing: Standing = START
+    known: Mapping[str, DeviceHistory]
+    standing: SignInState = NO_SIGN_INS
     """Who was signed in, and whose PIN is not looked at for a while."""
 
 
-def recover(
+def restore(
     opening: Opening, procedure: Procedure, devices: Iterable[tuple[Device, str]]
-) -> Recovered:
+) -> RestoredTable:
     """RecordProblem where the record does not say how the table stands."""
     folded = fold(opening, procedure)
     s, every = folded.now, tuple(devices)
     seq = 0 if opening.last is None else opening.last.seq
-    now = Now(s, away(every), _recall(opening), Arms(seq))
-    payment = payment_prompt(beneath(s), procedure.shows(beneath(s)))
-    return Recovered(
+    now = TableSnapshot(s, devices_away(every), _recall(opening), ButtonTokens(seq))
+    payment = payment_prompt(without_holds(s), procedure.shows(without_holds(s)))
+    return RestoredTable(
         now,
         folded.state,
         tuple(_hidden(opening, one) for one in sorted(face_down(s))),
         payment,
-        events.ControllerRestarted(CONTROLLER) if open_now(s) else None,
-        MappingProxyType({serial: stood(opening, serial) for _, serial in every}),
+        events.ControllerRestarted(CONTROLLER) if was_open(s) else None,
+        MappingProxyType({serial: stored_position(opening, serial) for _, serial in every}),
         MappingProxyType({serial: _known(opening, serial) for _, serial in every}),
-        standing_before(opening),
+        restore_sign_ins(opening),
     )
 
 
-def open_now(s: State) -> bool:
+def was_open(s: State) -> bool:
     """Cards or wagers lie on the felt, or a shoe is in play. Where the felt is to be compared
     already, it is not compared twice."""
     if s.step in (Step.CLOSED, Step.FELT):
@@ -111,22 +111,22 @@ def open_now(s: State) -> bool:
     return s.step not in BEFORE or bool(s.seats)
 
 
-def away(devices: Iterable[tuple[Device, str]]) -> Troubles:
+def devices_away(devices: Iterable[tuple[Device, str]]) -> DeviceFaults:
     """At a start each device is still to be found. Nobody is told before that takes too long."""
-    every = tuple(Trouble(device, serial, "link") for device, serial in devices)
-    return Troubles(every, awaited=frozenset(one.key for one in every)) if every else NO_TROUBLES
+    every = tuple(DeviceFault(device, serial, "link") for device, serial in devices)
+    return DeviceFaults(every, awaited=frozenset(one.key for one in every)) if every else NO_FAULTS
 
 
-def stood(opening: Opening, serial: str) -> Stood:
+def stored_position(opening: Opening, serial: str) -> StoredPosition:
     found = opening.cursor(serial)
     if found is None or not found.epoch:
-        return Stood()
+        return StoredPosition()
     chains = opening.chains(serial)
     recent = {seq: bytes.fromhex(chain) for seq, chain in chains.items() if seq <= found.seq}
-    return Stood(RecordCursor(found.epoch, found.seq, bytes.fromhex(found.chain)), recent)
+    return StoredPosition(RecordCursor(found.epoch, found.seq, bytes.fromhex(found.chain)), recent)
 
 
-def _known(opening: Opening, serial: str) -> Known:
+def _known(opening: Opening, serial: str) -> DeviceHistory:
     cursor = opening.cursor(serial)
     firmware = b""
     for record in opening.records:
@@ -134,7 +134,7 @@ def _known(opening: Opening, serial: str) -> Known:
             data = msgspec.json.decode(record.data)
             if (data.get("what"), data.get("device")) == ("Informed", serial):
                 firmware = bytes.fromhex(data["firmware"])
-    return Known(firmware, 0 if cursor is None else cursor.boot)
+    return DeviceHistory(firmware, 0 if cursor is None else cursor.boot)
 
 
 # --- further back -----------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def _backwards(opening: Opening) -> Iterator[list[Record]]:
         return
     yield opening.records
     left = [number for number in numbers(opening.record) if number < opening.segment.number]
-    for number in reversed(left[1 - MOST_SEGMENTS :]):
+    for number in reversed(left[1 - MAX_SEGMENTS :]):
         yield _records(opening.record, number)
 
 
@@ -155,7 +155,7 @@ def _records(record: Path, number: int) -> list[Record]:
     return [record_of(segment.file, frame) for frame in segment.frames]
 
 
-def _hidden(opening: Opening, commitment: str) -> Hidden:
+def _hidden(opening: Opening, commitment: str) -> FaceDownCard:
     """The last record of the shoe that told this card."""
     wanted = commitment.encode()
     wrong = 0
@@ -165,8 +165,8 @@ def _hidden(opening: Opening, commitment: str) -> Hidden:
             if record.kind != "decision" or record.cursor is None:
                 continue
             if wanted in bytes(record.data) and _told(record) == commitment:
-                return Hidden(commitment, record.cursor, record.seq, wrong)
-    return Hidden(commitment, None)
+                return FaceDownCard(commitment, record.cursor, record.seq, wrong)
+    return FaceDownCard(commitment, None)
 
 
 def _says_another(record: Record) -> bool:
@@ -183,7 +183,7 @@ def _told(record: Record) -> str:
     return event.commitment if isinstance(event, events.HoleDealt | events.ErrorCardDrawn) else ""
 
 
-def _recall(opening: Opening) -> Recall:
+def _recall(opening: Opening) -> TableMemory:
     """From the batch before the shoe's last one on, for batches take turns; or from where other
     decks came."""
     found: list[Record] = []
@@ -193,7 +193,7 @@ def _recall(opening: Opening) -> Recall:
         loadings += sum(_loads(record) for record in records)
         if loadings > 1:
             break
-    return recalled(found)
+    return memory_from(found)
 
 
 def _loads(record: Record) -> bool:

@@ -29,8 +29,8 @@ from controller.config import DevicePlace, Devices, TableConfig
 from controller.errors import UsageProblem
 from controller.games import game_of_table
 from controller.procedure.model.events import Bet
-from controller.table.intake import House
-from controller.table.loop import Fitted, Parts
+from controller.table.intake import DeviceSettings
+from controller.table.loop import DeviceConfig, TableParts
 from drivers.keys import KeyProblem, KeyStore
 from drivers.ports import Address, AddressProblem, parse
 from drivers.session import Wanted
@@ -42,7 +42,7 @@ _BODY: Final = 24
 _BETS: Final[tuple[Bet, ...]] = ("main", "diamond", "buster", "toke_main", "toke_buster")
 
 
-def parts_of(config: TableConfig) -> Parts:
+def parts_of(config: TableConfig) -> TableParts:
     """UsageProblem."""
     file, equipment = config.file, config.equipment
     devices = _there(equipment.devices, f"{file}: devices", "[devices] and a [devices.shoe]")
@@ -53,7 +53,7 @@ def parts_of(config: TableConfig) -> Parts:
         store = KeyStore(place)
         store.standing_own()
     _check_seats(config, devices)
-    return Parts(
+    return TableParts(
         config.name,
         config,
         game_of_table(config),
@@ -74,14 +74,14 @@ def load_keys(place: Path) -> Keys:
     return keys
 
 
-def house_of(devices: Devices) -> House:
+def house_of(devices: Devices) -> DeviceSettings:
     """What the table's configuration says of its devices."""
     standing = {
         seat: tuple((bet, bets[bet]) for bet in _BETS if bet in bets)
         for seat, bets in devices.standing.items()
     }
     batch = devices.batch
-    return House(batch.min_confidence, MappingProxyType(standing), batch.backs)
+    return DeviceSettings(batch.min_confidence, MappingProxyType(standing), batch.backs)
 
 
 def _there(part: _T | None, where: str, allowed: str) -> _T:
@@ -102,7 +102,7 @@ def _check_seats(config: TableConfig, devices: Devices) -> None:
         raise UsageProblem(where, what, "a station for each seat")
 
 
-def _fitted(devices: Devices, store: KeyStore, file: str) -> Iterator[Fitted]:
+def _fitted(devices: Devices, store: KeyStore, file: str) -> Iterator[DeviceConfig]:
     yield _device(devices.shoe, DeviceClass.SHOE, store, f"{file}: devices.shoe")
     if devices.shuffler is not None:
         where = f"{file}: devices.shuffler"
@@ -112,7 +112,7 @@ def _fitted(devices: Devices, store: KeyStore, file: str) -> Iterator[Fitted]:
         yield _device(station, DeviceClass.STATION, store, where)
 
 
-def _device(place: DevicePlace, kind: DeviceClass, store: KeyStore, where: str) -> Fitted:
+def _device(place: DevicePlace, kind: DeviceClass, store: KeyStore, where: str) -> DeviceConfig:
     with _mistakes():
         paired = store.find(place.serial)
     if paired is None:
@@ -122,7 +122,7 @@ def _device(place: DevicePlace, kind: DeviceClass, store: KeyStore, where: str) 
         found, wanted = paired.device_class.name.lower(), kind.name.lower()
         raise UsageProblem(f"{where}.serial", f"{place.serial} is a {found}", f"a {wanted}")
     address = _address(place.port, f"{where}.port")
-    return Fitted(Wanted(kind, place.serial, paired.key, address), place.seats)
+    return DeviceConfig(Wanted(kind, place.serial, paired.key, address), place.seats)
 
 
 def _address(port: str, where: str) -> Address | None:

@@ -22,31 +22,38 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.format.records import Appended, Entry, by
-from controller.people import SignedIn, dealer
+from controller.people import SignIn, dealer
 from controller.procedure.engine import LiveTable, Procedure
 from controller.procedure.model.events import Actor, ShuffleStarted
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
 from controller.table.devices import START_WAIT, Fittings, Mending
-from controller.table.intake import Ear, Heard, Now, Taking, by_hand, face_down
-from controller.table.loop import (
-    REAL,
-    BadAct,
-    Cases,
-    Closing,
-    Done,
-    Parts,
-    Start,
-    Stopped,
-    Table,
-    World,
-    deals_after,
-    read_act,
-    relief,
-    relieves,
+from controller.table.intake import (
+    Applier,
+    IntakeContext,
+    TableInput,
+    TableSnapshot,
+    by_hand,
+    face_down,
 )
-from controller.table.memory import NOT_LOOKED, Shown, Trouble, Vault, Witness
-from controller.table.restart import Recovered, Relearning, open_record
+from controller.table.loop import (
+    REAL_ENVIRONMENT,
+    BadAct,
+    HoldNames,
+    LoopStart,
+    RequestResult,
+    TableClosing,
+    TableEnvironment,
+    TableLoop,
+    TableParts,
+    TableStopped,
+    dealer_after,
+    is_relief,
+    read_act,
+    relief_input,
+)
+from controller.table.memory import NO_WITNESS, CardVault, DeviceFault, TableDisplay, WitnessStatus
+from controller.table.restart import CardRereader, RestoredTable, open_record
 from drivers.session import Supervisor
 
 SAFE_WAIT: Final = 2.0
@@ -60,12 +67,12 @@ _log: Final = structlog.get_logger("table")
 class RunningTable:
     """See the module. To be used in an `async with`, once."""
 
-    def __init__(self, parts: Parts, world: World = REAL) -> None:
+    def __init__(self, parts: TableParts, world: TableEnvironment = REAL_ENVIRONMENT) -> None:
         self.parts = parts
         self._world = world
-        self._watchers: list[Callable[[Done], None]] = []
+        self._watchers: list[Callable[[RequestResult], None]] = []
         self._lookers: list[Callable[[], None]] = []
-        self.witness: Witness = NOT_LOOKED
+        self.witness: WitnessStatus = NO_WITNESS
         self._dealt = ""
         """Who signed in as dealer last, since this start or since the table was closed."""
         self._group: asyncio.TaskGroup | None = None
@@ -76,7 +83,7 @@ class RunningTable:
     # --- what others ask ------------------------------------------------------------------
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> TableDisplay:
         """Where the table stands."""
         return self.table.shown
 
@@ -102,27 +109,27 @@ class RunningTable:
         *,
         second: Actor | None = None,
         still: Callable[[State], None] = lambda state: None,
-    ) -> Done:
+    ) -> RequestResult:
         """What somebody does, as it was sent: recorded, whether it is taken or refused. `still` is
         asked when its turn has come, with the state that it comes to, and raises where it is not
         theirs any more, or not what was signed for.
         BadAct, NotInVault, CannotTake: nothing has happened. Stopped, Full: nothing can."""
         make = read_act(sent, actor, self._ear, second=second)
 
-        def made(now: Now) -> Heard:
+        def made(now: TableSnapshot) -> TableInput:
             still(now.state)
             return make(now)
 
         return await self.table.act(made)
 
-    async def record(self, entry: Entry) -> Done:
+    async def record(self, entry: Entry) -> RequestResult:
         """Something for the record alone; but a dealer who takes another one's place at an open
         table is told to the procedure in the same write."""
         said = entry.data
-        if not isinstance(said, SignedIn) or said.role != "dealer":
+        if not isinstance(said, SignIn) or said.role != "dealer":
             return await self.table.record(entry)
-        if relieves(said, self._dealt):
-            done = await self.table.act(relief(entry))
+        if is_relief(said, self._dealt):
+            done = await self.table.act(relief_input(entry))
         else:
             done = await self.table.record(entry)
         self._dealt = said.name
@@ -130,7 +137,7 @@ class RunningTable:
 
     async def shuffle_again(
         self, actor: Actor, *, still: Callable[[State], None] = lambda state: None
-    ) -> Done:
+    ) -> RequestResult:
         """Somebody has looked at the shuffler: it does not shuffle, and shall. `still` as for an
         act. BadAct."""
         starting = self.fittings.starting
@@ -140,9 +147,9 @@ class RunningTable:
             raise BadAct("the dealer or the floor looks at the shuffler")
         looked = Entry("person", by(actor), {"what": "shuffler looked at"})
 
-        def made(now: Now) -> Heard:
+        def made(now: TableSnapshot) -> TableInput:
             still(now.state)
-            return Heard(notes=(replace(looked, round=now.state.round),))
+            return TableInput(notes=(replace(looked, round=now.state.round),))
 
         done = await self.table.act(made)
         if self.table.state.step is Step.SHUFFLING:  # what was recorded before it may have ended it
@@ -168,7 +175,7 @@ class RunningTable:
         """People say when the cards are shuffled."""
         return by_hand(self._ear, self.table.now)
 
-    def watch(self, told: Callable[[Done], None]) -> None:
+    def watch(self, told: Callable[[RequestResult], None]) -> None:
         """From now on `told` is told of each thing that was recorded, at once; it must not wait."""
         self._watchers.append(told)
 
@@ -176,7 +183,7 @@ class RunningTable:
         """The same of whatever may be seen to stand otherwise, also while nothing is recorded."""
         self._lookers.append(told)
 
-    def seen_by(self, witness: Witness) -> None:
+    def seen_by(self, witness: WitnessStatus) -> None:
         """Who looks at the table is told of it, where it is another than before."""
         if witness != self.witness:
             self.witness = witness
@@ -200,7 +207,7 @@ class RunningTable:
         self.standing = found.standing
         self.deals = dealer(found.standing)
         """Who deals, as of the last thing that was recorded."""
-        self._cases = Cases().after(found.now.state.holds, self.log.where.seq)
+        self._cases = HoldNames().after(found.now.state.holds, self.log.where.seq)
         try:
             self._build(procedure, found)
             self.book = world.write(
@@ -231,17 +238,17 @@ class RunningTable:
         finally:
             await self.book.close()
 
-    def _build(self, procedure: Procedure, found: Recovered) -> None:
+    def _build(self, procedure: Procedure, found: RestoredTable) -> None:
         parts = self.parts
         keys = parts.keys
-        vault = Vault(parts.name, keys.hole, keys.surveillance)
+        vault = CardVault(parts.name, keys.hole, keys.surveillance)
         has = any(one.device == "shuffler" for one in parts.devices)
-        self._ear = Ear(parts.game, parts.house, vault, has)
+        self._ear = IntakeContext(parts.game, parts.house, vault, has)
         seats = [seat for one in parts.devices for seat in one.seats]
-        taking = Taking(LiveTable(parts.game), self._ear, procedure.takes, seats)
+        taking = Applier(LiveTable(parts.game), self._ear, procedure.takes, seats)
         waits = "the controller has been started" if found.restarted is not None else ""
-        start = Start(found.now, self.log.where.seq, found.repeated, waits)
-        self.table = Table(taking, self._append, start, show=self._show, told=self._told)
+        start = LoopStart(found.now, self.log.where.seq, found.repeated, waits)
+        self.table = TableLoop(taking, self._append, start, show=self._show, told=self._told)
         self._mending = Mending(self.table)
         self.fittings = Fittings(parts, self._world, self.table, found, unkept=self._mending.failed)
         self._mending.watch(self.fittings.kept)
@@ -249,7 +256,7 @@ class RunningTable:
     async def _append(self, *entries: Entry) -> tuple[Appended, ...]:
         return await self.book.append(*entries)
 
-    def _begin(self, group: asyncio.TaskGroup, found: Recovered) -> Tasks:
+    def _begin(self, group: asyncio.TaskGroup, found: RestoredTable) -> Tasks:
         def begin(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
             return group.create_task(work, name=f"{self.parts.name}: {name}")
 
@@ -267,12 +274,12 @@ class RunningTable:
         devices = [begin(work, name) for name, work in fittings.work()]
         return Tasks(loop, outlets, tuple(devices), tuple(others))
 
-    async def _first(self, found: Recovered) -> None:
+    async def _first(self, found: RestoredTable) -> None:
         """Before anybody does anything: that the controller was started while something was open.
         What happened before that is heard first, at the step at which it happened."""
         if found.restarted is None:
             return
-        restarted = Heard((found.restarted,))
+        restarted = TableInput((found.restarted,))
         with suppress(TimeoutError):
             async with asyncio.timeout(START_WAIT):
                 await self.fittings.caught_up()
@@ -281,17 +288,17 @@ class RunningTable:
             try:
                 await self.table.first(restarted)
                 return
-            except Closing:
+            except TableClosing:
                 return
-            except Stopped:
+            except TableStopped:
                 await self.table.goes_on.wait()
 
-    async def _relearn(self, found: Recovered) -> None:
+    async def _relearn(self, found: RestoredTable) -> None:
         if not found.hidden:
             self._relearnt.set()
             return
         serial = self.fittings.shoe_serial
-        relearning = Relearning(
+        relearning = CardRereader(
             self._ear.vault,
             self.fittings.shoe,
             serial,
@@ -304,13 +311,13 @@ class RunningTable:
             why = "it does not know the card that lies face down"
             try:
                 await self.table.record(fault)
-                await self.table.changes((Trouble("shoe", serial, "hidden", "", why),))
-            except Stopped as problem:
+                await self.table.changes((DeviceFault("shoe", serial, "hidden", "", why),))
+            except TableStopped as problem:
                 _log.warning("not told", what="hidden card", why=str(problem))
 
     # --- what the table tells -------------------------------------------------------------
 
-    def _show(self, shown: Shown) -> None:
+    def _show(self, shown: TableDisplay) -> None:
         """Screens first: they are woken in this order, and lamps take longer."""
         for told in self._lookers:
             told()
@@ -319,8 +326,8 @@ class RunningTable:
         if shown.stopped:
             self._mending.failed()
 
-    def _told(self, done: Done) -> None:
-        self.deals = deals_after(self.deals, done.entries)
+    def _told(self, done: RequestResult) -> None:
+        self.deals = dealer_after(self.deals, done.entries)
         if done.appended:
             self._cases = self._cases.after(done.state.holds, done.appended[-1].seq)
         starting = self.fittings.starting

@@ -19,27 +19,27 @@ from msgspec import MsgspecError, Struct
 from controller.audit.errors import RecordProblem
 from controller.audit.format.records import CONTROLLER, Entry, Moment, NoteData
 from controller.audit.witness import News, Said, beside, look, said_before
-from controller.table.loop import CannotTake, Done, Full, Stopped
-from controller.table.memory import Witness
+from controller.table.loop import InputRejected, QueueFull, RequestResult, TableStopped
+from controller.table.memory import WitnessStatus
 
-EVERY: Final = 30.0
+CHECK_INTERVAL: Final = 30.0
 """Seconds between two looks."""
-PATIENCE: Final = 60.0
+CHECK_TIMEOUT: Final = 60.0
 """Seconds that the disk has for a look. Until it has answered there is no other one."""
 
 _log: Final = structlog.get_logger("table.witnessing")
 
 
-class Records(Protocol):
+class WitnessedTable(Protocol):
     """A running table, as far as it is told of its witnesses."""
 
     @property
     def seq(self) -> int: ...
-    def seen_by(self, witness: Witness) -> None: ...
-    async def record(self, entry: Entry) -> Done: ...
+    def seen_by(self, witness: WitnessStatus) -> None: ...
+    async def record(self, entry: Entry) -> RequestResult: ...
 
 
-class Looked(Struct, frozen=True):
+class WitnessCheck(Struct, frozen=True):
     """A look at the files, and what they were then."""
 
     said: Said
@@ -49,11 +49,11 @@ class Looked(Struct, frozen=True):
     """Of the table's last entry, before the look."""
 
 
-class Witnessing:
+class WitnessMonitor:
     """One table's."""
 
     def __init__(
-        self, table: Records, record: Path, moment: Callable[[], Moment], after: timedelta
+        self, table: WitnessedTable, record: Path, moment: Callable[[], Moment], after: timedelta
     ) -> None:
         """`after`: so long after it was written a record that no witness has seen is told of."""
         self._table = table
@@ -62,14 +62,14 @@ class Witnessing:
         self._after = after // timedelta(microseconds=1)
         self._said: Said | None = None
         """What the record tells; None before the first look."""
-        self._last: Looked | None = None
-        self._thread: asyncio.Task[Looked] | None = None
+        self._last: WitnessCheck | None = None
+        self._thread: asyncio.Task[WitnessCheck] | None = None
 
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
             await self.look()
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(CHECK_INTERVAL)
 
     async def look(self) -> None:
         """What has changed is recorded, and shown. What cannot be is tried again the next time."""
@@ -87,7 +87,7 @@ class Witnessing:
         self._said, self._last = self._said or looked.said, looked
         try:
             await self._tell(looked.news)
-        except (Stopped, Full, CannotTake) as problem:
+        except (TableStopped, QueueFull, InputRejected) as problem:
             self._last = None
             _log.info("not told who has seen the record", why=str(problem))
 
@@ -98,27 +98,27 @@ class Witnessing:
             self._said = Said(seen.size)
             self._last = None  # it is looked once more what nobody has seen
         late = unwitnessed(news, self._moment().utc, self._after)
-        self._table.seen_by(Witness(news.size, late))
+        self._table.seen_by(WitnessStatus(news.size, late))
         if late and late != self._said.since:
             await self._table.record(Entry("unwitnessed", CONTROLLER, {"since": late}))
             self._said = Said(self._said.size, late)
 
     # --- the files --------------------------------------------------------------------------
 
-    async def _look(self) -> Looked | None:
+    async def _look(self) -> WitnessCheck | None:
         """None where the disk has not answered yet."""
         if self._thread is None:
             said, last, seq = self._said, self._last, self._table.seq
             work = self._in_thread(lambda: _looked(self._record, said, last, seq))
             self._thread = asyncio.ensure_future(work)
-        done, _ = await asyncio.wait((self._thread,), timeout=PATIENCE)
+        done, _ = await asyncio.wait((self._thread,), timeout=CHECK_TIMEOUT)
         if not done:
-            _log.warning("the disk does not answer", seconds=PATIENCE)
+            _log.warning("the disk does not answer", seconds=CHECK_TIMEOUT)
             return None
         thread, self._thread = self._thread, None
         return thread.result()
 
-    async def _in_thread(self, work: Callable[[], Looked]) -> Looked:
+    async def _in_thread(self, work: Callable[[], WitnessCheck]) -> WitnessCheck:
         return await asyncio.to_thread(work)
 
 
@@ -130,10 +130,10 @@ def unwitnessed(news: News, now: int, after: int) -> int:
     return 0
 
 
-def _looked(record: Path, said: Said | None, last: Looked | None, seq: int) -> Looked:
+def _looked(record: Path, said: Said | None, last: WitnessCheck | None, seq: int) -> WitnessCheck:
     """Read only where something may be another than the last time."""
     said = said or said_before(record)
     files = beside(record, said.size)
     if last is not None and last.files == files and (last.news.since or last.seq == seq):
         return last
-    return Looked(said, look(record, said.size), files, seq)
+    return WitnessCheck(said, look(record, said.size), files, seq)

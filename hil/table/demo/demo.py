@@ -25,7 +25,7 @@ from controller.audit.verify import Verification, VerifyReport
 from controller.games import game_of_table
 from controller.procedure.model.effects import Prompt, Tell
 from controller.sim.play import basic
-from controller.table.memory import Shown
+from controller.table.memory import TableDisplay
 from firmware_protocol.device.control import Draw
 from hil.table.demo.spectator import Spectator, Tally
 from hil.table.demo.terminal import Screen, pause_before
@@ -174,7 +174,7 @@ class Demo:
         desk.playing = Playing(screen, robot, url)
         begun, former = time.monotonic() - spectator.tally.seconds, spectator.tally.rounds
 
-        def timed(shown: Shown) -> bool:
+        def timed(shown: TableDisplay) -> bool:
             spectator.tally.seconds = time.monotonic() - begun
             if shown.state.hands or shown.state.seats:
                 return False

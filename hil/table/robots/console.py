@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 from controller.api.contract.view import View
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State
-from controller.table.memory import Shown
+from controller.table.memory import TableDisplay
 from hil.table.robots.api_client import Api, NoScreen, NotNow, Pin, Screen, Unreachable
 from hil.table.robots.robot import PATIENCE, Who
 from hil.table.setup import DEALER, FLOOR, SECOND, until
@@ -51,7 +51,7 @@ class Console:
         return self._view
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> TableDisplay:
         """The same, as whoever stands at the table sees it; another value when there is news."""
         if self._over is not None:
             raise Unreachable("the daemon has gone") from self._over
@@ -147,9 +147,11 @@ async def watched(made: _C) -> AsyncIterator[_C]:
             await watching
 
 
-def shown_of(view: View) -> Shown:
+def shown_of(view: View) -> TableDisplay:
     """As whoever stands at the table sees it."""
-    return Shown(view.seq, state_of(view), view.effects, again=view.again, stopped=view.stopped)
+    return TableDisplay(
+        view.seq, state_of(view), view.effects, again=view.again, stopped=view.stopped
+    )
 
 
 def state_of(view: View) -> State:

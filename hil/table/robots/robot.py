@@ -17,7 +17,7 @@ from msgspec import Struct
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.felt import on_felt
 from controller.procedure.model.row import Refused
-from controller.table.memory import Shown
+from controller.table.memory import TableDisplay
 from firmware_protocol.device.control import Describe, Draw, Load, Press, Put
 from hil.table.robots.surroundings import LOOK_AT_DEVICE, Place, chips, lit, mechanism
 from hil.table.robots.text import STANDING, Said, button_of, card_of, wire_name
@@ -55,7 +55,7 @@ class DealerScreen(Protocol):
     """The dealer's screen."""
 
     @property
-    def shown(self) -> Shown: ...
+    def shown(self) -> TableDisplay: ...
     async def act(self, name: str, fields: Mapping[str, Any], who: Who, /) -> Refused | None:
         """What somebody does: None where it was taken."""
 
@@ -125,7 +125,7 @@ class Robot:
 
     # --- going on -------------------------------------------------------------------------
 
-    async def play(self, done: Callable[[Shown], bool], *, most: int = 2000) -> None:
+    async def play(self, done: Callable[[TableDisplay], bool], *, most: int = 2000) -> None:
         """Does what is shown until this is so."""
         for _ in range(most):
             shown = self.screen.shown

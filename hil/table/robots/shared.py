@@ -11,7 +11,7 @@ from typing import Any, Final
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import State
 from controller.procedure.prompts import Currency
-from controller.table.memory import Shown
+from controller.table.memory import TableDisplay
 from firmware_protocol.device.control import Describe, Draw, Press
 from firmware_protocol.device.interfaces import CannotDo
 from hil.table.robots.api_client import ApiProblem
@@ -41,7 +41,7 @@ class Shared(Robot):
         super().__init__(place, screen, players, ways)
         self.company = company
         self._console = screen
-        self._answered: Shown | None = None
+        self._answered: TableDisplay | None = None
         """What the robot players have answered, while somebody else deals."""
         self._bet: tuple[int, frozenset[int]] = (-1, frozenset())
         """The round, and the seats whose button was pressed in it, while somebody else deals."""
@@ -145,7 +145,7 @@ class Shared(Robot):
 
     # --- somebody else deals --------------------------------------------------------------
 
-    async def _plays_only(self, shown: Shown, prompt: Prompt) -> None:
+    async def _plays_only(self, shown: TableDisplay, prompt: Prompt) -> None:
         """The robot players see to themselves: their buttons, else what they tell the dealer."""
         company = self.company
         self.waiting = None

@@ -18,7 +18,7 @@ from controller.commands import load_handler, parse
 from controller.config import ScreensPlace, load_table
 from controller.daemon import exit_codes
 from controller.daemon.cli import STOP_WITHIN
-from controller.daemon.watchdog import SHARE
+from controller.daemon.watchdog import FEEDS_PER_TIMEOUT
 from tests.conftest import require
 from tests.controller.daemon.test_metrics import exposed
 from tests.support.daemon.rig import UNIT_ENVIRONMENT
@@ -46,7 +46,7 @@ SET = settings(UNIT)
 def test_the_unit_and_the_daemon_agree() -> None:
     assert SET["Type"] == ["notify"]
     assert float(SET["TimeoutStopSec"][0]) > STOP_WITHIN
-    assert float(SET["WatchdogSec"][0]) / SHARE > 1  # fed more often than that
+    assert float(SET["WatchdogSec"][0]) / FEEDS_PER_TIMEOUT > 1  # fed more often than that
     assert SET["RestartPreventExitStatus"] == ["1 2"]
     command = shlex.split(SET["ExecStart"][0])
     assert command[1:] == ["serve", "/etc/holecard/%i.toml"]

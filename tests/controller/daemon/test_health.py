@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from controller.config import load_table
 from controller.daemon.watchdog import (
-    MOST_APPEND,
-    MOST_LAG,
-    MOST_QUIET,
+    MAX_APPEND,
+    MAX_LAG,
+    MAX_QUIET,
     LinkVitals,
     Vitals,
     judge,
@@ -58,32 +58,32 @@ def test_what_hangs_is_named(vitals: Vitals, words: str) -> None:
 
 @pytest.mark.parametrize("state", State)
 def test_a_device_that_is_away_is_no_reason_but_one_that_nobody_looks_for_is(state: State) -> None:
-    assert judge(Vitals(0.0, 0.0, 0.0, links(state, MOST_QUIET))) == ()
-    found = judge(Vitals(0.0, 0.0, 0.0, links(state, MOST_QUIET + 1)))
+    assert judge(Vitals(0.0, 0.0, 0.0, links(state, MAX_QUIET))) == ()
+    found = judge(Vitals(0.0, 0.0, 0.0, links(state, MAX_QUIET + 1)))
     assert len(found) == (state is not State.UNKEPT)
 
 
 def test_what_a_supervisor_does_takes_less_than_that() -> None:
     rests = max(REST_MOST, REST_REFUSED)
-    assert OPEN_WAIT + CLOSE_WAIT + PATIENCE + rests < MOST_QUIET
+    assert OPEN_WAIT + CLOSE_WAIT + PATIENCE + rests < MAX_QUIET
 
 
 bad = st.one_of(
-    st.floats(MOST_LAG + 0.1, 1e6).map(lambda lag: Vitals(lag, 0.0, 0.0)),
-    st.floats(MOST_LAG + 0.1, 1e6).map(lambda late: Vitals(0.0, late, 0.0)),
-    st.floats(MOST_APPEND + 0.1, 1e6).map(lambda waits: Vitals(0.0, 0.0, waits)),
+    st.floats(MAX_LAG + 0.1, 1e6).map(lambda lag: Vitals(lag, 0.0, 0.0)),
+    st.floats(MAX_LAG + 0.1, 1e6).map(lambda late: Vitals(0.0, late, 0.0)),
+    st.floats(MAX_APPEND + 0.1, 1e6).map(lambda waits: Vitals(0.0, 0.0, waits)),
     st.builds(
         lambda state, quiet: Vitals(0.0, 0.0, 0.0, links(state, quiet)),
         st.sampled_from(KEPT),
-        st.floats(MOST_QUIET + 0.1, 1e6),
+        st.floats(MAX_QUIET + 0.1, 1e6),
     ),
 )
 good = st.builds(
     Vitals,
-    st.floats(0, MOST_LAG),
-    st.floats(0, MOST_LAG),
-    st.floats(0, MOST_APPEND),
-    st.builds(links, st.sampled_from(State), st.floats(0, MOST_QUIET)),
+    st.floats(0, MAX_LAG),
+    st.floats(0, MAX_LAG),
+    st.floats(0, MAX_APPEND),
+    st.builds(links, st.sampled_from(State), st.floats(0, MAX_QUIET)),
 )
 
 
@@ -108,7 +108,7 @@ def test_devices_that_are_looked_for_in_vain_get_on(tmp_path: Path) -> None:
             at = [one.quiet for one in linked(table, 30).links]
             await until(lambda: [one.quiet for one in linked(table, 30).links] < at)
             assert [one.state for one in linked(table).links] == [State.ABSENT] * 3
-            assert len(judge(linked(table, MOST_QUIET + 5))) == 3
+            assert len(judge(linked(table, MAX_QUIET + 5))) == 3
 
     asyncio.run(main())
 
@@ -134,7 +134,7 @@ def test_one_that_nobody_looks_for_any_more_is_seen(
             turned = others.turned_at
             await until(lambda: others.turned_at > turned + 500_000)
             assert shuffler.turned_at == at
-            later = at + round((MOST_QUIET + 0.2) * 1e6)
+            later = at + round((MAX_QUIET + 0.2) * 1e6)
             (found,) = judge(Vitals(0.0, 0.0, 0.0, links_of(table, later)))
             assert found.startswith("nothing was done for SF-1")
 

@@ -11,7 +11,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from controller.daemon import Server, http_server
-from controller.daemon.http_server import MOST_CONNECTIONS, SPARE
+from controller.daemon.http_server import MAX_CONNECTIONS, SPARE_CONNECTIONS
 from tests.support.daemon.rig import until
 
 ASKS = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -26,7 +26,7 @@ async def answers(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def served(most: int = MOST_CONNECTIONS) -> AsyncIterator[tuple[Server, tuple[str, int]]]:
+async def served(most: int = MAX_CONNECTIONS) -> AsyncIterator[tuple[Server, tuple[str, int]]]:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
@@ -53,7 +53,7 @@ async def gone(server: Server, place: tuple[str, int], said: bytes) -> None:
 @pytest.mark.parametrize("said", [b"", ASKS[:10]], ids=["nothing", "half a request"])
 def test_who_asks_nothing(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        monkeypatch.setattr(http_server, "IDLE", 0.3)
+        monkeypatch.setattr(http_server, "IDLE_TIMEOUT", 0.3)
         async with served() as (server, place):
             await gone(server, place, said)
 
@@ -64,7 +64,7 @@ def test_half_a_request_after_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> No
     """Its first byte does not give it for ever."""
 
     async def main() -> None:
-        monkeypatch.setattr(http_server, "IDLE", 0.3)
+        monkeypatch.setattr(http_server, "IDLE_TIMEOUT", 0.3)
         async with served() as (server, place):
             reader, writer = await asyncio.open_connection(*place)
             writer.write(ASKS)
@@ -79,7 +79,7 @@ def test_half_a_request_after_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_who_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        monkeypatch.setattr(http_server, "STALLED", 0.3)
+        monkeypatch.setattr(http_server, "SEND_TIMEOUT", 0.3)
         async with served() as (server, place):
             await gone(server, place, ASKS * 40)
 
@@ -88,7 +88,7 @@ def test_who_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_who_reads_after_all_keeps_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        monkeypatch.setattr(http_server, "STALLED", 0.5)
+        monkeypatch.setattr(http_server, "SEND_TIMEOUT", 0.5)
         async with served() as (server, place):
             line = socket.socket()
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -111,11 +111,11 @@ def test_there_are_never_so_many_that_files_cannot_be_opened() -> None:
 
     async def main() -> None:
         async with served(most=3) as (server, place):
-            lines = [socket.create_connection(place) for _ in range(3 + SPARE + 10)]
+            lines = [socket.create_connection(place) for _ in range(3 + SPARE_CONNECTIONS + 10)]
             try:
                 count = len(server.server_state.connections)
-                await until(lambda: len(server.server_state.connections) == 3 + SPARE)
-                assert count <= 3 + SPARE
+                await until(lambda: len(server.server_state.connections) == 3 + SPARE_CONNECTIONS)
+                assert count <= 3 + SPARE_CONNECTIONS
                 for one in lines:
                     one.setblocking(False)
                 await until(lambda: sum(_over(one) for one in lines) == 10)

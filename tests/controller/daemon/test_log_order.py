@@ -12,7 +12,7 @@ from controller.api.http import sse
 from controller.api.service import Seen
 from controller.config import load_table
 from controller.daemon import logging as lines
-from controller.table.loop import Done
+from controller.table.loop import RequestResult
 from hil.table.robots import Api
 from hil.table.robots.api_client import Pin
 from tests.support.daemon.rig import furnished, served
@@ -24,18 +24,18 @@ def test_readers_are_served_before_lines_are_written(
 ) -> None:
     file = furnished(tmp_path)
     order: list[str] = []
-    event, told = sse.event, lines.told
+    event, told = sse.event, lines.log_result
 
     def shown(seen: Seen) -> bytes:
         order.append(seen.view.step.value)
         return event(seen)
 
-    def line(done: Done) -> None:
+    def line(done: RequestResult) -> None:
         order.extend(f"line of {type(one.event).__name__}" for one in done.answered)
         told(done)
 
     monkeypatch.setattr(sse, "event", shown)
-    monkeypatch.setattr(lines, "told", line)
+    monkeypatch.setattr(lines, "log_result", line)
 
     async def main() -> None:
         async with served(load_table(file)) as here, Api(tmp_path / "s") as api:

@@ -54,8 +54,8 @@ def test_no_line_of_a_random_round_has_a_card(
 
     async def main() -> None:
         async with serving(tmp_path, game, *map(wire_name, top)) as one:
-            one.table.watch(lines.told)
-            with lines.about("t-1", one.table):
+            one.table.watch(lines.log_result)
+            with lines.log_context("t-1", one.table):
                 await one.to(lambda s: bool(s.hole) or s.step is Step.CLEARING)
                 if one.state.hole:
                     read = one.table._ear.vault.read(one.state.hole).open()
@@ -78,7 +78,7 @@ def test_each_says_whose_it_is_and_where_the_table_stands(
 
     async def main() -> None:
         async with serving(tmp_path) as one:
-            with lines.about("bj-7", one.table):
+            with lines.log_context("bj-7", one.table):
                 await one.to(lambda s: s.round == 1)
                 structlog.get_logger().info("here")
             structlog.get_logger().info("elsewhere")
@@ -132,7 +132,7 @@ def test_libraries_speak_as_we_do_from_warnings_up(capsys: pytest.CaptureFixture
         log.warning("a %s request", "broken")
     finally:
         root = logging.getLogger()
-        for handler in [one for one in root.handlers if isinstance(one, lines._Libraries)]:
+        for handler in [one for one in root.handlers if isinstance(one, lines.LibraryHandler)]:
             root.removeHandler(handler)
     (line,) = said(capsys)
     assert (line["event"], line["logger"], line["level"]) == (

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.daemon.metrics import Measured, Metrics, metrics_app
+from controller.daemon.metrics import Metrics, TimedWriter, metrics_app
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity
@@ -176,7 +176,7 @@ def test_how_long_the_record_takes() -> None:
             self.closed += 1
 
     inner = Inner()
-    measured = Measured(inner, took.append)
+    measured = TimedWriter(inner, took.append)
 
     async def main() -> None:
         await measured.append()

@@ -9,10 +9,10 @@ import pytest
 
 from controller.audit.format.records import Moment
 from controller.daemon import people_watch
-from controller.daemon.people_watch import PeopleNews
-from controller.people import Denied, PeopleDesk, Reason, Session, Standing
-from controller.people.records import Left
-from controller.table.loop import Stopped
+from controller.daemon.people_watch import PeopleWatch
+from controller.people import DenialReason, Denied, PeopleDesk, SignInSession, SignInState
+from controller.people.records import SignOutReason
+from controller.table.loop import TableStopped
 from tests.support.drivers.simulated import simulate
 from tests.support.table.simulated.house import Time, house
 
@@ -23,13 +23,13 @@ class Asked(PeopleDesk):
     def __init__(self, *answers: int | Denied | Exception) -> None:
         self.answers = list(answers)
         self.asked = 0
-        self.out: list[tuple[str, str, Left]] = []
+        self.out: list[tuple[str, str, SignOutReason]] = []
         self.shut = lambda: False
-        self.standing = Standing(
+        self.standing = SignInState(
             sessions=(
-                Session("dealer", "Ann Lee", "D-17", "dealer", 0),
-                Session("surveillance", "Dee Faro", "S-1", "eye", 0),
-                Session("technician", "Eve Pond", "T-1", "bench", 0),
+                SignInSession("dealer", "Ann Lee", "D-17", "dealer", 0),
+                SignInSession("surveillance", "Dee Faro", "S-1", "eye", 0),
+                SignInSession("technician", "Eve Pond", "T-1", "bench", 0),
             )
         )
 
@@ -37,7 +37,7 @@ class Asked(PeopleDesk):
         return self._answer()
 
     async def sign_out(
-        self, screen: str, now: Moment, *, role: str = "dealer", why: Left = "asked"
+        self, screen: str, now: Moment, *, role: str = "dealer", why: SignOutReason = "asked"
     ) -> bool | Denied:
         answer = self._answer()
         if isinstance(answer, Denied):
@@ -53,8 +53,8 @@ class Asked(PeopleDesk):
         return answer
 
 
-def news(desk: Asked, file: Path) -> PeopleNews:
-    return PeopleNews(desk, file, lambda: Time().now)
+def news(desk: Asked, file: Path) -> PeopleWatch:
+    return PeopleWatch(desk, file, lambda: Time().now)
 
 
 def looks(desk: Asked, file: Path, times: int) -> int:
@@ -95,13 +95,13 @@ def test_time_goes_on_for_those_who_are_signed_in(tmp_path: Path) -> None:
     moments: list[Moment] = []
 
     class Clocked(Asked):
-        def time_goes_on(self, now: Moment) -> tuple[Session, ...]:
+        def time_goes_on(self, now: Moment) -> tuple[SignInSession, ...]:
             moments.append(now)
             return self.standing.sessions[:1]
 
     async def main() -> None:
         looking = asyncio.create_task(news(Clocked(), house(tmp_path).file).run())
-        await asyncio.sleep(2.5 * people_watch.EVERY)
+        await asyncio.sleep(2.5 * people_watch.CHECK_INTERVAL)
         looking.cancel()
         await asyncio.wait((looking,))
 
@@ -110,12 +110,12 @@ def test_time_goes_on_for_those_who_are_signed_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("why", ["busy", "wait"])
-def test_again_where_nobody_had_time_for_it(why: Reason, tmp_path: Path) -> None:
+def test_again_where_nobody_had_time_for_it(why: DenialReason, tmp_path: Path) -> None:
     assert looks(Asked(Denied(why), Denied(why)), house(tmp_path).file, 5) == 3
 
 
 def test_again_where_nothing_could_be_recorded(tmp_path: Path) -> None:
-    assert looks(Asked(Stopped("no room")), house(tmp_path).file, 5) == 2
+    assert looks(Asked(TableStopped("no room")), house(tmp_path).file, 5) == 2
 
 
 def test_what_cannot_be_read_stands_in_the_record_and_is_not_asked_for_again(
@@ -131,12 +131,12 @@ def test_what_could_not_be_read_for_a_while_is_read_later(tmp_path: Path) -> Non
 
     async def main() -> None:
         await looking.look()
-        await asyncio.sleep(people_watch.ANEW - 1)
+        await asyncio.sleep(people_watch.RETRY_AFTER - 1)
         await looking.look()
         assert desk.asked == 1
         await asyncio.sleep(1)
         await looking.look()
-        await asyncio.sleep(people_watch.ANEW)
+        await asyncio.sleep(people_watch.RETRY_AFTER)
         await looking.look()
         assert desk.asked == 2
 
@@ -156,7 +156,7 @@ def test_everybody_is_signed_out_also_who_is_busy(tmp_path: Path) -> None:
 
 def test_a_technician_leaves_when_the_table_opens(tmp_path: Path) -> None:
     """The next look does what stood in the way of this one."""
-    desk = Asked(Stopped("no room"), Denied("busy"))
+    desk = Asked(TableStopped("no room"), Denied("busy"))
     looking = news(desk, house(tmp_path).file)
 
     async def main() -> None:
@@ -177,7 +177,7 @@ def test_an_end_does_not_wait_for_what_cannot_be(
     late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(people_watch, "END_WAIT", 0.1)
-    answers = [Denied("busy")] * 1000 if late else [Stopped("no room")]
+    answers = [Denied("busy")] * 1000 if late else [TableStopped("no room")]
     desk = Asked(*answers)
     asyncio.run(news(desk, house(tmp_path).file).everybody_out())
     assert desk.out == []

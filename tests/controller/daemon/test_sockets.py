@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from controller.config import ControlPlace
-from controller.daemon.sockets import taken
+from controller.daemon.sockets import listening
 from controller.errors import UsageProblem
 from tests.support.daemon.rig import free_port
 
 
 @contextmanager
-def listening(place: Path) -> Iterator[socket.socket]:
+def bound(place: Path) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.bind(str(place))
         sock.listen()
@@ -26,7 +26,7 @@ def listening(place: Path) -> Iterator[socket.socket]:
 
 
 def refused(control: ControlPlace) -> str:
-    with pytest.raises(UsageProblem) as caught, taken(control, "t.toml"):
+    with pytest.raises(UsageProblem) as caught, listening(control, "t.toml"):
         pytest.fail("it is taken")
     return str(caught.value)
 
@@ -39,7 +39,7 @@ def calls(place: Path) -> bool:
 def test_all_of_them_listen_and_are_gone_afterwards(tmp_path: Path) -> None:
     port, figures = free_port(), free_port()
     place = tmp_path / "s"
-    with taken(ControlPlace(place, port, figures), "t.toml") as found:
+    with listening(ControlPlace(place, port, figures), "t.toml") as found:
         assert len(found.control) == 2
         assert stat.S_IMODE(place.stat().st_mode) == 0o660
         assert calls(place)
@@ -54,7 +54,7 @@ def test_all_of_them_listen_and_are_gone_afterwards(tmp_path: Path) -> None:
 
 
 def test_only_this_machine_is_listened_to(tmp_path: Path) -> None:
-    with taken(ControlPlace(tmp_path / "s", free_port(), free_port()), "t.toml") as found:
+    with listening(ControlPlace(tmp_path / "s", free_port(), free_port()), "t.toml") as found:
         for sock in (found.tcp, found.metrics):
             assert sock is not None
             assert sock.getsockname()[0] == "127.0.0.1"
@@ -75,17 +75,17 @@ def test_a_port_that_is_taken_is_named_and_nothing_is_left(which: str, tmp_path:
 
 def test_what_a_dead_process_has_left_is_replaced(tmp_path: Path) -> None:
     place = tmp_path / "s"
-    with listening(place):
+    with bound(place):
         pass
     assert place.is_socket()
-    with taken(ControlPlace(place), "t.toml"):
+    with listening(ControlPlace(place), "t.toml"):
         assert calls(place)
     assert not place.exists()
 
 
 def test_what_somebody_listens_at_stays_theirs(tmp_path: Path) -> None:
     place = tmp_path / "s"
-    with listening(place):
+    with bound(place):
         words = refused(ControlPlace(place))
         assert calls(place)
     assert words == (
@@ -112,10 +112,10 @@ def test_one_who_is_too_busy_to_answer_lives(tmp_path: Path) -> None:
 
 def test_a_place_that_was_taken_from_us_is_noticed_and_left_alone(tmp_path: Path) -> None:
     place = tmp_path / "s"
-    with taken(ControlPlace(place), "t.toml") as found:
+    with listening(ControlPlace(place), "t.toml") as found:
         place.rename(tmp_path / "kept")  # so that its inode is not given to the next one
         words = "somebody else has taken this place"
-        with listening(place), pytest.raises(UsageProblem, match=words):
+        with bound(place), pytest.raises(UsageProblem, match=words):
             found.check()
     assert place.is_socket()
 
@@ -146,7 +146,7 @@ def test_a_directory_that_anyone_may_write_in(tmp_path: Path) -> None:
         f"allowed: close it to others: chmod o-w {folder}"
     )
     folder.chmod(0o755)
-    with taken(ControlPlace(folder / "s"), "t.toml"):
+    with listening(ControlPlace(folder / "s"), "t.toml"):
         assert (folder / "s").is_socket()
 
 
@@ -169,13 +169,13 @@ def test_a_path_that_is_too_long(tmp_path: Path) -> None:
 def test_the_longest_path(tmp_path: Path) -> None:
     room = 107 - len(os.fsencode(tmp_path)) - 1
     place = tmp_path / ("s" * room)
-    with taken(ControlPlace(place), "t.toml"):
+    with listening(ControlPlace(place), "t.toml"):
         assert calls(place)
     assert len(os.fsencode(place)) == 107
 
 
 def test_an_end_where_the_place_has_gone_already(tmp_path: Path) -> None:
     place = tmp_path / "s"
-    with taken(ControlPlace(place), "t.toml"):
+    with listening(ControlPlace(place), "t.toml"):
         place.unlink()
     assert not place.exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.daemon.systemd import NOBODY, Notify, status
+from controller.daemon.systemd import NO_MANAGER, Notify, status
 
 
 @pytest.mark.parametrize("abstract", [False, True], ids=["a path", "an abstract name"])
@@ -23,8 +23,8 @@ def test_it_is_told_in_one_datagram(abstract: bool, tmp_path: Path) -> None:
 
 
 def test_nobody_is_told_where_nobody_asked(tmp_path: Path) -> None:
-    NOBODY.tell("READY=1")
-    assert NOBODY.watchdog is None
+    NO_MANAGER.tell("READY=1")
+    assert NO_MANAGER.watchdog is None
     Notify({"NOTIFY_SOCKET": ""}).tell("READY=1")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from controller.daemon.systemd import Notify
-from controller.daemon.watchdog import EVERY, Pulse, Vitals, Watchdog
+from controller.daemon.watchdog import TICK_INTERVAL, LoopMonitor, Vitals, Watchdog
 
 WELL = Vitals(0.0, 0.0, 0.0)
 STUCK = Vitals(0.0, 0.0, 45.0)
@@ -103,11 +103,11 @@ def test_a_loop_that_stands_still_is_seen_by_its_pulse() -> None:
     lags: list[float] = []
 
     async def main() -> None:
-        pulse = Pulse(lags.append)
+        pulse = LoopMonitor(lags.append)
         assert pulse.late == 0
         task = asyncio.create_task(pulse.run())
         await asyncio.sleep(0)
-        time.sleep(EVERY + 0.3)
+        time.sleep(TICK_INTERVAL + 0.3)
         assert pulse.late >= 0.3
         async with asyncio.timeout(30):
             while not lags:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.daemon import LONGEST
-from controller.daemon.sockets import taken
+from controller.daemon import MAX_SOCKET_PATH
+from controller.daemon.sockets import listening
 from controller.doctor import network
 from controller.errors import UsageProblem
 from tests.support.daemon.doctor_house import House, child, house
@@ -41,7 +41,7 @@ def served(made: House) -> Iterator[None]:
     """As the table takes its places, and its record."""
     case = made.case()
     assert case.equipment.control is not None
-    with taken(case.equipment.control, str(made.file)):
+    with listening(case.equipment.control, str(made.file)):
         log = made.begin()
         try:
             yield
@@ -54,7 +54,7 @@ def refused(made: House) -> bool:
     control = made.case().equipment.control
     assert control is not None
     try:
-        with taken(control, str(made.file)):
+        with listening(control, str(made.file)):
             return False
     except UsageProblem:
         return True
@@ -86,12 +86,12 @@ def test_a_directory_that_anyone_may_write(made: House) -> None:
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_a_path_that_is_too_long(made: House, more: int) -> None:
-    size = LONGEST - len(os.fsencode(made.run)) - len("/.sock") + more
+    size = MAX_SOCKET_PATH - len(os.fsencode(made.run)) - len("/.sock") + more
     made.edit('"run/control.sock"', f'"run/{"s" * size}.sock"')
     assert refused(made) == bool(more)
     assert made.look("socket").verdict == ("wrong" if more else "ok")
     if more:
-        assert f"has {LONGEST + 1} bytes" in made.problem("socket").what
+        assert f"has {MAX_SOCKET_PATH + 1} bytes" in made.problem("socket").what
         assert "[control]" in made.problem("socket").mend
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from controller.cli import main
 from controller.doctor import cli
-from controller.doctor.check import Case, Check, Found, Machine, found, wrong
+from controller.doctor.check import CheckFindings, DoctorCase, DoctorCheck, Machine, found, wrong
 from controller.doctor.runner import CHECKS, look
 from drivers.keys import KeyProblem
 from tests.support.daemon.doctor_house import House, house, tree
@@ -168,26 +168,26 @@ def test_our_examples_can_be_looked_at(
 
 
 def test_a_check_that_fails_stops_no_other(made: House) -> None:
-    def failing(case: Case) -> Found:
+    def failing(case: DoctorCase) -> CheckFindings:
         raise KeyProblem("a place", "cannot be", None)
 
-    def closed(case: Case) -> Found:
+    def closed(case: DoctorCase) -> CheckFindings:
         raise PermissionError(13, "Permission denied", "a file")
 
-    def bad(case: Case) -> Found:
+    def bad(case: DoctorCase) -> CheckFindings:
         return found("", [wrong("bad")])
 
-    def fine(case: Case) -> Found:
+    def fine(case: DoctorCase) -> CheckFindings:
         return found("fine")
 
     checks = (
-        Check("one", "", failing),
-        Check("two", "", closed),
-        Check("three", "", fine),
-        Check("four", "", fine, ("three",)),
-        Check("five", "", fine, ("one", "three")),
-        Check("six", "", fine, ("five",)),
-        Check("seven", "", bad),
+        DoctorCheck("one", "", failing),
+        DoctorCheck("two", "", closed),
+        DoctorCheck("three", "", fine),
+        DoctorCheck("four", "", fine, ("three",)),
+        DoctorCheck("five", "", fine, ("one", "three")),
+        DoctorCheck("six", "", fine, ("five",)),
+        DoctorCheck("seven", "", bad),
     )
     results = [one.found for one in look(made.case(), checks)]
     assert [one.verdict for one in results] == [

@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller.people import person
-from controller.people.pin_check import renew
+from controller.people.pin_check import renew_verifier
 from drivers.keys import KeyProblem
 from tests.support.hil.conform.failing_disk import FailingDisk
 from tests.support.table.simulated.house import (
@@ -77,7 +77,7 @@ def test_what_cannot_stand_in_the_file_is_not_kept(tmp_path: Path) -> None:
 def test_a_house_that_is_full_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = house(tmp_path)
     before = file.file.read_bytes()
-    monkeypatch.setattr(person, "MOST", len(before) + 20)
+    monkeypatch.setattr(person, "MAX_FILE_BYTES", len(before) + 20)
     with pytest.raises(KeyProblem, match="no room for so many people"):
         add(file)
     assert file.file.read_bytes() == before
@@ -174,7 +174,7 @@ def test_a_verifier_is_made_anew_at_the_present_cost(tmp_path: Path) -> None:
     file = house(tmp_path)
     ann = file.read().find("D-17")
     assert ann is not None
-    renew(file, ann, PINS["D-17"], DEARER, AT)
+    renew_verifier(file, ann, PINS["D-17"], DEARER, AT)
     now = file.read().find("D-17")
     assert now is not None
     assert now.verifier().cost == DEARER
@@ -192,5 +192,5 @@ def test_a_verifier_that_was_changed_meanwhile_stays(tmp_path: Path) -> None:
     other = replace(ann, pin=str(KEY.verifier("D-17", "918273", CHEAP)))
     file.change("PIN reset", "D-17", lambda people: other, TWO, AT)
     with pytest.raises(KeyProblem, match="D-17 has another PIN by now"):
-        renew(file, ann, PINS["D-17"], DEARER, AT)
+        renew_verifier(file, ann, PINS["D-17"], DEARER, AT)
     assert file.read().find("D-17") == other

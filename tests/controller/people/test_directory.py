@@ -15,7 +15,7 @@ from rich.pretty import pretty_repr
 from controller.cli import main
 from controller.people import People, PeopleFile, Person, person
 from controller.people.directory import people_place
-from controller.people.person import MOST, check_roles, key_bytes, read_key
+from controller.people.person import MAX_FILE_BYTES, check_roles, key_bytes, read_key
 from controller.people.pins import PeopleKey
 from drivers.keys import KeyProblem
 from tests.support.table.simulated.house import KEY, PINS, add, everybody, house, mode, put
@@ -205,8 +205,8 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 
 def test_more_than_any_house_has_is_refused(tmp_path: Path) -> None:
     file = house(tmp_path)
-    put(file.file, b" " * (MOST + 1))
-    refused(file, f"more than {MOST} bytes")
+    put(file.file, b" " * (MAX_FILE_BYTES + 1))
+    refused(file, f"more than {MAX_FILE_BYTES} bytes")
 
 
 def test_a_key_that_is_damaged_gone_or_another_is_refused(tmp_path: Path) -> None:

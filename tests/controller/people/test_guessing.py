@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from controller.audit.format.data_fields import check_data
 from controller.audit.log import Book
-from controller.people import WORDS, Denied, PeopleFile, act_of, dealer, pins, service
+from controller.people import DENIAL_TEXTS, Denied, PeopleFile, act_of, dealer, pins, service
 from controller.people.rate_limit import BADGE, SCREEN
-from controller.people.service import Signed
+from controller.people.service import SignInResult
 from controller.people.sign_in import fold
 from controller.procedure.model.events import PaymentApproved
 from tests.support.audit.record.table import begun, everything
@@ -134,7 +134,7 @@ def test_neither_pins_nor_what_is_nobodys_badge_stand_in_the_record(desk: Desk) 
 def test_every_answer_has_its_words() -> None:
     assert str(Denied("wait", 30)) == "too many wrong PINs: wait (30 s)"
     assert str(Denied("not right")) == "badge or PIN is not right"
-    assert len(set(WORDS.values())) == len(WORDS) == 13
+    assert len(set(DENIAL_TEXTS.values())) == len(DENIAL_TEXTS) == 13
 
 
 # --- guessing ---------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def test_many_guesses_at_once_are_no_more_than_one_after_the_other(
 
     async def work() -> None:
         for _ in range(4):
-            screens = [f"s{number}" for number in range(service.MOST_WAITING)]
+            screens = [f"s{number}" for number in range(service.MAX_WAITING)]
             answers = await asyncio.gather(*(desk.sign_in("D-17", WRONG, one) for one in screens))
             assert {answer.why for answer in answers if isinstance(answer, Denied)} <= {
                 "not right",
@@ -166,11 +166,11 @@ def test_one_thing_at_a_time_from_a_screen_and_not_too_many_screens(desk: Desk) 
         assert await desk.desk.sign_out(SCREEN_1, desk.time.now) == Denied("busy")
         others = [
             asyncio.create_task(desk.sign_in("D-17", WRONG, f"s{number}"))
-            for number in range(service.MOST_WAITING - 1)
+            for number in range(service.MAX_WAITING - 1)
         ]
         await asyncio.sleep(0)
         assert await desk.sign_in("D-18", screen="one more") == Denied("busy")
-        assert isinstance(await first, Signed)
+        assert isinstance(await first, SignInResult)
         await asyncio.gather(*others)
         assert await desk.sign_in("D-18") == Denied("another dealer")
 
@@ -206,9 +206,9 @@ def test_a_locked_badge_opens_to_nobody_and_is_told_once(
             assert await desk.sign_in("D-17") == Denied("wait", 30)
             assert await desk.sign_in("D-17", WRONG) == Denied("wait", 30)
         assert hashing.asked == []
-        assert isinstance(await desk.sign_in("D-18"), Signed)
+        assert isinstance(await desk.sign_in("D-18"), SignInResult)
         desk.time.go(30)
-        assert isinstance(await desk.sign_in("D-17", relieve=True), Signed)
+        assert isinstance(await desk.sign_in("D-17", relieve=True), SignInResult)
 
     at(desk, work)
     assert desk.ledger.what().count("turned away") == 1
@@ -219,7 +219,7 @@ def test_a_screen_is_locked_whatever_badges_are_tried(desk: Desk) -> None:
         for number in range(SCREEN.free + 1):
             assert isinstance(await desk.sign_in(f"N-{number}", WRONG), Denied)
         assert await desk.sign_in("D-17") == Denied("wait", 15)
-        assert isinstance(await desk.sign_in("D-17", screen="elsewhere"), Signed)
+        assert isinstance(await desk.sign_in("D-17", screen="elsewhere"), SignInResult)
 
     at(desk, work)
 
@@ -230,7 +230,7 @@ def test_another_pin_is_not_locked_by_guesses_at_the_old_one(desk: Desk, file: P
             await desk.sign_in("D-17", WRONG, f"s{number}")
         assert await desk.sign_in("D-17") == Denied("wait", 30)
         change(file, "D-17", lambda one: replace(one, pin=person("D-17", "", ()).pin))
-        assert isinstance(await desk.sign_in("D-17"), Signed)
+        assert isinstance(await desk.sign_in("D-17"), SignInResult)
 
     at(desk, work)
 
@@ -279,7 +279,7 @@ def test_a_file_that_cannot_be_used_lets_nobody_in_and_is_told_once(
             assert await desk.sign_in("D-17") == Denied("unreadable")
         assert await desk.desk.look_again(desk.time.now) == Denied("unreadable")
         file.file.chmod(0o600)
-        assert isinstance(await desk.sign_in("D-17"), Signed)
+        assert isinstance(await desk.sign_in("D-17"), SignInResult)
         file.file.chmod(0o666)
         assert await desk.sign_in("D-17") == Denied("unreadable")
 
@@ -302,7 +302,7 @@ def test_a_machine_without_memory_lets_nobody_in(
             patched.setattr(pins, "hash_secret_raw", full)
             for badge in ("D-17", "N-1"):
                 assert await desk.sign_in(badge, WRONG) == Denied("unreadable")
-        assert isinstance(await desk.sign_in("D-17"), Signed)
+        assert isinstance(await desk.sign_in("D-17"), SignInResult)
 
     at(desk, work)
     assert len(desk.ledger.said("fault")) == 1
@@ -329,7 +329,7 @@ def test_the_loop_goes_on_while_a_pin_is_looked_at(
             await asyncio.sleep(0)
         assert not signing.done()
         go.set()
-        assert isinstance(await signing, Signed)
+        assert isinstance(await signing, SignInResult)
 
     at(desk, work)
 
@@ -347,7 +347,7 @@ def test_what_does_not_come_back_is_given_up_and_counts_for_nobody(
     async def work() -> None:
         with monkeypatch.context() as patched:
             patched.setattr(pins, "hash_secret_raw", stuck)
-            patched.setattr(service, "PATIENCE", 0.05)
+            patched.setattr(service, "CHECK_TIMEOUT", 0.05)
             assert await desk.sign_in("D-17") == Denied("unreadable")
             assert await desk.sign_in("D-17") == Denied("unreadable")
             assert desk.desk.standing.sessions == ()
@@ -355,7 +355,7 @@ def test_what_does_not_come_back_is_given_up_and_counts_for_nobody(
         late = desk.desk._late
         assert late is not None
         await late
-        assert isinstance(await desk.sign_in("D-17"), Signed)
+        assert isinstance(await desk.sign_in("D-17"), SignInResult)
 
     at(desk, work)
     assert desk.ledger.what() == ["signed in"]

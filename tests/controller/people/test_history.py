@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from controller.people import People, PeopleFile, Person, unlike
+from controller.people import People, PeopleFile, Person, history_differences
 from controller.people.person import people_bytes
 from drivers.keys import KeyProblem
 from tests.support.table.simulated.house import AT, KEY, everybody, history_of, house, person, put
@@ -59,16 +59,16 @@ CASES: dict[str, tuple[Callable[[Person], Person | None], str, str]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_what_was_done_by_hand_is_told(file: PeopleFile, case: str) -> None:
     make, badge, words = CASES[case]
-    assert unlike(file, file.read()) == []
+    assert history_differences(file, file.read()) == []
     by_hand(file, make, badge)
-    assert unlike(file, file.read()) == [words]
+    assert history_differences(file, file.read()) == [words]
 
 
 def test_somebody_who_was_put_there_by_hand(file: PeopleFile) -> None:
     one = person("D-99", "Nick Nobody", ("dealer",))
     put(file.file, people_bytes(People(KEY, (*everybody(), one))))
     words = "D-99, Nick Nobody, stands in the file; no line of the history does"
-    assert unlike(file, file.read()) == [words]
+    assert history_differences(file, file.read()) == [words]
 
 
 def test_what_is_done_with_the_command_is_no_difference(
@@ -100,14 +100,14 @@ def test_lines_that_are_none_and_a_file_that_others_may_touch(file: PeopleFile) 
     with file.history_file.open("ab") as lines:
         lines.write(b'{"what":"pai\n\xff\n')
     number = len(everybody()) + 2
-    assert unlike(file, file.read()) == [
+    assert history_differences(file, file.read()) == [
         f"line {at} of {file.history_file} is no change of people" for at in (number, number + 1)
     ]
     file.history_file.chmod(0o666)
     with pytest.raises(KeyProblem, match="others may touch it"):
-        unlike(file, file.read())
+        history_differences(file, file.read())
 
 
 def test_a_house_without_people_needs_no_history(tmp_path: Path) -> None:
     made = house(tmp_path, ())
-    assert unlike(made, made.read()) == []
+    assert history_differences(made, made.read()) == []

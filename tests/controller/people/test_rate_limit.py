@@ -12,14 +12,14 @@ from controller.people.rate_limit import (
     BADGE,
     DAY,
     HOUR,
-    NONE,
+    NO_GUESSES,
     SCREEN,
     SECOND,
-    Limits,
-    Tries,
+    GuessLimits,
+    WrongGuesses,
+    delay_recorded,
     right,
     stale,
-    turned_away,
     wait,
     wrong,
 )
@@ -33,9 +33,9 @@ def most_in_an_hour(times: list[int]) -> int:
     return max((sum(t <= one < t + HOUR for one in times) for t in times), default=0)
 
 
-def patient(limits: Limits, until: int) -> list[int]:
+def patient(limits: GuessLimits, until: int) -> list[int]:
     """When somebody guesses who does so as soon as it is let through."""
-    tries, at = NONE, START
+    tries, at = NO_GUESSES, START
     times = []
     while at < START + until:
         times.append(at)
@@ -53,7 +53,9 @@ GAPS = st.one_of(
 
 
 @given(
-    st.sampled_from([BADGE, SCREEN, Limits(0, SECOND, HOUR, 3, True), Limits(50, 1, 1, 5, False)]),
+    st.sampled_from(
+        [BADGE, SCREEN, GuessLimits(0, SECOND, HOUR, 3, True), GuessLimits(50, 1, 1, 5, False)]
+    ),
     st.lists(
         st.tuples(GAPS, st.sampled_from(["wrong", "wrong", "wrong", "right", "wait"])),
         min_size=25,
@@ -61,17 +63,17 @@ GAPS = st.one_of(
     ),
 )
 def test_no_sequence_of_times_lets_more_than_the_most_through_in_an_hour(
-    limits: Limits, steps: list[tuple[int, str]]
+    limits: GuessLimits, steps: list[tuple[int, str]]
 ) -> None:
     """Right PINs in between, days of quiet, waiting for exactly as long as it takes."""
-    tries, at = NONE, START
+    tries, at = NO_GUESSES, START
     times = []
     for gap, what in steps:
         at += gap
         if what == "wait":
             at += wait(tries, at)
         if wait(tries, at):
-            tries = turned_away(tries)
+            tries = delay_recorded(tries)
             continue
         if what == "right":
             tries = right(tries)
@@ -85,7 +87,7 @@ def test_no_sequence_of_times_lets_more_than_the_most_through_in_an_hour(
 
 
 @LIMITS
-def test_the_most_in_an_hour_holds_and_is_reached(limits: Limits) -> None:
+def test_the_most_in_an_hour_holds_and_is_reached(limits: GuessLimits) -> None:
     times = patient(limits, 30 * HOUR)
     assert most_in_an_hour(times) <= limits.an_hour
     assert sum(one < START + HOUR for one in times) >= limits.an_hour - 20
@@ -93,7 +95,7 @@ def test_the_most_in_an_hour_holds_and_is_reached(limits: Limits) -> None:
 
 
 def test_right_pins_between_the_guesses_do_not_lift_the_most() -> None:
-    tries, at = NONE, START
+    tries, at = NO_GUESSES, START
     times = []
     while at < START + 5 * HOUR:
         times.append(at)
@@ -114,7 +116,7 @@ def test_a_day_of_quiet_gains_a_guesser_nothing() -> None:
     """As many as fit, a day of quiet, and so on: no more than one after the other."""
     in_one_go = len(patient(BADGE, 10 * DAY))
     for burst in range(1, 15):
-        tries, at = NONE, START
+        tries, at = NO_GUESSES, START
         guesses = 0
         while at < START + 10 * DAY:
             for _ in range(burst):
@@ -127,14 +129,16 @@ def test_a_day_of_quiet_gains_a_guesser_nothing() -> None:
 
 
 @LIMITS
-def test_a_slip_costs_nothing_and_waits_grow(limits: Limits) -> None:
-    tries, at = NONE, START
+def test_a_slip_costs_nothing_and_waits_grow(limits: GuessLimits) -> None:
+    tries, at = NO_GUESSES, START
     waits = []
     for _ in range(limits.an_hour - 1):
         tries = wrong(tries, at, limits)
         waits.append(wait(tries, at))
         at += 1
-        tries = Tries(tries.streak, tries.recent, tries.last, at, tries.told)  # let through at once
+        tries = WrongGuesses(
+            tries.streak, tries.recent, tries.last, at, tries.told
+        )  # let through at once
     assert waits[: limits.free] == [0] * limits.free
     assert waits[limits.free] == limits.first
     grown = waits[limits.free :]
@@ -143,14 +147,14 @@ def test_a_slip_costs_nothing_and_waits_grow(limits: Limits) -> None:
 
 def test_a_right_pin_begins_anew_at_the_badge_and_not_at_the_screen() -> None:
     for limits, first in ((BADGE, 0), (SCREEN, SCREEN.first)):
-        tries = NONE
+        tries = NO_GUESSES
         for _ in range(limits.free):
             tries = right(wrong(tries, START, limits))
         assert wait(wrong(tries, START, limits), START) == first
 
 
 def test_an_hour_later_a_screen_is_free() -> None:
-    tries = NONE
+    tries = NO_GUESSES
     for _ in range(SCREEN.free + 3):
         tries = wrong(tries, START, SCREEN)
     assert wait(tries, START)

@@ -18,25 +18,25 @@ from controller.audit.format.segments import numbers
 from controller.audit.log import Opening
 from controller.audit.read import reader
 from controller.people import (
-    SignedIn,
-    SignedOut,
-    Standing,
+    SignIn,
+    SignInState,
+    SignOut,
     dealer,
     entry_for,
     restore,
-    standing_before,
+    restore_sign_ins,
 )
-from controller.people.records import Said, Turned
-from controller.people.sign_in import fold, wait_for
+from controller.people.records import SignInEntry, SignInRefused
+from controller.people.sign_in import fold, wait_seconds
 from tests.support.audit.record.table import TABLE, FakeClock, begun, everything, note
 
 HOUR: Final = 3600
-ANN: Final = SignedIn("dealer", "Ann Lee", "D-17", "l17", "dealer", 0)
-BO: Final = SignedIn("dealer", "Bo Chan", "D-18", "l18", "dealer", 0)
-DEE: Final = SignedIn("surveillance", "Dee Faro", "S-1", "l1", "eye", 12 * HOUR)
-OUT: Final = SignedOut("dealer", "Ann Lee", "D-17", "dealer", "asked")
-GUESS: Final = Turned("wrong PIN", "Ann Lee", "D-17", "l17", "dealer", "dealer")
-Doing: TypeAlias = Said | float | str
+ANN: Final = SignIn("dealer", "Ann Lee", "D-17", "l17", "dealer", 0)
+BO: Final = SignIn("dealer", "Bo Chan", "D-18", "l18", "dealer", 0)
+DEE: Final = SignIn("surveillance", "Dee Faro", "S-1", "l1", "eye", 12 * HOUR)
+OUT: Final = SignOut("dealer", "Ann Lee", "D-17", "dealer", "asked")
+GUESS: Final = SignInRefused("wrong PIN", "Ann Lee", "D-17", "l17", "dealer", "dealer")
+Doing: TypeAlias = SignInEntry | float | str
 """What somebody does; seconds that go by; `boot`, `play`, which is a lot of records, or that the
 clock is set `ahead` or `back`."""
 
@@ -45,7 +45,7 @@ def recorded(place: Path, doings: Sequence[Doing]) -> None:
     clock = FakeClock()
     log = begun(place, clock=clock)
     for doing in doings:
-        if isinstance(doing, Said):
+        if isinstance(doing, SignInEntry):
             log.write([entry_for(doing)])
         elif doing == "boot":
             log.close()
@@ -65,19 +65,21 @@ def recorded(place: Path, doings: Sequence[Doing]) -> None:
     log.close()
 
 
-def found(place: Path) -> Standing:
+def found(place: Path) -> SignInState:
     opening = Opening.at(place, table=TABLE)
     try:
-        return standing_before(opening)
+        return restore_sign_ins(opening)
     finally:
         opening.close()
 
 
-def told(standing: Standing) -> tuple[object, ...]:
+def told(standing: SignInState) -> tuple[object, ...]:
     """What anybody notices of it."""
     sessions = sorted(standing.sessions, key=lambda one: one.badge)
     who = [(one.role, one.badge, one.screen) for one in sessions]
-    waits = [wait_for(standing, one, screen) for one, screen in (("l17", "dealer"), ("l1", "eye"))]
+    waits = [
+        wait_seconds(standing, one, screen) for one, screen in (("l17", "dealer"), ("l1", "eye"))
+    ]
     return (who, waits, standing.clock)
 
 
@@ -104,7 +106,7 @@ def test_a_clock_that_was_set_makes_no_wait_shorter_or_longer(set_: str, tmp_pat
     """Within a boot the machine's own count goes on, whatever the clock says."""
     recorded(tmp_path / "r", [*[GUESS] * 5, set_, "play", "play", "boot", 1.0])
     whole = fold(everything(tmp_path / "r"))
-    assert 0 < wait_for(whole, "l17", "dealer") < 60
+    assert 0 < wait_seconds(whole, "l17", "dealer") < 60
     assert told(found(tmp_path / "r")) == told(whole)
 
 
@@ -136,13 +138,13 @@ def test_no_further_back_is_read_than_counts(
 def test_a_dealer_of_long_ago_has_to_sign_in_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restore, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(restore, "MAX_SEGMENTS", 3)
     recorded(tmp_path / "r", [ANN, *["play"] * 9])
     assert dealer(found(tmp_path / "r")) is None
 
 
 def test_a_new_record_knows_nobody(tmp_path: Path) -> None:
-    assert found(tmp_path / "r") == Standing()
+    assert found(tmp_path / "r") == SignInState()
 
 
 def test_one_that_cannot_be_read_is_damage(tmp_path: Path) -> None:

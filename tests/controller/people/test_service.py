@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 
 from controller.audit.errors import Busy
 from controller.audit.format.records import Entry
-from controller.people import Denied, PeopleFile, Person, Taken, act_of, dealer
+from controller.people import ActSigners, Denied, PeopleFile, Person, act_of, dealer
 from controller.people.pins import Cost
-from controller.people.service import Signed
-from controller.people.sign_in import ACT_LIFE, LIVES
+from controller.people.service import SignInResult
+from controller.people.sign_in import AUTHORITY_SECONDS, SESSION_SECONDS
 from controller.procedure.model.events import Actor, PaymentApproved
 from tests.support.table.simulated.house import CHEAP, DEARER, PINS, house
 from tests.support.table.typed.at_desk import SCREEN_1, VOID, WRONG, Desk, at, change
@@ -40,7 +40,7 @@ def desk(file: PeopleFile) -> Desk:
 def test_a_dealer_signs_in_and_out(desk: Desk) -> None:
     async def work() -> None:
         signed = await desk.sign_in(" d-17 ", PINS["D-17"])
-        assert signed == Signed(Actor("dealer", "Ann Lee"), "D-17", SCREEN_1, 0)
+        assert signed == SignInResult(Actor("dealer", "Ann Lee"), "D-17", SCREEN_1, 0)
         found = dealer(desk.desk.standing)
         assert found is not None
         assert found.actor == Actor("dealer", "Ann Lee")
@@ -58,12 +58,12 @@ def test_a_dealer_takes_anothers_place_only_when_that_is_asked_for(desk: Desk) -
         await desk.sign_in("D-17")
         assert await desk.sign_in("D-18") == Denied("another dealer")
         signed = await desk.sign_in("D-18", relieve=True)
-        assert isinstance(signed, Signed)
+        assert isinstance(signed, SignInResult)
         assert signed.relieved == Actor("dealer", "Ann Lee")
         # The same person at another screen, or by another badge, relieves nobody.
         for badge in ("D-19", "F-3"):
             signed = await desk.sign_in(badge, screen="second", relieve=True)
-        assert isinstance(signed, Signed)
+        assert isinstance(signed, SignInResult)
         assert (signed.badge, signed.relieved) == ("F-3", None)
 
     at(desk, work)
@@ -76,7 +76,7 @@ def test_others_sign_in_at_screens_of_their_own(desk: Desk) -> None:
         now = desk.time.now
         for badge, role in (("S-1", "surveillance"), ("T-1", "technician")):
             signed = await desk.desk.sign_in(badge, PINS[badge], badge, now, role=role)  # type: ignore[arg-type]  # both are roles
-            assert isinstance(signed, Signed)
+            assert isinstance(signed, SignInResult)
             assert signed.actor.role == role
             assert signed.life > 0
         denied = await desk.desk.sign_in("T-1", PINS["T-1"], "x", now, role="surveillance")
@@ -92,7 +92,7 @@ def test_a_technician_signs_in_while_the_table_is_closed_only(desk: Desk) -> Non
     async def work() -> None:
         now = desk.time.now
 
-        async def signs_in(pin: str = PINS["T-1"]) -> Signed | Denied:
+        async def signs_in(pin: str = PINS["T-1"]) -> SignInResult | Denied:
             return await desk.desk.sign_in("T-1", pin, "bench", now, role="technician")
 
         desk.shut = False
@@ -101,7 +101,7 @@ def test_a_technician_signs_in_while_the_table_is_closed_only(desk: Desk) -> Non
         assert str(denied) == "the table is open: technicians sign in while it is closed"
         assert await signs_in(WRONG) == Denied("not right")
         desk.shut = True
-        assert isinstance(await signs_in(), Signed)
+        assert isinstance(await signs_in(), SignInResult)
 
     at(desk, work)
     assert desk.ledger.what() == ["refused", "refused", "signed in"]
@@ -112,12 +112,12 @@ def test_whose_time_is_up_is_gone_though_nobody_asks_for_anything(desk: Desk) ->
         now = desk.time.now
         await desk.desk.sign_in("S-1", PINS["S-1"], "eye", now, role="surveillance")
         await desk.desk.sign_in("T-1", PINS["T-1"], "bench", now, role="technician")
-        desk.time.go(LIVES["technician"] - 1)
+        desk.time.go(SESSION_SECONDS["technician"] - 1)
         assert desk.desk.time_goes_on(desk.time.now) == ()
         desk.time.go(1)
         (gone,) = desk.desk.time_goes_on(desk.time.now)
         assert gone.name == "Eve Pond"
-        desk.time.go(LIVES["surveillance"])
+        desk.time.go(SESSION_SECONDS["surveillance"])
         assert await desk.desk.news(desk.time.now) is None  # the file is the same
         assert desk.desk.standing.sessions == ()
 
@@ -143,7 +143,7 @@ def test_nothing_is_answered_before_it_is_on_the_disk(file: PeopleFile) -> None:
         assert not asked.done()
         assert dealer(desk.desk.standing) is None
         on_disk.set()
-        assert isinstance(await asked, Signed)
+        assert isinstance(await asked, SignInResult)
         assert [one.name for one in desk.desk.standing.sessions] == ["Ann Lee"]
         await desk.desk.close()
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_recorded_does_not_happen_and_tells_nothing(desk: Desk, p
         assert desk.desk.standing.authorities == ()
         assert desk.take() == Denied("not authorised")
         desk.ledger.broken = None
-        assert isinstance(await desk.sign_in("D-17"), Signed)
+        assert isinstance(await desk.sign_in("D-17"), SignInResult)
 
     at(desk, work)
     assert desk.ledger.what() == ["signed in"]
@@ -175,7 +175,7 @@ def test_every_authority_stands_in_the_record_with_a_name(desk: Desk) -> None:
         await desk.sign_in("D-17")
         await desk.void("F-2")
         await desk.void("D-17", second=True)
-        assert desk.take() == Taken(Actor("floor", "Bo Chan"), Actor("dealer", "Ann Lee"))
+        assert desk.take() == ActSigners(Actor("floor", "Bo Chan"), Actor("dealer", "Ann Lee"))
 
     at(desk, work)
     told = [(record.by.role, record.by.name) for record in desk.ledger.records]
@@ -192,19 +192,21 @@ def test_an_act_of_one_is_taken_once_within_a_minute(desk: Desk) -> None:
     async def work() -> None:
         async def sign() -> None:
             answer = await desk.desk.authorise(APPROVE, "F-2", PINS["F-2"], SCREEN_1, desk.time.now)
-            assert answer == Signed(Actor("floor", "Bo Chan"), "F-2", SCREEN_1, ACT_LIFE)
+            assert answer == SignInResult(
+                Actor("floor", "Bo Chan"), "F-2", SCREEN_1, AUTHORITY_SECONDS
+            )
 
-        def take(screen: str = SCREEN_1) -> Taken | Denied:
+        def take(screen: str = SCREEN_1) -> ActSigners | Denied:
             return desk.desk.take(APPROVE, screen, desk.time.now)
 
         await sign()
         other = act_of(PaymentApproved, about="round 12")
         assert desk.desk.take(other, SCREEN_1, desk.time.now) == Denied("not authorised")
         assert take("elsewhere") == Denied("not authorised")
-        assert take() == Taken(Actor("floor", "Bo Chan"), None)
+        assert take() == ActSigners(Actor("floor", "Bo Chan"), None)
         assert take() == Denied("not authorised")
         await sign()
-        desk.time.go(ACT_LIFE)
+        desk.time.go(AUTHORITY_SECONDS)
         assert take() == Denied("not authorised")
         with pytest.raises(ValueError, match="takes no second person"):
             await desk.desk.authorise(APPROVE, "F-2", "1", "x", desk.time.now, second=True)
@@ -216,16 +218,16 @@ def test_an_act_of_two_takes_two_different_people(desk: Desk) -> None:
     async def work() -> None:
         assert await desk.void("D-18", second=True) == Denied("no first person")
         assert await desk.void("D-18") == Denied("not theirs")
-        assert isinstance(await desk.void("F-3"), Signed)
+        assert isinstance(await desk.void("F-3"), SignInResult)
         assert desk.take() == Denied("no second")
         # The same badge, and the same person by another badge.
         assert await desk.void("F-3", second=True) == Denied("same person")
         assert await desk.void("D-19", second=True) == Denied("same person")
         assert await desk.void("T-1", second=True) == Denied("not theirs")
         assert desk.take() == Denied("no second")
-        assert isinstance(await desk.void("S-1", second=True), Signed)
+        assert isinstance(await desk.void("S-1", second=True), SignInResult)
         taken = desk.take()
-        assert taken == Taken(Actor("floor", "Cy Moss"), Actor("surveillance", "Dee Faro"))
+        assert taken == ActSigners(Actor("floor", "Cy Moss"), Actor("surveillance", "Dee Faro"))
         assert desk.take() == Denied("not authorised")
 
     at(desk, work)
@@ -235,7 +237,7 @@ def test_an_act_of_two_takes_two_different_people(desk: Desk) -> None:
 
 def test_names_that_differ_in_case_only_are_one_person(desk: Desk) -> None:
     async def work() -> None:
-        assert isinstance(await desk.void("F-9"), Signed)
+        assert isinstance(await desk.void("F-9"), SignInResult)
         assert await desk.void("D-17", second=True) == Denied("same person")
 
     at(desk, work)
@@ -245,8 +247,8 @@ def test_whoever_deals_is_not_the_floor_too(desk: Desk) -> None:
     async def work() -> None:
         await desk.sign_in("D-17")
         assert await desk.void("F-9") == Denied("deals here")
-        assert isinstance(await desk.void("F-3"), Signed)
-        assert isinstance(await desk.void("D-17", second=True), Signed)
+        assert isinstance(await desk.void("F-3"), SignInResult)
+        assert isinstance(await desk.void("D-17", second=True), SignInResult)
         # The floor takes the table over before the act is done.
         await desk.sign_in("D-19", relieve=True)
         assert desk.take() == Denied("deals here")
@@ -328,7 +330,7 @@ def test_where_nobody_knows_who_may_sign_that_is_said(desk: Desk, file: PeopleFi
             assert await desk.desk.news(desk.time.now) == Denied("unreadable")
         file.file.chmod(0o600)
         assert await desk.desk.news(desk.time.now) is None
-        assert isinstance(desk.take(), Taken)
+        assert isinstance(desk.take(), ActSigners)
 
     at(desk, work)
     assert len(desk.ledger.said("fault")) == 1
@@ -338,7 +340,7 @@ def test_who_signs_in_finds_who_was_disabled_gone(desk: Desk, file: PeopleFile) 
     async def work() -> None:
         await desk.sign_in("D-17")
         change(file, "D-17", disabled)
-        assert isinstance(await desk.sign_in("D-18"), Signed)
+        assert isinstance(await desk.sign_in("D-18"), SignInResult)
 
     at(desk, work)
 
@@ -358,15 +360,15 @@ def test_a_verifier_is_renewed_by_whoever_signs_in(file: PeopleFile) -> None:
     async def work() -> None:
         await desk.sign_in("D-17", WRONG)
         assert cost_of(file, "D-17") == CHEAP
-        assert isinstance(await desk.sign_in("D-17"), Signed)
-        assert isinstance(await desk.void("F-2"), Signed)
+        assert isinstance(await desk.sign_in("D-17"), SignInResult)
+        assert isinstance(await desk.void("F-2"), SignInResult)
 
     at(desk, work)
     assert [cost_of(file, badge) for badge in ("D-17", "F-2", "D-18")] == [DEARER, DEARER, CHEAP]
     again = Desk(file, cost=DEARER)
 
     async def once_more() -> None:
-        assert isinstance(await again.sign_in("D-17"), Signed)
+        assert isinstance(await again.sign_in("D-17"), SignInResult)
 
     before = file.file.read_bytes()
     at(again, once_more)
@@ -378,7 +380,7 @@ def test_a_verifier_that_cannot_be_renewed_lets_people_in_all_the_same(file: Peo
     file.file.with_name("people.json.lock").mkdir()
 
     async def work() -> None:
-        assert isinstance(await desk.sign_in("D-17"), Signed)
+        assert isinstance(await desk.sign_in("D-17"), SignInResult)
 
     with capture_logs() as lines:
         at(desk, work)

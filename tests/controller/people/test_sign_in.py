@@ -14,12 +14,12 @@ from controller.audit.format.data_fields import check_data
 from controller.audit.format.records import CONTROLLER, By, Entry, Moment
 from controller.people import (
     ADOPTED,
+    NO_SIGN_INS,
     SECONDS,
-    START,
     Act,
-    SignedIn,
-    SignedOut,
-    Standing,
+    SignIn,
+    SignInState,
+    SignOut,
     act_of,
     dealer,
     entry_for,
@@ -27,18 +27,25 @@ from controller.people import (
 from controller.people.approvals import TWO
 from controller.people.person import ROLES
 from controller.people.rate_limit import BADGE, SCREEN
-from controller.people.records import Authorised, Said, Turned, TurnedAway, Why, read_said
+from controller.people.records import (
+    Authorisation,
+    RefusalReason,
+    SignInDelayed,
+    SignInEntry,
+    SignInRefused,
+    read_sign_in_entry,
+)
 from controller.people.sign_in import (
-    ACT_LIFE,
-    LIVES,
-    after,
-    at,
+    AUTHORITY_SECONDS,
+    SESSION_SECONDS,
     authority,
+    delay_is_recorded,
     fold,
     session,
-    told,
-    used,
-    wait_for,
+    state_after,
+    state_at,
+    wait_seconds,
+    without_used,
 )
 from controller.procedure.model import events
 from controller.procedure.model.events import Actor, Event
@@ -47,14 +54,20 @@ from controller.procedure.model.permissions import WHO
 from tests.support.table.simulated.house import NOON, Ledger, Time
 
 VOID: Final = act_of(events.RoundVoided)
-ANN: Final = SignedIn("dealer", "Ann Lee", "D-17", "aa", "dealer", 0)
-GIL: Final = SignedIn("dealer", "Gil Ode", "D-18", "bb", "dealer", 0, "Ann Lee")
-BO: Final = Authorised("floor", "Bo Chan", "F-2", "cc", "dealer", VOID.name, "", False, ACT_LIFE)
-CY: Final = Authorised("dealer", "Cy Moss", "D-19", "dd", "dealer", VOID.name, "", True, ACT_LIFE)
+ANN: Final = SignIn("dealer", "Ann Lee", "D-17", "aa", "dealer", 0)
+GIL: Final = SignIn("dealer", "Gil Ode", "D-18", "bb", "dealer", 0, "Ann Lee")
+BO: Final = Authorisation(
+    "floor", "Bo Chan", "F-2", "cc", "dealer", VOID.name, "", False, AUTHORITY_SECONDS
+)
+CY: Final = Authorisation(
+    "dealer", "Cy Moss", "D-19", "dd", "dealer", VOID.name, "", True, AUTHORITY_SECONDS
+)
 
 
-def turned(why: Why = "wrong PIN", lock: str = "aa", screen: str = "dealer") -> Turned:
-    return Turned(why, "Ann Lee", "D-17", lock, screen, "dealer")
+def turned(
+    why: RefusalReason = "wrong PIN", lock: str = "aa", screen: str = "dealer"
+) -> SignInRefused:
+    return SignInRefused(why, "Ann Lee", "D-17", lock, screen, "dealer")
 
 
 class Table:
@@ -63,23 +76,23 @@ class Table:
     def __init__(self) -> None:
         self.time = Time()
         self.ledger = Ledger(self.time)
-        self.standing = START
+        self.standing = NO_SIGN_INS
         self.ledger.add(Entry("opened", CONTROLLER, {}))
         self.tick()
 
-    def tick(self, seconds: float = 0) -> Standing:
+    def tick(self, seconds: float = 0) -> SignInState:
         self.time.go(seconds)
-        self.standing = at(self.standing, self.ledger.boot, self.time.now)
+        self.standing = state_at(self.standing, self.ledger.boot, self.time.now)
         return self.standing
 
-    def say(self, *all_said: Said) -> Standing:
+    def say(self, *all_said: SignInEntry) -> SignInState:
         for said in all_said:
             self.tick()
             self.ledger.add(entry_for(said))
-            self.standing = after(self.standing, said)
+            self.standing = state_after(self.standing, said)
         return self.standing
 
-    def restart(self, boot: str, seconds: float = 1) -> Standing:
+    def restart(self, boot: str, seconds: float = 1) -> SignInState:
         """The controller starts again and reads what was recorded."""
         self.standing = fold(self.ledger.records)
         self.ledger.boot = boot
@@ -100,26 +113,26 @@ def test_one_dealer_is_at_the_table_until_somebody_takes_the_place() -> None:
     assert found is not None
     assert found.actor == Actor("dealer", "Gil Ode")
     assert len(table.standing.sessions) == 1
-    assert not table.say(SignedOut("dealer", "Gil Ode", "D-18", "other", "closed")).sessions
+    assert not table.say(SignOut("dealer", "Gil Ode", "D-18", "other", "closed")).sessions
 
 
 def test_others_sign_in_at_their_screens_for_so_long() -> None:
     table = Table()
-    life = LIVES["technician"]
-    eve = SignedIn("technician", "Eve Pond", "T-1", "ee", "bench", life)
-    dee = SignedIn("surveillance", "Dee Faro", "S-1", "ff", "review", LIVES["surveillance"])
+    life = SESSION_SECONDS["technician"]
+    eve = SignIn("technician", "Eve Pond", "T-1", "ee", "bench", life)
+    dee = SignIn("surveillance", "Dee Faro", "S-1", "ff", "review", SESSION_SECONDS["surveillance"])
     table.say(ANN, eve, dee)
     assert session(table.standing, "technician", "bench") is not None
     assert session(table.standing, "technician", "review") is None
     table.tick(life - 1)
     assert len(table.standing.sessions) == 3
     assert [one.name for one in table.tick(1).sessions] == ["Ann Lee", "Dee Faro"]
-    table.say(SignedOut("surveillance", "Dee Faro", "S-1", "review", "asked"))
+    table.say(SignOut("surveillance", "Dee Faro", "S-1", "review", "asked"))
     assert [one.name for one in table.standing.sessions] == ["Ann Lee"]
 
 
 def test_every_role_signs_in_or_is_asked_each_time() -> None:
-    assert set(ROLES) == {*LIVES, "floor"}
+    assert set(ROLES) == {*SESSION_SECONDS, "floor"}
 
 
 # --- one act ----------------------------------------------------------------------------------
@@ -135,7 +148,7 @@ def test_authority_is_for_one_act_at_one_screen_and_a_minute() -> None:
     assert authority(table.standing, VOID, "dealer", second=True) is None
     assert authority(table.standing, VOID, "other", second=False) is None
     assert authority(table.standing, other, "dealer", second=False) is None
-    table.tick(ACT_LIFE - 0.001)
+    table.tick(AUTHORITY_SECONDS - 0.001)
     assert authority(table.standing, VOID, "dealer", second=False) is not None
     table.tick(0.001)
     assert authority(table.standing, VOID, "dealer", second=False) is None
@@ -145,7 +158,7 @@ def test_an_act_that_was_done_leaves_nobody_authorised_for_it() -> None:
     table = Table()
     ruled = replace(BO, act="FloorRuled")
     table.say(BO, CY, ruled)
-    left = used(table.standing, VOID, "dealer")
+    left = without_used(table.standing, VOID, "dealer")
     assert [one.act for one in left.authorities] == ["FloorRuled"]
 
 
@@ -197,23 +210,23 @@ def test_second_persons_are_those_that_the_procedure_takes(role: str) -> None:
 SAID: Final = (
     ANN,
     GIL,
-    SignedOut("dealer", "Gil Ode", "D-18", "dealer", "asked"),
-    SignedOut("dealer", "Gil Ode", "D-18", "dealer", "closed"),
+    SignOut("dealer", "Gil Ode", "D-18", "dealer", "asked"),
+    SignOut("dealer", "Gil Ode", "D-18", "dealer", "closed"),
     BO,
     CY,
     turned(),
     turned("not theirs"),
-    TurnedAway("aa", "dealer", 30),
+    SignInDelayed("aa", "dealer", 30),
 )
 
 
 @pytest.mark.parametrize("said", SAID, ids=lambda said: type(said).__name__)
-def test_what_is_recorded_is_read_back(said: Said) -> None:
+def test_what_is_recorded_is_read_back(said: SignInEntry) -> None:
     ledger = Ledger(Time())
     made = ledger.add(entry_for(said))
     assert made.kind == "person"
     check_data("person", bytes(made.data))
-    assert read_said(made) == said
+    assert read_sign_in_entry(made) == said
 
 
 def test_who_did_it_is_whoever_proved_it() -> None:
@@ -243,39 +256,41 @@ def test_other_words_about_people_are_passed_over_and_broken_ones_are_not() -> N
 def test_waits_are_of_the_badge_and_of_the_screen() -> None:
     table = Table()
     table.say(*[turned()] * (BADGE.free + 1))
-    assert wait_for(table.standing, "aa", "dealer") == 30
-    assert wait_for(table.standing, "aa", "elsewhere") == 30
-    assert wait_for(table.standing, "zz", "dealer") == 0
-    table.say(*[turned(lock=f"n{at}") for at in range(SCREEN.free + 1 - (BADGE.free + 1))])
-    assert wait_for(table.standing, "zz", "dealer") == 15
-    assert wait_for(table.standing, "zz", "elsewhere") == 0
+    assert wait_seconds(table.standing, "aa", "dealer") == 30
+    assert wait_seconds(table.standing, "aa", "elsewhere") == 30
+    assert wait_seconds(table.standing, "zz", "dealer") == 0
+    table.say(
+        *[turned(lock=f"n{state_at}") for state_at in range(SCREEN.free + 1 - (BADGE.free + 1))]
+    )
+    assert wait_seconds(table.standing, "zz", "dealer") == 15
+    assert wait_seconds(table.standing, "zz", "elsewhere") == 0
     table.tick(29.5)
-    assert wait_for(table.standing, "aa", "dealer") == 1
-    assert wait_for(table.tick(0.5), "aa", "dealer") == 0
+    assert wait_seconds(table.standing, "aa", "dealer") == 1
+    assert wait_seconds(table.tick(0.5), "aa", "dealer") == 0
 
 
 @pytest.mark.parametrize("why", ["not theirs", "same person", "another dealer"])
-def test_what_is_refused_after_the_right_pin_is_no_guess(why: Why) -> None:
+def test_what_is_refused_after_the_right_pin_is_no_guess(why: RefusalReason) -> None:
     table = Table()
     table.say(*[turned(why)] * 20)
-    assert wait_for(table.standing, "aa", "dealer") == 0
+    assert wait_seconds(table.standing, "aa", "dealer") == 0
 
 
 def test_being_turned_away_is_told_once_for_each_wait() -> None:
     table = Table()
     table.say(*[turned()] * (BADGE.free + 1))
-    assert not told(table.standing, "aa", "dealer")
-    table.say(TurnedAway("aa", "dealer", 30))
-    assert told(table.standing, "aa", "dealer")
-    assert told(table.standing, "aa", "elsewhere")
+    assert not delay_is_recorded(table.standing, "aa", "dealer")
+    table.say(SignInDelayed("aa", "dealer", 30))
+    assert delay_is_recorded(table.standing, "aa", "dealer")
+    assert delay_is_recorded(table.standing, "aa", "elsewhere")
     table.tick(30)
-    assert not told(table.say(turned()), "aa", "dealer")
+    assert not delay_is_recorded(table.say(turned()), "aa", "dealer")
 
 
 def test_a_restart_forgets_no_wrong_pin() -> None:
     table = Table()
     table.say(*[turned()] * (BADGE.free + 2))
-    assert wait_for(table.restart("b2", 1), "aa", "dealer") == 59
+    assert wait_seconds(table.restart("b2", 1), "aa", "dealer") == 59
 
 
 def test_what_is_long_past_is_left_behind() -> None:
@@ -296,11 +311,11 @@ def test_setting_the_clock_of_the_day_changes_nothing(seconds: float) -> None:
     table.say(BO, *[turned()] * (BADGE.free + 2))
     table.time.set(seconds)
     table.tick()
-    assert wait_for(table.standing, "aa", "dealer") == 60
+    assert wait_seconds(table.standing, "aa", "dealer") == 60
     assert authority(table.standing, VOID, "dealer", second=False) is not None
     table.tick(59)
-    assert wait_for(table.standing, "aa", "dealer") == 1
-    assert wait_for(table.tick(1), "aa", "dealer") == 0
+    assert wait_seconds(table.standing, "aa", "dealer") == 1
+    assert wait_seconds(table.tick(1), "aa", "dealer") == 0
     assert table.standing.authorities == ()
 
 
@@ -308,8 +323,8 @@ def test_a_clock_that_is_behind_after_a_restart_keeps_waits_and_adds_none() -> N
     table = Table()
     table.say(*[turned()] * (BADGE.free + 2))
     table.time.set(-10 * 365 * 86400)
-    assert wait_for(table.restart("b2"), "aa", "dealer") == 60
-    assert wait_for(table.tick(60), "aa", "dealer") == 0
+    assert wait_seconds(table.restart("b2"), "aa", "dealer") == 60
+    assert wait_seconds(table.tick(60), "aa", "dealer") == 0
 
 
 def test_a_moment_that_comes_late_sets_nothing_back() -> None:
@@ -317,8 +332,8 @@ def test_a_moment_that_comes_late_sets_nothing_back() -> None:
     table.tick(10)
     before = table.standing.clock.at
     early = Moment(table.time.utc - 5_000_000, table.time.mono - 5 * 10**9)
-    assert at(table.standing, "b1", early).clock.at == before
-    table.standing = at(table.standing, "b1", early)
+    assert state_at(table.standing, "b1", early).clock.at == before
+    table.standing = state_at(table.standing, "b1", early)
     assert table.tick().clock.at == before
 
 
@@ -363,10 +378,10 @@ def test_no_clock_and_no_restart_lets_more_guesses_through(
             assert standing.badges == before.badges
             assert standing.screens == before.screens
         elif what == "wait":
-            seconds = wait_for(table.standing, "a", "a")
+            seconds = wait_seconds(table.standing, "a", "a")
             wall += seconds
             table.tick(seconds)
-        elif not wait_for(table.standing, str(value), screen):
+        elif not wait_seconds(table.standing, str(value), screen):
             if what == "guess":
                 guesses.setdefault(f"badge {value}", []).append(wall)
                 guesses.setdefault(f"screen {screen}", []).append(wall)
@@ -376,7 +391,7 @@ def test_no_clock_and_no_restart_lets_more_guesses_through(
     for name, times in guesses.items():
         most = BADGE.an_hour if name.startswith("badge") else SCREEN.an_hour
         assert all(sum(t <= one < t + 3600 for one in times) <= most for t in times)
-    folded = at(fold(table.ledger.records), table.ledger.boot, table.time.now)
+    folded = state_at(fold(table.ledger.records), table.ledger.boot, table.time.now)
     assert folded.sessions == table.standing.sessions
     assert folded.badges == table.standing.badges
     assert folded.screens == table.standing.screens

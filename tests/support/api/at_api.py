@@ -20,10 +20,10 @@ from controller.api.http import application
 from controller.api.service import Serving
 from controller.people import PeopleDesk
 from controller.people.pins import CannotHash
-from controller.people.service import PATIENCE, _CannotLook
+from controller.people.service import CHECK_TIMEOUT, PeopleUnavailable
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
-from controller.table.memory import Shown
+from controller.table.memory import TableDisplay
 from controller.table.running import RunningTable
 from drivers.keys import KeyProblem
 from firmware_protocol.device.control import ShufflePace
@@ -51,13 +51,13 @@ class SimulatedDesk(PeopleDesk):
     """The disk of the people's file stands still."""
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        await asyncio.sleep(PATIENCE if self.late else 0.01)
+        await asyncio.sleep(CHECK_TIMEOUT if self.late else 0.01)
         if self.late:
-            raise _CannotLook("has not come back")
+            raise PeopleUnavailable("has not come back")
         try:
             return work()
         except (KeyProblem, CannotHash) as problem:
-            raise _CannotLook(str(problem)) from None
+            raise PeopleUnavailable(str(problem)) from None
 
 
 class ApiScreen:
@@ -66,12 +66,12 @@ class ApiScreen:
     def __init__(self, at: AtApi, screen: Screen) -> None:
         self._at = at
         self._screen = screen
-        self._former: Shown | None = None
-        self._shown: Shown | None = None
+        self._former: TableDisplay | None = None
+        self._shown: TableDisplay | None = None
         self.acted = 0
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> TableDisplay:
         now = self._at.table.shown
         if self._shown is None or now is not self._former:
             self._former, self._shown = now, shown_of(self._at.api.looking.now().view)
@@ -90,10 +90,10 @@ class ApiScreen:
         await self._screen.shuffle_again()
 
 
-def shown_of(view: View) -> Shown:
+def shown_of(view: View) -> TableDisplay:
     """As whoever reads it has it."""
     state = State(**asdict(view.state))
-    return Shown(view.seq, state, view.effects, again=view.again, stopped=view.stopped)
+    return TableDisplay(view.seq, state, view.effects, again=view.again, stopped=view.stopped)
 
 
 class AtApi(NamedTuple):

@@ -21,7 +21,7 @@ from controller.audit.format.records import ClockQuality, Moment
 from controller.audit.keys.create import make
 from controller.audit.log import Log
 from controller.config import load_table
-from controller.doctor.check import Case, Found, Machine, Problem
+from controller.doctor.check import CheckFindings, DoctorCase, DoctorProblem, Machine
 from controller.doctor.runner import CHECKS, case_of, look
 from controller.games import game_of_table
 from controller.people import People
@@ -91,19 +91,19 @@ class House:
 
     # --- looking --------------------------------------------------------------------------
 
-    def case(self) -> Case:
+    def case(self) -> DoctorCase:
         return case_of(str(self.file), self.machine)
 
-    def look(self, name: str) -> Found:
+    def look(self, name: str) -> CheckFindings:
         """What this check finds, with those before it that it needs."""
         wanted = _with_former(name)
         checks = tuple(one for one in CHECKS if one.name in wanted)
         return next(one.found for one in look(self.case(), checks) if one.check.name == name)
 
-    def all(self) -> dict[str, Found]:
+    def all(self) -> dict[str, CheckFindings]:
         return {one.check.name: one.found for one in look(self.case())}
 
-    def problem(self, name: str) -> Problem:
+    def problem(self, name: str) -> DoctorProblem:
         """The only one that this check finds."""
         problems = self.look(name).problems
         assert len(problems) == 1, problems

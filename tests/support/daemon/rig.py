@@ -22,10 +22,10 @@ from controller.audit.keys.create import make
 from controller.audit.read.reader import records
 from controller.audit.verify import Verification
 from controller.config import TableConfig, load_table
-from controller.daemon.serve import Ready, Tells, serve
+from controller.daemon.serve import ReadyNotice, ServeCallbacks, serve
 from controller.people import People
 from controller.people.person import key_bytes, people_bytes
-from controller.table.loop import REAL, World
+from controller.table.loop import REAL_ENVIRONMENT, TableEnvironment
 from drivers.keys import KeyStore, Paired
 from firmware_protocol.device import identity
 from firmware_protocol.messages.enums import DeviceClass
@@ -101,7 +101,7 @@ def free_port() -> int:
 class Here:
     """A table that is served in this loop."""
 
-    def __init__(self, ready: Ready, stop: asyncio.Event, task: asyncio.Task[int]) -> None:
+    def __init__(self, ready: ReadyNotice, stop: asyncio.Event, task: asyncio.Task[int]) -> None:
         self.ready = ready
         self.stop = stop
         self.task = task
@@ -113,11 +113,13 @@ class Here:
 
 @asynccontextmanager
 async def served(
-    config: TableConfig, world: World = REAL, tells: Tells | None = None
+    config: TableConfig,
+    world: TableEnvironment = REAL_ENVIRONMENT,
+    tells: ServeCallbacks | None = None,
 ) -> AsyncIterator[Here]:
     """Until it is left, if it has not ended by then."""
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
-    told = msgspec.structs.replace(tells or Tells(), ready=ready.set_result)
+    told = msgspec.structs.replace(tells or ServeCallbacks(), ready=ready.set_result)
     task = asyncio.create_task(serve(config, stop, tells=told, world=world))
     await asyncio.wait((task, ready), return_when=asyncio.FIRST_COMPLETED)
     if not ready.done():
@@ -132,7 +134,7 @@ async def served(
         task.result()
 
 
-def run_once(file: Path, world: World = REAL) -> None:
+def run_once(file: Path, world: TableEnvironment = REAL_ENVIRONMENT) -> None:
     """A start and an end. What is raised goes on."""
 
     async def main() -> None:

@@ -29,7 +29,7 @@ from controller.procedure.model.effects import Prompt, Settled
 from controller.procedure.model.events import Event
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
-from controller.table.memory import Shown
+from controller.table.memory import TableDisplay
 from controller.table.memory.display import PAYMENTS
 from hil.table.robots import PATIENCE, ApiProblem, Console, Robot, Unreachable, Ways, console
 from hil.table.robots.robot import Who, card_of
@@ -208,7 +208,7 @@ async def dealt(folder: Path, game: str, kills: Iterable[Kill] = ()) -> Ended:
     )
 
 
-def over(shown: Shown) -> bool:
+def over(shown: TableDisplay) -> bool:
     s = shown.state
     return s.round == ROUNDS and s.step is Step.WAGERING and not s.seats
 

@@ -39,7 +39,7 @@ from controller.screens.console.web.render_cache import (
     still_asked,
 )
 from controller.screens.console.web.sessions import TRY_EVERY, Browser, Browsers
-from controller.table.loop import MovedOn
+from controller.table.loop import CaseChanged
 
 _LONGEST_SEQ: Final = 18
 _SIGNED_IN: Final = {
@@ -117,7 +117,7 @@ class Posting:
             def asked() -> None:
                 """At its turn: what was pressed before may have answered it by then."""
                 if not still_asked(kind, pressed_on, self._lately.now()):
-                    raise MovedOn
+                    raise CaseChanged
 
             return self._seen(await self._do(browser, act, asked), then)
         game = self._api.served.table.parts.game

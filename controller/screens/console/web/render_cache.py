@@ -18,7 +18,7 @@ from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import Step
 from controller.screens.console.view import Here
-from controller.table.memory import Shown
+from controller.table.memory import TableDisplay
 from controller.table.running import RunningTable
 
 KEPT: Final = 256
@@ -91,7 +91,7 @@ def _event(told: Told) -> bytes:
 class Was(NamedTuple):
     """What was shown at some time."""
 
-    shown: Shown
+    shown: TableDisplay
     case: str
     """What the table calls the hold that was on."""
 
@@ -145,7 +145,7 @@ def same_case(
     return before == after
 
 
-def _asks(shown: Shown) -> tuple[object, ...]:
+def _asks(shown: TableDisplay) -> tuple[object, ...]:
     """What is asked, and all that an answer would be about."""
     s = shown.state
     if s.step is Step.WAGERING:  # one seat's wager is not about another one's

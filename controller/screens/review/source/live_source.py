@@ -22,7 +22,7 @@ from controller.audit.export import SealedCase, export_case
 from controller.audit.index import NAME, Index, open_index
 from controller.audit.proofs import untold
 from controller.audit.read.selection import Pick
-from controller.people import Looked, entry_for
+from controller.people import RecordView, entry_for
 from controller.screens.review.source.loop_bridge import Loop
 from controller.screens.review.source.source import Asked, Beside, Short
 from controller.screens.review.view.queries import last_seq
@@ -84,7 +84,7 @@ class Running(Beside):
     def _noted(
         self, record: Path, what: str, of: str, *, who: str, reason: str, out: str, seal: str
     ) -> None:
-        said = Looked("surveillance", who, what, of, reason, out, seal)
+        said = RecordView("surveillance", who, what, of, reason, out, seal)
         self._loop.through(self._table.record(entry_for(said)))
 
     # --- the index, as it is asked --------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from controller.api.contract.errors import Problem
 from controller.audit.errors import CannotWrite
-from controller.table.loop import CannotTake, Full, Stopped
+from controller.table.loop import InputRejected, QueueFull, TableStopped
 
 PATIENCE: Final = 10.0
 """Seconds for something to be recorded."""
@@ -39,7 +39,7 @@ class Loop:
             raise self._cannot(f"nothing was recorded within {PATIENCE:g} s") from None
         except CancelledError:
             raise self._cannot("the table is closing") from None
-        except (Stopped, Full, CannotTake) as problem:
+        except (TableStopped, QueueFull, InputRejected) as problem:
             raise self._cannot(str(problem)) from None
         except Problem as problem:
             raise self._cannot(problem.body.what) from None

@@ -10,12 +10,12 @@ from msgspec.structs import asdict, replace
 from controller.api.contract.view import Named, PromptShown, Stands, View, dealer_of, view_of
 from controller.api.service.views import named
 from controller.audit.errors import NotNow
-from controller.people import START, Session
+from controller.people import NO_SIGN_INS, SignInSession
 from controller.procedure.model.effects import Effect, Prompt, Tell
 from controller.procedure.model.state import State, Step
 from controller.procedure.prompts import Currency, say
 from controller.rules.hands import Hand
-from controller.table.memory import Shown
+from controller.table.memory import TableDisplay
 from firmware_protocol.device.control import Plug
 from tests.support.api.at_api import asked, at_api, run
 from tests.support.drivers.simulated import until
@@ -25,7 +25,7 @@ BJ = Named("bj-1", "classic", "Blackjack")
 PAY = Prompt(Tell.PAY, seat=2, hand=0, place="main", why="dealer_busts", stake=1000, amount=1000)
 
 
-def stands(shown: Shown) -> Stands:
+def stands(shown: TableDisplay) -> Stands:
     return Stands(shown, None, (), "", False, 7, "synced")
 
 
@@ -33,7 +33,7 @@ def test_a_prompt_says_what_the_dealer_reads() -> None:
     one = Hand(2, 1000, 1000)
     for hands, several in (((one,), False), ((one, replace(one, number=1)), True)):
         state = State(step=Step.PAYING, round=3, hands=hands)
-        view = view_of(BJ, stands(Shown(5, state, (PAY,))), NOON)
+        view = view_of(BJ, stands(TableDisplay(5, state, (PAY,))), NOON)
         assert view.prompt is not None
         assert view.prompt.words == say(PAY, Currency(), several=several)
         assert ("hand 1" in view.prompt.words) is several
@@ -42,14 +42,14 @@ def test_a_prompt_says_what_the_dealer_reads() -> None:
 
 def test_amounts_are_in_the_currency_of_the_table() -> None:
     euros = replace(BJ, money=Currency("EUR", 0))
-    view = view_of(euros, stands(Shown(5, State(step=Step.PAYING), (PAY,))), NOON)
+    view = view_of(euros, stands(TableDisplay(5, State(step=Step.PAYING), (PAY,))), NOON)
     assert view.prompt is not None
     assert "EUR 1,000" in view.prompt.words
     assert (view.currency.symbol, view.currency.minor_digits) == ("EUR", 0)
 
 
 def test_a_table_that_shows_no_prompt() -> None:
-    view = view_of(BJ, stands(Shown(5, State(), (), stopped="no room")), NOON)
+    view = view_of(BJ, stands(TableDisplay(5, State(), (), stopped="no room")), NOON)
     assert (view.prompt, view.stopped, view.seq, view.record.seq) == (None, "no room", 5, 7)
     assert (view.clock.utc, view.clock.quality) == (NOON, "synced")
 
@@ -58,17 +58,19 @@ def test_nobody_is_shown_how_often_a_card_was_seen() -> None:
     """That is a count of the shoe."""
     few = State(step=Step.DEALING, seen=0)
     many = replace(few, seen=2**200 - 1)
-    bodies = [msgspec.json.encode(view_of(BJ, stands(Shown(5, s, ())), 0)) for s in (few, many)]
+    bodies = [
+        msgspec.json.encode(view_of(BJ, stands(TableDisplay(5, s, ())), 0)) for s in (few, many)
+    ]
     assert bodies[0] == bodies[1]
     assert b"seen" not in bodies[0]
 
 
 def test_who_deals() -> None:
-    assert dealer_of(START) is None
-    ann = Session("dealer", "Ann Lee", "D-17", "dealer", 0)
-    dee = Session("surveillance", "Dee Faro", "S-1", "pit", 0)
-    assert dealer_of(replace(START, sessions=(dee,))) is None
-    shown = dealer_of(replace(START, sessions=(dee, ann)))
+    assert dealer_of(NO_SIGN_INS) is None
+    ann = SignInSession("dealer", "Ann Lee", "D-17", "dealer", 0)
+    dee = SignInSession("surveillance", "Dee Faro", "S-1", "pit", 0)
+    assert dealer_of(replace(NO_SIGN_INS, sessions=(dee,))) is None
+    shown = dealer_of(replace(NO_SIGN_INS, sessions=(dee, ann)))
     assert shown is not None
     assert (shown.badge, shown.name, shown.screen) == ("D-17", "Ann Lee", "dealer")
 

@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 from controller.audit.errors import NotNow as RecordFull
 from controller.audit.format.records import CONTROLLER, Entry
-from controller.people import START, Act
-from controller.people.records import Authorised
-from controller.people.sign_in import after, authority, given_back, used
+from controller.people import NO_SIGN_INS, Act
+from controller.people.records import Authorisation
+from controller.people.sign_in import authority, state_after, with_given_back, without_used
 from controller.procedure.model import events as e
 from controller.procedure.model.state import Hold, Step
 from controller.rules.irregularities import Irregularity
-from controller.table.loop import Cases
-from controller.table.loop.loop import MOST_WAITING
+from controller.table.loop import HoldNames
+from controller.table.loop.loop import MAX_WAITING
 from hil.table.robots import Screen
 from hil.table.robots.api_client import NotAllowed, NotNow, Pin, Stopped, TooMuch
 from tests.support.api.at_api import ANN, FIRST, SECOND, AtApi, at_api, run
@@ -163,7 +163,7 @@ def hold(seat: int = 0) -> Hold:
 
 def test_holds_are_called_by_the_entry_that_brought_them() -> None:
     first, second = hold(), hold()
-    cases = Cases().after((), 4)
+    cases = HoldNames().after((), 4)
     assert cases.top == ""
     one = cases.after((first,), 5)
     assert one.top == "hold 5"
@@ -215,7 +215,7 @@ def test_what_found_no_room_need_not_be_signed_for_again(tmp_path: Path) -> None
             await _sign(screen)
             at.room.book.slow = SLOW
             for pause in (0.1, 0.0):  # the first one is taken at once
-                for _ in range(MOST_WAITING - at.table.table.waiting):
+                for _ in range(MAX_WAITING - at.table.table.waiting):
                     at.table.table.later(Entry("note", CONTROLLER, {"text": "busy"}))
                 await asyncio.sleep(pause)
             with pytest.raises(TooMuch, match="full"):
@@ -266,20 +266,22 @@ def test_what_was_refused_is_used_up(tmp_path: Path) -> None:
 VOIDS: Final = Act("RoundVoided", ("floor",), two=True, about="round 1")
 
 
-def _authorised(name: str, *, second: bool) -> Authorised:
+def _authorised(name: str, *, second: bool) -> Authorisation:
     badge = name.lower()
-    return Authorised("floor", name, badge, badge, "dealer", VOIDS.name, VOIDS.about, second, 60)
+    return Authorisation("floor", name, badge, badge, "dealer", VOIDS.name, VOIDS.about, second, 60)
 
 
 def test_nothing_is_given_back_beside_a_new_signature() -> None:
     """A second person stands by for the one who asked, not for who asks now."""
-    former = after(after(START, _authorised("Bo", second=False)), _authorised("Gil", second=True))
-    spent = used(former, VOIDS, "dealer")
-    assert given_back(spent, former, VOIDS, "dealer").authorities == former.authorities
-    assert given_back(spent, former, VOIDS, "pit") == spent
-    assert given_back(spent, former, replace(VOIDS, about="round 2"), "dealer") == spent
-    anew = after(spent, _authorised("Flo", second=False))
-    found = given_back(anew, former, VOIDS, "dealer")
+    former = state_after(
+        state_after(NO_SIGN_INS, _authorised("Bo", second=False)), _authorised("Gil", second=True)
+    )
+    spent = without_used(former, VOIDS, "dealer")
+    assert with_given_back(spent, former, VOIDS, "dealer").authorities == former.authorities
+    assert with_given_back(spent, former, VOIDS, "pit") == spent
+    assert with_given_back(spent, former, replace(VOIDS, about="round 2"), "dealer") == spent
+    anew = state_after(spent, _authorised("Flo", second=False))
+    found = with_given_back(anew, former, VOIDS, "dealer")
     assert found == anew
     assert authority(found, VOIDS, "dealer", second=True) is None
 

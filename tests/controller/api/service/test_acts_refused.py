@@ -13,9 +13,9 @@ from controller.api.service import Doing
 from controller.audit.errors import NotNow as RecordFull
 from controller.procedure.model import events
 from controller.procedure.model.state import Step
-from controller.table.intake import Heard
+from controller.table.intake import TableInput
 from controller.table.loop.record_store import ADOPTED
-from controller.table.loop.requests import Item
+from controller.table.loop.requests import LoopRequest
 from hil.table.robots import Screen
 from hil.table.robots.api_client import BadRequest, NotAllowed, NotNow, Stopped, TooMuch
 from tests.support.api.at_api import ANN, FIRST, SECOND, asked, at_api, run
@@ -229,12 +229,12 @@ def test_a_shuffle_that_ends_before_somebody_has_looked_is_not_begun_again(
         async with at_api(tmp_path) as at:
             screen = await at.dealing()
             await at.to_step(screen, Step.SHUFFLING)
-            loop, done = asyncio.get_running_loop(), Heard((events.ShuffleDone(DEALER),))
+            loop, done = asyncio.get_running_loop(), TableInput((events.ShuffleDone(DEALER),))
             starting = at.table.fittings.starting
             assert starting is not None
             begun: list[int] = []
             monkeypatch.setattr(starting, "want", begun.append)
-            at.table.table._queue.put_nowait(Item(lambda now: done, loop.create_future()))
+            at.table.table._queue.put_nowait(LoopRequest(lambda now: done, loop.create_future()))
             await at.table.shuffle_again(DEALER)
             assert at.state.step is Step.LOADING
             assert begun == []

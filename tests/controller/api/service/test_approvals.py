@@ -12,13 +12,13 @@ import pytest
 from controller.api.service import act_for
 from controller.api.service.approvals import about
 from controller.audit.format.records import Moment, Record
-from controller.people import Act, Denied, Taken
+from controller.people import Act, ActSigners, Denied
 from controller.procedure.model import events
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import Due, Hold, State, Step
 from controller.rules.irregularities import Irregularity, Way
-from controller.table.intake import Heard
-from controller.table.loop.requests import Item
+from controller.table.intake import TableInput
+from controller.table.loop.requests import LoopRequest
 from hil.table.robots.api_client import BadRequest, NotAllowed, NotNow, Pin
 from tests.support.api.at_api import FIRST, SECOND, AtApi, at_api, run
 from tests.support.api.deeds import FIELDS, VOID, last_event, nothing_recorded, send
@@ -249,12 +249,14 @@ def test_what_comes_before_its_turn_makes_it_another_case(
             await at.to_step(screen, Step.DEALING)
             await screen.authorise(VOID, *FIRST)
             await screen.authorise(VOID, *SECOND, second=True)
-            loop, called = asyncio.get_running_loop(), Heard((events.FloorCalled(DEALER, 0),))
+            loop, called = asyncio.get_running_loop(), TableInput((events.FloorCalled(DEALER, 0),))
             take = at.desk.take
 
-            def first(act: Act, screen: str, now: Moment) -> Taken | Denied:
+            def first(act: Act, screen: str, now: Moment) -> ActSigners | Denied:
                 """Somebody calls the floor at the same moment."""
-                at.table.table._queue.put_nowait(Item(lambda now: called, loop.create_future()))
+                at.table.table._queue.put_nowait(
+                    LoopRequest(lambda now: called, loop.create_future())
+                )
                 return take(act, screen, now)
 
             monkeypatch.setattr(at.desk, "take", first)

@@ -10,7 +10,7 @@ import pytest
 from controller.audit.format.records import By, DeviceCursor, Kind, Record
 from controller.audit.text import is_access, is_quiet, record_lines
 from controller.audit.text.device_events import SAYINGS
-from controller.people.records import Said
+from controller.people.records import SignInEntry
 from controller.procedure.prompts import Currency
 from controller.table.loop.record_store import ADOPTED
 from controller.table.memory.inventory import WHAT
@@ -44,7 +44,7 @@ def test_each_thing_that_a_table_records_has_a_sentence() -> None:
         and one is not events.DeviceEvent
     }
     links = {one.__name__ for one in get_args(AnyHappening)}
-    people = {one.__struct_config__.tag for one in Said.__subclasses__()}
+    people = {one.__struct_config__.tag for one in SignInEntry.__subclasses__()}
     known = {kind: {what for one, what in SAYINGS if one == kind} for kind, _ in SAYINGS}
     assert known["device"] == devices | {"CardSeen", WHAT}
     assert known["link"] == links | {ADOPTED}

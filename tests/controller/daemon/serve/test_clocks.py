@@ -17,7 +17,7 @@ from controller.audit.read.reader import records
 from controller.config import load_table
 from controller.errors import UsageProblem
 from controller.procedure.engine import Procedure
-from controller.table.loop import Parts, World
+from controller.table.loop import TableEnvironment, TableParts
 from controller.table.restart import open_record
 from controller.table.restart.opening import ClockBehind
 from controller.table.running import parts_of
@@ -29,7 +29,7 @@ HOUR = 3600
 TWO = ("Ann", "Bo")
 
 
-def at(seconds: float, believed: tuple[str, str] | None = None) -> World:
+def at(seconds: float, believed: tuple[str, str] | None = None) -> TableEnvironment:
     """The machine's clock says so at its beginning."""
     began = time.monotonic()
 
@@ -38,7 +38,7 @@ def at(seconds: float, believed: tuple[str, str] | None = None) -> World:
         mono = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         return Moment(round((seconds + gone) * 1e6), mono, "synced")
 
-    return World(utc=clock, believed=believed)
+    return TableEnvironment(utc=clock, believed=believed)
 
 
 def test_a_clock_that_is_an_hour_behind_is_named_and_nothing_is_written(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_wherever_it_ends_the_names_stand_or_are_asked_for_again(
     assert (begun, came) == (True, {"asked again", "stands"})
 
 
-def _begins(parts: Parts, procedure: Procedure, world: World) -> bool:
+def _begins(parts: TableParts, procedure: Procedure, world: TableEnvironment) -> bool:
     """Whether it does, with this disk. Whatever it comes to, it is let go of as by a kill."""
     try:
         log, _ = open_record(parts, procedure, world.utc, world.believed)

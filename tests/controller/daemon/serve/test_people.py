@@ -75,7 +75,7 @@ async def _when_told(ask: Callable[[], Awaitable[object]]) -> None:
 def test_a_technician_is_signed_out_when_the_table_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.daemon.people_watch.EVERY", 0.02)
+    monkeypatch.setattr("controller.daemon.people_watch.CHECK_INTERVAL", 0.02)
     config = load_table(furnished(tmp_path))
 
     async def main() -> None:
@@ -126,7 +126,7 @@ def disable(folder: Path, badge: str) -> None:
 def test_who_is_disabled_is_signed_out(
     running: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.daemon.people_watch.EVERY", 0.02)
+    monkeypatch.setattr("controller.daemon.people_watch.CHECK_INTERVAL", 0.02)
     config = load_table(furnished(tmp_path))
 
     async def main() -> None:
@@ -158,7 +158,7 @@ def test_who_is_disabled_is_signed_out(
 def test_a_people_file_that_others_may_write_while_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.daemon.people_watch.EVERY", 0.02)
+    monkeypatch.setattr("controller.daemon.people_watch.CHECK_INTERVAL", 0.02)
     config = load_table(furnished(tmp_path))
 
     async def main() -> None:

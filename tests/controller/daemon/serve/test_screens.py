@@ -22,7 +22,7 @@ import pytest
 from controller.audit.export import SealedCase, export_case
 from controller.audit.read.access_log import looks_file
 from controller.config import load_table
-from controller.daemon.serve import Ready
+from controller.daemon.serve import ReadyNotice
 from controller.errors import UsageProblem
 from controller.people import People
 from controller.people.person import people_bytes
@@ -71,7 +71,7 @@ class Tab:
 
 
 @asynccontextmanager
-async def tab(ready: Ready) -> AsyncIterator[Tab]:
+async def tab(ready: ReadyNotice) -> AsyncIterator[Tab]:
     at = ready.pages.removesuffix("/")
     async with httpx.AsyncClient(base_url=at, trust_env=False, timeout=60) as client:
         yield Tab(client, at)

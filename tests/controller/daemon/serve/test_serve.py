@@ -17,11 +17,11 @@ from controller.audit.log import Book, Log
 from controller.config import load_table
 from controller.daemon import exit_codes
 from controller.daemon.metrics import Metrics
-from controller.daemon.people_watch import PeopleNews
-from controller.daemon.serve import Tells, _watched, serve
+from controller.daemon.people_watch import PeopleWatch
+from controller.daemon.serve import ServeCallbacks, _watched, serve
 from controller.errors import UsageProblem
 from controller.table.devices import Mending
-from controller.table.loop import World
+from controller.table.loop import TableEnvironment
 from controller.table.running import RunningTable, parts_of
 from hil.table.robots import Api, api_client
 from tests.support.audit.record.dealing import boot
@@ -64,7 +64,7 @@ def test_one_that_is_told_to_stop_at_once(tmp_path: Path) -> None:
     async def main() -> int:
         stop = asyncio.Event()
         stop.set()
-        tells = Tells(ready=told.append, ending=lambda: told.append("ending"))
+        tells = ServeCallbacks(ready=told.append, ending=lambda: told.append("ending"))
         return await serve(load_table(file), stop, tells=tells)
 
     assert asyncio.run(main()) == 0
@@ -231,7 +231,7 @@ def test_one_that_came_in_between_is_left_alone(tmp_path: Path) -> None:
 
     async def main() -> None:
         with pytest.raises(UsageProblem, match="somebody else has taken this place just now"):
-            await serve(config, world=World(write=write))
+            await serve(config, world=TableEnvironment(write=write))
 
     asyncio.run(main())
     assert place.is_symlink()
@@ -259,14 +259,14 @@ class Bad(Book):
         return await super().append(*entries)
 
 
-def world() -> tuple[World, list[Bad]]:
+def world() -> tuple[TableEnvironment, list[Bad]]:
     made: list[Bad] = []
 
     def write(log: Log, failed: Callable[[Failed], None]) -> Bad:
         made.append(Bad(log, failed))
         return made[0]
 
-    return World(write=write), made
+    return TableEnvironment(write=write), made
 
 
 def test_a_disk_that_fails_ends_it_with_the_first_cause(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_a_record_that_fails_after_the_loop_has_ended_is_told_to_who_writes_it(
         return Book(log, failed)
 
     async def main() -> None:
-        world = _watched(World(write=write), Metrics("real-1"), asyncio.Event())
+        world = _watched(TableEnvironment(write=write), Metrics("real-1"), asyncio.Event())
         log = boot(tmp_path / "record", game_with("classic", {}))
         await world.write(log, told.append).close()
 
@@ -341,7 +341,7 @@ class Broken(Exception):
     """Something of ours."""
 
 
-@pytest.mark.parametrize("where", [Mending, PeopleNews])
+@pytest.mark.parametrize("where", [Mending, PeopleWatch])
 def test_a_fault_of_ours_ends_all_of_it(
     where: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,7 +356,7 @@ def test_a_fault_of_ours_ends_all_of_it(
     async def main() -> None:
         ending = asyncio.Event()
         with pytest.raises(ExceptionGroup) as caught:
-            await serve(config, asyncio.Event(), tells=Tells(ending=ending.set))
+            await serve(config, asyncio.Event(), tells=ServeCallbacks(ending=ending.set))
         assert [type(one) for one in exit_codes.leaves(caught.value)] == [Broken]
         assert exit_codes.known(caught.value) is None
         assert ending.is_set()  # it has so long for it, and no longer

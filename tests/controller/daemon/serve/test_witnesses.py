@@ -17,7 +17,7 @@ from controller.api.contract.view import RecordShown
 from controller.audit.read.reader import records
 from controller.config import load_table
 from controller.daemon.serve import _given
-from controller.table.loop import Full
+from controller.table.loop import QueueFull
 from controller.table.running import RunningTable, witness_monitor
 from hil.table.robots import Api, Screen
 from tests.support.daemon.rig import PATIENCE, furnished, right, run_once, served, until, whats
@@ -26,7 +26,7 @@ from tests.support.table.simulated.house import PINS
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(witness_monitor, "EVERY", 0.05)
+    monkeypatch.setattr(witness_monitor, "CHECK_INTERVAL", 0.05)
 
 
 async def shown(screen: Screen, witnessed: bool) -> RecordShown:
@@ -94,7 +94,7 @@ def test_a_table_that_cannot_record_it_now_goes_on(
     async def full(table: RunningTable, entry):  # type: ignore[no-untyped-def]
         if entry.kind == "unwitnessed":
             tried.append(entry)
-            raise Full("64 things wait at the table")
+            raise QueueFull("64 things wait at the table")
         return await record(table, entry)
 
     monkeypatch.setattr(RunningTable, "record", full)

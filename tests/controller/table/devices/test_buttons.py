@@ -12,7 +12,7 @@ import pytest
 from controller.procedure.model import events as e
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Way
-from controller.table.intake import House
+from controller.table.intake import DeviceSettings
 from drivers.devices.station import LEASE_MS
 from firmware_protocol.device.control import Chord, Freeze, LetGo, Plug, Press
 from hil.table.robots import BUTTONS
@@ -21,7 +21,7 @@ from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import run
 from tests.support.table.simulated.telling import Setting, Told, opened
 
-STANDING: Final = House(
+STANDING: Final = DeviceSettings(
     standing={1: (("main", 2500), ("buster", 500)), 2: (("main", 1000),)},
 )
 MEGA: Final = Setting("mega", stations=True, house=STANDING, wagers=(), plan={})

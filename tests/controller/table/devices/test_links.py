@@ -11,7 +11,7 @@ from controller.audit.errors import NotNow
 from controller.procedure.model.events import DeviceLost
 from controller.procedure.model.state import Step
 from controller.table.devices.links import GRACE, Link
-from controller.table.loop import Stopped
+from controller.table.loop import TableStopped
 from drivers.devices import State
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import Served, run, serving
@@ -51,7 +51,7 @@ def test_a_device_that_is_mended_has_its_moment_to_come_back(tmp_path: Path) -> 
             stands = shoe(one)
             await stands.is_(State.LOST, GRACE - 0.5)
             one.room.book.refusing = NotNow("record", "no room", "make room")
-            with pytest.raises(Stopped):
+            with pytest.raises(TableStopped):
                 await one.table.act({"type": "CheckHole"}, DEALER)
             await stands.is_(State.UNKEPT, 60)
             assert one.table.shown.stopped

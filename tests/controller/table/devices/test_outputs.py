@@ -13,8 +13,8 @@ from controller.procedure.model.effects import ShoeLock, Stations
 from controller.procedure.model.state import State
 from controller.table.devices.outputs import LAMPS, REARM, RETRY, Outlets
 from controller.table.devices.shuffle_start import NONE_RUNS, Starting
-from controller.table.memory import Arms, Shown
-from controller.table.memory.button_tokens import Arm
+from controller.table.memory import ButtonTokens, TableDisplay
+from controller.table.memory.button_tokens import SeatButtons
 from drivers.devices import CommandRefused, CommandUnanswered, InDoubt, NotReady, ResultMissing
 from drivers.devices import State as LinkState
 from drivers.devices.station import Wish
@@ -81,8 +81,8 @@ async def fitted(shoe: Device, station: Device | None = None) -> AsyncIterator[O
         await stopped(task)
 
 
-def shown(*effects: object, arms: Arms | None = None, stopped: str = "") -> Shown:
-    return Shown(1, State(), effects, arms or Arms(), stopped=stopped)  # type: ignore[arg-type]
+def shown(*effects: object, arms: ButtonTokens | None = None, stopped: str = "") -> TableDisplay:
+    return TableDisplay(1, State(), effects, arms or ButtonTokens(), stopped=stopped)  # type: ignore[arg-type]
 
 
 OPEN, LOCKED = shown(ShoeLock(False)), shown(ShoeLock(True))
@@ -177,7 +177,7 @@ def test_seats_are_armed_lit_and_disarmed() -> None:
                 ("lamps", 2, LAMPS["dark"]),
             ]
             station.done.clear()
-            arms = Arms(7, (Arm(1, HIT, 8, ()),))
+            arms = ButtonTokens(7, (SeatButtons(1, HIT, 8, ()),))
             outlets.want(shown(Stations((), ((1, "turn"),)), ShoeLock(True), arms=arms))
             await asyncio.sleep(0.1)
             assert station.done == [("arm", 1, HIT, 8), ("lamps", 1, LAMPS["turn"])]
@@ -191,7 +191,7 @@ def test_when_nothing_can_be_recorded_all_is_safe() -> None:
     async def main() -> None:
         shoe, station = Device(), Device()
         async with fitted(shoe, station) as outlets:
-            arms = Arms(7, (Arm(1, HIT, 8, ()),))
+            arms = ButtonTokens(7, (SeatButtons(1, HIT, 8, ()),))
             outlets.want(shown(ShoeLock(False), Stations(), arms=arms))
             await asyncio.sleep(1)
             shoe.done.clear()

@@ -11,10 +11,10 @@ from controller.procedure.model.holds import BEFORE, stopped_at
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import WAITING, Hold, State, Step
 from controller.rules.irregularities import Irregularity as Odd
-from controller.table.intake import Heard, Now, hear, takes
+from controller.table.intake import TableInput, TableSnapshot, card_destination, device_input
 from controller.table.intake.context import SHUFFLER
-from controller.table.intake.gateway import HEARS
-from controller.table.memory import Recall
+from controller.table.intake.gateway import READERS
+from controller.table.memory import TableMemory
 from controller.table.memory.device_faults import DEVICES
 from drivers.devices import DeviceEvent, Faulted, Tampered, shoe, shuffler, station
 from drivers.devices import events as device_events
@@ -49,12 +49,12 @@ MUST_BE_TAKEN = (
 )
 
 
-def heard(s: State, told: DeviceEvent, **known: object) -> Heard:
+def heard(s: State, told: DeviceEvent, **known: object) -> TableInput:
     listens = ear()
-    return hear(listens, Now(s, **known), told, source())  # type: ignore[arg-type]
+    return device_input(listens, TableSnapshot(s, **known), told, source())  # type: ignore[arg-type]
 
 
-def kinds(found: Heard) -> list[type[object]]:
+def kinds(found: TableInput) -> list[type[object]]:
     return [type(event) for event in found.events]
 
 
@@ -92,7 +92,7 @@ def test_a_card_at_every_step(step: Step) -> None:
 @pytest.mark.parametrize("step", WAITING, ids=lambda step: step.value)
 def test_a_card_that_is_not_read_at_every_step(step: Step) -> None:
     for s in at(step):
-        place = takes(s)
+        place = card_destination(s)
         found = kinds(heard(s, unread()))
         assert found == {
             "nothing": [],
@@ -106,9 +106,9 @@ def test_whatever_a_device_tells_is_taken_and_recorded() -> None:
     for s in states():
         listens = ear()
         table = taking(listens)
-        stands = table.begins(Now(s))
+        stands = table.begins(TableSnapshot(s))
         for device, told in everything():
-            found = hear(listens, stands, told, source(device))
+            found = device_input(listens, stands, told, source(device))
             taken = table.take(stands, found, source(device).cursor)
             assert taken.entries, told
             cursors = [one.cursor for one in taken.entries if one.cursor is not None]
@@ -126,7 +126,7 @@ def test_of_other_events_the_record_alone_takes_note() -> None:
         for kind in vars(module).values()
         if isinstance(kind, type) and issubclass(kind, DeviceEvent) and kind is not DeviceEvent
     }
-    assert types - set(HEARS) == {
+    assert types - set(READERS) == {
         device_events.Started,
         device_events.RingFilling,
         device_events.HostPaired,
@@ -141,7 +141,9 @@ def test_of_other_events_the_record_alone_takes_note() -> None:
 
 
 def a_place_face_up() -> State:
-    return next(s for s in states() if takes(s) == "face_up" and s.step is Step.HAND_CARD)
+    return next(
+        s for s in states() if card_destination(s) == "face_up" and s.step is Step.HAND_CARD
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,9 +165,11 @@ def test_a_card_that_is_not_sure_is_entered_by_people(
 
 def test_a_foreign_back_is_suspect_after_the_card_is_on_its_place() -> None:
     s = a_place_face_up()
-    own = heard(s, card(30, back=2), recall=Recall(back=2))
-    other = heard(s, card(30, back=3), recall=Recall(back=2))
-    known = heard(s, card(30, back=3), recall=Recall(back=2, alarmed=frozenset({"foreign_back"})))
+    own = heard(s, card(30, back=2), recall=TableMemory(back=2))
+    other = heard(s, card(30, back=3), recall=TableMemory(back=2))
+    known = heard(
+        s, card(30, back=3), recall=TableMemory(back=2, alarmed=frozenset({"foreign_back"}))
+    )
     assert kinds(own) == [e.CardDrawn]
     assert kinds(other) == [e.CardDrawn, e.DeckSuspect]
     assert kinds(known) == [e.CardDrawn]
@@ -173,19 +177,19 @@ def test_a_foreign_back_is_suspect_after_the_card_is_on_its_place() -> None:
 
 
 def test_batches_of_two_backs_alternate() -> None:
-    assert not Recall(former=1).foreign(2, (1, 2))
-    assert Recall(former=1).foreign(1, (1, 2))
-    assert Recall().foreign(3, (1, 2))
-    assert not Recall(former=1).foreign(1, (1,))
-    assert not Recall(former=1).foreign(0, (1, 2))
+    assert not TableMemory(former=1).foreign(2, (1, 2))
+    assert TableMemory(former=1).foreign(1, (1, 2))
+    assert TableMemory().foreign(3, (1, 2))
+    assert not TableMemory(former=1).foreign(1, (1,))
+    assert not TableMemory(former=1).foreign(0, (1, 2))
 
 
 def test_a_card_found_face_up_is_pulled_out_and_not_used() -> None:
     s = a_place_face_up()
-    found = heard(s, card(30), recall=Recall(discarding=1))
+    found = heard(s, card(30), recall=TableMemory(discarding=1))
     assert found.events == ()
     assert found.notes[0].data == {"what": "ShoeCardRead", "shoe": 7, "pos": 21, "discarded": True}
-    assert Recall(discarding=1).told(found.notes[0].data).discarding == 0
+    assert TableMemory(discarding=1).told(found.notes[0].data).discarding == 0
 
 
 # --- the shoe ---------------------------------------------------------------------------------
@@ -206,7 +210,7 @@ def test_cards_put_in(step: Step) -> None:
 def test_batches_take_turns_with_each_shuffle_of_all_cards(step: Step) -> None:
     """What is put in while a shoe is in play, or in a round whose shoe ran out, has the same backs
     and comes after the same batch."""
-    known = Recall(loading=7, back=2, former=1)
+    known = TableMemory(loading=7, back=2, former=1)
     for s in at(step):
         found = heard(s, shoe.ShoeLoaded(origin(), 8, 2, 104, 0), recall=known)
         again = stopped_at(s) not in (Step.CLOSED, *BEFORE)
@@ -299,7 +303,7 @@ def test_a_count_that_comes_too_late_is_a_doubt_about_the_decks(step: Step) -> N
 
 
 def test_a_late_count_of_discards_is_held_against_those_that_were_loaded() -> None:
-    s, again = at(Step.TURN)[0], Recall(again=True, count=90)
+    s, again = at(Step.TURN)[0], TableMemory(again=True, count=90)
     for count, why in ((90, ""), (89, "short"), (91, "long")):
         for told in (
             shuffler.CountWrong(origin(), 104, count),
@@ -307,7 +311,7 @@ def test_a_late_count_of_discards_is_held_against_those_that_were_loaded() -> No
         ):
             events = heard(s, told, recall=again).events
             assert events == ((e.DeckSuspect(SHUFFLER, why),) if why else ())  # type: ignore[arg-type]
-    unknown = Recall(again=True)  # loaded by a shoe that does not count
+    unknown = TableMemory(again=True)  # loaded by a shoe that does not count
     assert heard(s, SHORT, recall=unknown).events == ()
     assert heard(at(Step.LOADING)[0], SHORT, recall=again).events != ()  # all cards, once more
 
@@ -321,8 +325,8 @@ def test_a_shuffle_whose_random_numbers_failed_is_none() -> None:
 def test_a_door_is_in_the_way_of_a_shuffle_that_has_begun() -> None:
     s, opened = at(Step.SHUFFLING)[0], shuffler.DoorMoved(origin(), True)
     assert heard(s, opened).wrong == ()  # the cards are being put in
-    assert heard(s, opened, recall=Recall(shuffling=True)).wrong[0].cause == "door"
-    assert heard(at(Step.TURN)[0], opened, recall=Recall(shuffling=True)).wrong == ()
+    assert heard(s, opened, recall=TableMemory(shuffling=True)).wrong[0].cause == "door"
+    assert heard(at(Step.TURN)[0], opened, recall=TableMemory(shuffling=True)).wrong == ()
     assert heard(s, shuffler.DoorMoved(origin(), False)).right[0].cause == "door"
 
 
@@ -354,23 +358,29 @@ def test_faults(code: FaultCode) -> None:
     harmless = (FaultCode.NONE, FaultCode.LAMPS, FaultCode.CLOCK)
     for device in DEVICES:
         told = Faulted(origin(), code, 1)
-        found = hear(ear(), Now(s), told, source(device))
+        found = device_input(ear(), TableSnapshot(s), told, source(device))
         stops = device != "station" and code not in harmless
         assert bool(found.wrong) == stops
 
 
 def test_tampering_is_over_source_by_source() -> None:
     table = taking(ear())
-    stands = Now(a_place_face_up())
+    stands = TableSnapshot(a_place_face_up())
     for where in (TamperSource.CASE, TamperSource.SEAL):
         told = Tampered(origin(), where, True)
-        stands = table.take(stands, hear(table.ear, stands, told, source()), source().cursor).now
+        stands = table.take(
+            stands, device_input(table.ear, stands, told, source()), source().cursor
+        ).now
     assert stands.state.step is Step.DEVICE
     told = Tampered(origin(), TamperSource.CASE, False)
-    stands = table.take(stands, hear(table.ear, stands, told, source()), source().cursor).now
+    stands = table.take(
+        stands, device_input(table.ear, stands, told, source()), source().cursor
+    ).now
     assert stands.state.step is Step.DEVICE
     told = Tampered(origin(), TamperSource.SEAL, False)
-    stands = table.take(stands, hear(table.ear, stands, told, source()), source().cursor).now
+    stands = table.take(
+        stands, device_input(table.ear, stands, told, source()), source().cursor
+    ).now
     assert stands.state.step is Step.FELT
 
 

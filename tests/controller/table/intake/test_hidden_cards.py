@@ -18,9 +18,16 @@ from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, VALUE, Card
 from controller.rules.hands import is_blackjack
-from controller.table.intake import Ear, Heard, Now, Taken, hear, takes
+from controller.table.intake import (
+    AppliedInput,
+    IntakeContext,
+    TableInput,
+    TableSnapshot,
+    card_destination,
+    device_input,
+)
 from controller.table.loop import read_act
-from controller.table.memory import NotInVault, Recall, Vault
+from controller.table.memory import CardVault, NotInVault, TableMemory
 from drivers.devices import Sealed
 from firmware_protocol.messages.enums import CardFlags
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, KEYS, TABLE
@@ -42,7 +49,7 @@ def hidden_places() -> dict[str, State]:
     """A state for each way in which a card may come that nobody sees."""
     found: dict[str, State] = {}
     for s in states():
-        place = takes(s)
+        place = card_destination(s)
         if place != "face_up":
             found.setdefault(f"{place} at {s.step.value}", s)
     return found
@@ -51,13 +58,15 @@ def hidden_places() -> dict[str, State]:
 PLACES = hidden_places()
 
 
-def told(listens: Ear, s: State, number: Card, **fields: object) -> tuple[Heard, Taken]:
-    stands = Now(s)
-    heard = hear(listens, stands, card(number, **fields), source())
+def told(
+    listens: IntakeContext, s: State, number: Card, **fields: object
+) -> tuple[TableInput, AppliedInput]:
+    stands = TableSnapshot(s)
+    heard = device_input(listens, stands, card(number, **fields), source())
     return heard, taking(listens).take(stands, heard, source().cursor)
 
 
-def shows(heard: Heard, taken: Taken) -> list[bytes]:
+def shows(heard: TableInput, taken: AppliedInput) -> list[bytes]:
     """All that can be read of it, with what binds and seals the card taken out."""
     texts = [encode(one.data) for one in taken.entries]
     for thing in (heard, taken, taken.entries, taken.now):
@@ -95,15 +104,15 @@ def test_whatever_is_odd_about_it(number: Card, fields: dict[str, object], place
 def test_a_card_that_is_pulled_out_shows_nothing_either() -> None:
     """Whoever said that it lies face up may have been wrong."""
     s = PLACES["hole at dealing"]
-    stands = Now(s, recall=Recall(discarding=1))
-    heard = [hear(ear(), stands, card(number), source()) for number in DECK]
+    stands = TableSnapshot(s, recall=TableMemory(discarding=1))
+    heard = [device_input(ear(), stands, card(number), source()) for number in DECK]
     assert len({repr(one) for one in heard}) == 1
 
 
 # --- acts before their time, or by somebody who may not ---------------------------------------
 
 
-def with_hole(s: State, number: Card) -> tuple[Ear, State]:
+def with_hole(s: State, number: Card) -> tuple[IntakeContext, State]:
     """The state with this card as its hole card, in the vault."""
     listens = ear()
     bound = listens.vault.put(source().cursor, Sealed(read(number)))
@@ -118,9 +127,9 @@ def steps_with_a_hole() -> list[State]:
     return list(found.values())
 
 
-def done(listens: Ear, s: State, name: str, actor: object = DEALER) -> Taken:
+def done(listens: IntakeContext, s: State, name: str, actor: object = DEALER) -> AppliedInput:
     make = read_act({"type": name}, actor, listens)  # type: ignore[arg-type]
-    return taking(listens).take(Now(s), make(Now(s)))
+    return taking(listens).take(TableSnapshot(s), make(TableSnapshot(s)))
 
 
 @pytest.mark.parametrize("actor", [DEALER, FLOOR], ids=["dealer", "floor"])
@@ -157,7 +166,7 @@ def test_the_check_tells_one_bit() -> None:
 
 
 def test_the_check_is_that_of_the_rules() -> None:
-    vault = Vault(TABLE, KEYS.hole, KEYS.surveillance)
+    vault = CardVault(TABLE, KEYS.hole, KEYS.surveillance)
     for number in DECK:
         bound = vault.put(source().cursor, Sealed(read(number)))
         for up in DECK:
@@ -166,12 +175,12 @@ def test_the_check_is_that_of_the_rules() -> None:
 
 
 def test_a_card_is_given_up_with_what_opens_its_commitment() -> None:
-    vault = Vault(TABLE, KEYS.hole, KEYS.surveillance)
+    vault = CardVault(TABLE, KEYS.hole, KEYS.surveillance)
     bound = vault.put(source().cursor, Sealed(read(40)))
     number, opened = vault.reveal(bound.commitment_hex)
     assert number == 40
     assert opened == opening(KEYS.hole, source().cursor, Sealed(read(40))).open().hex()
-    assert repr(vault) == "Vault(1 face down)"
+    assert repr(vault) == "CardVault(1 face down)"
     vault.forget(frozenset({bound.commitment_hex}))
     assert vault.has(bound.commitment_hex)
     vault.forget()
@@ -185,7 +194,7 @@ def _call(ask: Callable[[str], object], commitment: str) -> object:
 
 
 def test_a_card_that_is_told_again_is_the_same_one_or_none() -> None:
-    vault = Vault(TABLE, KEYS.hole, KEYS.surveillance)
+    vault = CardVault(TABLE, KEYS.hole, KEYS.surveillance)
     bound = vault.put(source().cursor, Sealed(read(40)))
     vault.forget()
     with pytest.raises(NotCommitted):

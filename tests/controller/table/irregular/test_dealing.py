@@ -8,7 +8,7 @@ from controller.procedure.model.effects import Discarded, RoundVoid, SeatDead, T
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from controller.table.intake import House
+from controller.table.intake import DeviceSettings
 from hil.table.robots.robot import card_of, mechanism
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.irregular import irregular
@@ -227,7 +227,7 @@ SEVEN = tuple((seat, "main", 1000) for seat in range(1, 8))
     options={"decks": 1},
     cards=(),
     wagers=SEVEN,
-    house=House(backs=(1, 2)),
+    house=DeviceSettings(backs=(1, 2)),
 )
 async def test_the_shoe_runs_out_in_a_round(t: Told, way: Way) -> None:
     """Nobody has put a cut card in: all fifty-two cards come out, and the same ones go back in."""

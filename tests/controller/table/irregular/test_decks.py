@@ -11,7 +11,7 @@ from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from controller.table.devices.links import GRACE
-from controller.table.intake import House
+from controller.table.intake import DeviceSettings
 from controller.table.loop import BadAct
 from firmware_protocol.device.control import Load, Plug, Put, ShufflePace
 from hil.table.robots.robot import card_of
@@ -131,7 +131,7 @@ async def test_cards_in_factory_order(t: Told, way: Way) -> None:
     Odd.DECK_SUSPECT,
     "deck_suspect",
     ways=BOTH_WAYS,
-    house=House(backs=(7, 8)),
+    house=DeviceSettings(backs=(7, 8)),
 )
 async def test_a_foreign_back(t: Told, way: Way) -> None:
     """The batches of this table have other backs than the card that comes."""
@@ -139,7 +139,7 @@ async def test_a_foreign_back(t: Told, way: Way) -> None:
     await t.draws()
     await ruled_on_decks(t, way, "foreign_back", "foreign back")
     assert t.data("device")[-1]["back"] == 1
-    t.room.house = House()
+    t.room.house = DeviceSettings()
     if way is Way.DECKS_OUT:
         await changed(t)
         return

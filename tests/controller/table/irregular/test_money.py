@@ -11,7 +11,7 @@ from controller.procedure.model.events import Actor
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from controller.table.intake import Heard
+from controller.table.intake import TableInput
 from tests.support.table.simulated.irregular import irregular
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.simulated.telling import DEAL, Told
@@ -200,7 +200,7 @@ async def test_back_bets_are_refused(t: Told, way: Way) -> None:
 
 async def said(t: Told, event: events.Event) -> None:
     """Something that a seat's own buttons never say comes to the table all the same."""
-    await t.table.table.act(lambda now: Heard((event,)))
+    await t.table.table.act(lambda now: TableInput((event,)))
 
 
 @irregular(

@@ -9,7 +9,7 @@ from controller.procedure.model.effects import Told as Informed
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from controller.table.intake import House
+from controller.table.intake import DeviceSettings
 from firmware_protocol.device.control import Press
 from tests.support.table.simulated.irregular import irregular
 from tests.support.table.simulated.simulated_table import FLOOR, SECOND
@@ -210,7 +210,7 @@ async def test_late_wagers_and_wagers_alone(t: Told, way: Way) -> None:
     ways=(Way.REFUSE,),
     game="mega",
     stations=True,
-    house=House(standing={3: (("main", 2500),)}),
+    house=DeviceSettings(standing={3: (("main", 2500),)}),
 )
 async def test_a_bet_button_that_is_pressed_too_late(t: Told, way: Way) -> None:
     """It lights up no more, and a press that was on its way is recorded and counts for nothing."""

@@ -16,11 +16,11 @@ from controller.procedure.model import events
 from controller.procedure.model.events import Actor
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import Spare, State, Step
-from controller.table.intake import Ear, Heard, Now, Taken
-from controller.table.loop import BadAct, CannotTake, read_act
+from controller.table.intake import AppliedInput, IntakeContext, TableInput, TableSnapshot
+from controller.table.loop import BadAct, InputRejected, read_act
 from controller.table.loop.acts import NAMES
-from controller.table.memory import NO_TROUBLES, Recall, Trouble
-from controller.table.restart.restore import away
+from controller.table.memory import NO_FAULTS, DeviceFault, TableMemory
+from controller.table.restart.restore import devices_away
 from drivers.devices import Sealed
 from firmware_protocol.messages.enums import CardFlags
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
@@ -29,15 +29,17 @@ from tests.support.table.typed.listening import ear, read, source, states, takin
 CLOSED = State()
 
 
-def heard(sent: dict[str, Any], s: State = CLOSED, **more: Any) -> Heard:
+def heard(sent: dict[str, Any], s: State = CLOSED, **more: Any) -> TableInput:
     actor = more.pop("actor", DEALER)
     listens = more.pop("listens", None) or ear()
-    return read_act(sent, actor, listens, **more)(Now(s))
+    return read_act(sent, actor, listens, **more)(TableSnapshot(s))
 
 
-def taken(sent: dict[str, Any], s: State, listens: Ear, actor: Actor = DEALER) -> Taken:
+def taken(
+    sent: dict[str, Any], s: State, listens: IntakeContext, actor: Actor = DEALER
+) -> AppliedInput:
     make = read_act(sent, actor, listens)
-    return taking(listens).take(Now(s), make(Now(s)))
+    return taking(listens).take(TableSnapshot(s), make(TableSnapshot(s)))
 
 
 def at(step: Step) -> State:
@@ -121,11 +123,11 @@ def test_whatever_is_sent_is_answered_and_can_be_recorded(
     """It is no act, or cannot be done now, or is recorded."""
     listens = ear()
     try:
-        made = read_act({"type": name, **fields}, who, listens)(Now(at_state))
+        made = read_act({"type": name, **fields}, who, listens)(TableSnapshot(at_state))
     except (BadAct, LookupError):
         return
     try:
-        found = taking(listens).take(Now(at_state), made)
+        found = taking(listens).take(TableSnapshot(at_state), made)
     except (LookupError, ArithmeticError, ValueError):
         return  # the table tells whoever asked that it cannot be
     for one in found.entries:
@@ -135,13 +137,13 @@ def test_whatever_is_sent_is_answered_and_can_be_recorded(
 # --- the acts behind which the vault stands ---------------------------------------------------
 
 
-def hidden(number: int, **fields: Any) -> tuple[Ear, str]:
+def hidden(number: int, **fields: Any) -> tuple[IntakeContext, str]:
     listens = ear(backs=(1, 2))
     bound = listens.vault.put(source().cursor, Sealed(read(number, **fields)))
     return listens, bound.commitment_hex
 
 
-def to_reveal(number: int, **fields: Any) -> tuple[Ear, State]:
+def to_reveal(number: int, **fields: Any) -> tuple[IntakeContext, State]:
     """The hole card may be turned over, and is this one."""
     listens, commitment = hidden(number, **fields)
     s = next(s for s in states() if s.step is Step.REVEAL and s.checked is None)
@@ -213,7 +215,7 @@ def test_what_is_not_in_the_vault_is_not_guessed() -> None:
         heard({"type": "RevealHole"}, s)
 
 
-def spare_at(kind: str, number: int, **fields: Any) -> tuple[Ear, State]:
+def spare_at(kind: str, number: int, **fields: Any) -> tuple[IntakeContext, State]:
     """A card that nobody has seen lies beside the shoe, and is due."""
     listens, commitment = hidden(number, **fields)
     for s in states():
@@ -266,11 +268,11 @@ def test_an_exposed_card_is_the_one_that_the_shoe_read() -> None:
     assert isinstance(found.answered[0].answer, Decision)
 
 
-def wrong(card: int, s: State, listens: Ear, actor: Actor) -> str:
+def wrong(card: int, s: State, listens: IntakeContext, actor: Actor) -> str:
     """What they are told."""
     with pytest.raises(BadAct) as caught:
         taken({"type": "ErrorCardExposed", "card": card}, s, listens, actor)
-    assert isinstance(caught.value, CannotTake)  # so it stands in the record
+    assert isinstance(caught.value, InputRejected)  # so it stands in the record
     return str(caught.value)
 
 
@@ -331,40 +333,42 @@ def test_a_refusal_is_recorded_with_its_reason() -> None:
 # --- who says that the cards are shuffled -----------------------------------------------------
 
 SHUFFLED = {"type": "ShuffleDone"}
-JAMMED = Trouble("shuffler", "SF-1", "jam", "", "cards are stuck")
+JAMMED = DeviceFault("shuffler", "SF-1", "jam", "", "cards are stuck")
 
 
-def with_shuffler() -> Ear:
+def with_shuffler() -> IntakeContext:
     return replace(ear(), shuffler=True)
 
 
 @pytest.mark.parametrize("actor", [DEALER, FLOOR], ids=lambda actor: actor.role)
 def test_nobody_passes_over_the_count_of_the_shuffler(actor: Actor) -> None:
     act = read_act(SHUFFLED, actor, with_shuffler())
-    for recall in (Recall(), Recall(shuffling=True)):
+    for recall in (TableMemory(), TableMemory(shuffling=True)):
         with pytest.raises(BadAct, match="the shuffler counts the cards and says when") as caught:
-            act(Now(at(Step.SHUFFLING), recall=recall))
-        assert isinstance(caught.value, CannotTake)  # so it stands in the record
-    bare = read_act(SHUFFLED, actor, ear())(Now(at(Step.SHUFFLING), recall=Recall(shuffling=True)))
+            act(TableSnapshot(at(Step.SHUFFLING), recall=recall))
+        assert isinstance(caught.value, InputRejected)  # so it stands in the record
+    bare = read_act(SHUFFLED, actor, ear())(
+        TableSnapshot(at(Step.SHUFFLING), recall=TableMemory(shuffling=True))
+    )
     assert bare.events == (events.ShuffleDone(actor),)
 
 
 def test_people_shuffle_where_two_of_them_have_taken_the_shuffler_as_it_is() -> None:
     act = read_act(SHUFFLED, DEALER, with_shuffler())
-    lost = NO_TROUBLES.after((JAMMED,), ())
-    stands = Now(at(Step.SHUFFLING), lost.accept("shuffler"), Recall(shuffling=True))
+    lost = NO_FAULTS.after((JAMMED,), ())
+    stands = TableSnapshot(at(Step.SHUFFLING), lost.accept("shuffler"), TableMemory(shuffling=True))
     assert act(stands).events == (events.ShuffleDone(DEALER),)
     over = replace(stands, troubles=stands.troubles.after((), (JAMMED,)))
-    for troubles in (over.troubles, lost, away([("shuffler", "SF-1")])):
+    for troubles in (over.troubles, lost, devices_away([("shuffler", "SF-1")])):
         with pytest.raises(BadAct):
             act(replace(stands, troubles=troubles))
 
 
 def test_people_shuffle_the_discards_unless_the_shuffler_does() -> None:
     act = read_act(SHUFFLED, DEALER, with_shuffler())
-    assert act(Now(at(Step.REFILL))).events == (events.ShuffleDone(DEALER),)
+    assert act(TableSnapshot(at(Step.REFILL))).events == (events.ShuffleDone(DEALER),)
     with pytest.raises(BadAct, match="the shuffler counts"):
-        act(Now(at(Step.REFILL), recall=Recall(shuffling=True)))
+        act(TableSnapshot(at(Step.REFILL), recall=TableMemory(shuffling=True)))
 
 
 def test_where_nothing_is_shuffled_the_procedure_says_so() -> None:

@@ -9,17 +9,17 @@ import pytest
 
 from controller.audit.errors import NotNow
 from controller.audit.format.records import By
-from controller.people import SignedIn, SignedOut, entry_for
+from controller.people import SignIn, SignOut, entry_for
 from controller.procedure.model.events import DealerRelieved
 from controller.procedure.model.state import State, Step
-from controller.table.intake import Now
-from controller.table.loop import Stopped, relief, relieves
+from controller.table.intake import TableSnapshot
+from controller.table.loop import TableStopped, is_relief, relief_input
 from tests.support.table.simulated.serving import run, serving
 from tests.support.table.simulated.simulated_table import room
 
 
-def signed(name: str, relieved: str = "") -> SignedIn:
-    return SignedIn("dealer", name, "D-1", "l", "dealer", 0, relieved)
+def signed(name: str, relieved: str = "") -> SignIn:
+    return SignIn("dealer", name, "D-1", "l", "dealer", 0, relieved)
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ def signed(name: str, relieved: str = "") -> SignedIn:
     ],
 )
 def test_whose_place_it_is(name: str, relieved: str, dealt: str, does: bool) -> None:
-    assert relieves(signed(name, relieved), dealt) is does
+    assert is_relief(signed(name, relieved), dealt) is does
 
 
 @pytest.mark.parametrize("step", list(Step))
 def test_an_open_table_is_told_and_a_closed_one_is_not(step: Step) -> None:
     entry = entry_for(signed("Ann Lee", "Bo Chan"))
-    heard = relief(entry)(Now(State(step=step, round=4)))
+    heard = relief_input(entry)(TableSnapshot(State(step=step, round=4)))
     assert [type(one) for one in heard.events] == ([] if step is Step.CLOSED else [DealerRelieved])
     (note,) = heard.notes
     assert (note.data, note.by, note.round) == (entry.data, By("dealer", "Ann Lee"), 4)
@@ -69,7 +69,7 @@ def test_whoever_comes_back_relieves_nobody(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as at:
             await at.to_step(Step.WAGERING)
-            left = SignedOut("dealer", "Ann Lee", "D-1", "dealer", "asked")
+            left = SignOut("dealer", "Ann Lee", "D-1", "dealer", "asked")
             for entry in (signed("Ann Lee"), left, signed("Ann Lee")):
                 await at.table.record(entry_for(entry))
             assert not any(isinstance(one, DealerRelieved) for one in at.events())
@@ -85,7 +85,7 @@ def test_where_it_cannot_be_recorded_nobody_has_signed_in(tmp_path: Path) -> Non
             await at.to_step(Step.WAGERING)
             await at.table.record(entry_for(signed("Ann Lee")))
             at.room.book.refusing = NotNow("record", "no room", "make room")
-            with pytest.raises(Stopped):
+            with pytest.raises(TableStopped):
                 await at.table.record(entry_for(signed("Bo Chan")))
             at.room.book.refusing = None
             async with asyncio.timeout(30):

@@ -13,18 +13,26 @@ from controller.audit.errors import Failed, NoRoom
 from controller.audit.format.records import Appended, By, Entry, encode
 from controller.procedure.model import events
 from controller.procedure.model.state import State, Step
-from controller.table.intake import Heard, Now
-from controller.table.loop import CannotTake, Closing, Done, Full, Start, Stopped, Table
-from controller.table.loop.loop import MOST_WAITING, SLOW
-from controller.table.loop.requests import Item
-from controller.table.memory import Shown, Trouble, payment_prompt
+from controller.table.intake import TableInput, TableSnapshot
+from controller.table.loop import (
+    InputRejected,
+    LoopStart,
+    QueueFull,
+    RequestResult,
+    TableClosing,
+    TableLoop,
+    TableStopped,
+)
+from controller.table.loop.loop import MAX_WAITING, SLOW_AFTER
+from controller.table.loop.requests import LoopRequest
+from controller.table.memory import DeviceFault, TableDisplay, payment_prompt
 from tests.support.drivers.simulated import simulate, stopped, until
 from tests.support.table.simulated.simulated_table import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import LIVE, card, ear, source, states, taking
 
 ROOMLESS = NoRoom("here", "no room", "free some")
 FAILED = Failed("here", OSError(errno.EIO, "broken"))
-OPENS = Heard((events.TableOpened(FLOOR, 9, SECOND),))
+OPENS = TableInput((events.TableOpened(FLOOR, 9, SECOND),))
 NOTE = Entry("note", By("device", "controller"), {"text": "words"})
 
 
@@ -37,8 +45,8 @@ class Rig:
         self.problem: Exception | None = None
         self.slow = 0.001
         prompt = payment_prompt(s, LIVE.shows(s)) if repeated else None
-        start = Start(Now(s), 100, prompt, waits)
-        self.table = Table(taking(ear()), self._append, start, show=self._show, told=self._told)
+        start = LoopStart(TableSnapshot(s), 100, prompt, waits)
+        self.table = TableLoop(taking(ear()), self._append, start, show=self._show, told=self._told)
 
     async def _append(self, *entries: Entry) -> tuple[Appended, ...]:
         self.log.append(("append", len(entries)))
@@ -52,10 +60,10 @@ class Rig:
         self.log.append(("durable", seq))
         return tuple(Appended(seq, b"") for _ in entries)
 
-    def _show(self, shown: Shown) -> None:
+    def _show(self, shown: TableDisplay) -> None:
         self.log.append(("shown", shown.state.step, bool(shown.stopped)))
 
-    def _told(self, done: Done) -> None:
+    def _told(self, done: RequestResult) -> None:
         self.log.append(("told", len(done.entries)))
 
     def again(self) -> bool:
@@ -85,12 +93,12 @@ def at(step: Step) -> State:
     return next(s for s in states() if s.step is step and not s.lost and len(s.holds) < 2)
 
 
-def opens(now: Now) -> Heard:
+def opens(now: TableSnapshot) -> TableInput:
     return OPENS
 
 
-def raises(problem: Exception) -> Callable[[Now], Heard]:
-    def make(now: Now) -> Heard:
+def raises(problem: Exception) -> Callable[[TableSnapshot], TableInput]:
+    def make(now: TableSnapshot) -> TableInput:
         raise problem
 
     return make
@@ -126,7 +134,7 @@ def test_one_thing_after_the_other() -> None:
         async with rig() as made:
             seen: list[Step] = []
 
-            def make(now: Now) -> Heard:
+            def make(now: TableSnapshot) -> TableInput:
                 seen.append(now.state.step)
                 return OPENS
 
@@ -154,8 +162,8 @@ def test_what_cannot_be_written_down_is_refused() -> None:
         async with rig(Step.TURN) as made:
             before = made.table.now
             void = events.RoundVoided(FLOOR, "\ud800", SECOND)
-            with pytest.raises(CannotTake, match="cannot be recorded: UnicodeEncodeError"):
-                await made.table.act(lambda now: Heard((void,)))
+            with pytest.raises(InputRejected, match="cannot be recorded: UnicodeEncodeError"):
+                await made.table.act(lambda now: TableInput((void,)))
             assert made.table.now == before
             assert made.kinds == ["fault"]
             assert made.table.stopped is None
@@ -168,8 +176,10 @@ def test_an_act_that_the_rules_choke_on_changes_nothing() -> None:
     async def main() -> None:
         async with rig(Step.CARD_ENTRY) as made:
             before = made.table.now
-            with pytest.raises(CannotTake, match="the rules cannot take CardEntered: ValueError"):
-                await made.table.act(lambda now: Heard((events.CardEntered(DEALER, -1),)))
+            with pytest.raises(
+                InputRejected, match="the rules cannot take CardEntered: ValueError"
+            ):
+                await made.table.act(lambda now: TableInput((events.CardEntered(DEALER, -1),)))
             assert made.table.now == before
             assert made.entries[0].data == {
                 "what": "person",
@@ -182,13 +192,13 @@ def test_an_act_that_the_rules_choke_on_changes_nothing() -> None:
 def test_what_is_told_of_a_fault_is_measured_and_counted_as_all_else() -> None:
     async def main() -> None:
         async with rig(Step.CARD_ENTRY) as made:
-            made.slow = SLOW + 2
-            wrong = Heard((events.CardEntered(DEALER, -1),))
+            made.slow = SLOW_AFTER + 2
+            wrong = TableInput((events.CardEntered(DEALER, -1),))
             act = asyncio.create_task(made.table.act(lambda now: wrong))
-            await asyncio.sleep(SLOW + 1)
-            assert made.table.waits == pytest.approx(SLOW + 1)
+            await asyncio.sleep(SLOW_AFTER + 1)
+            assert made.table.waits == pytest.approx(SLOW_AFTER + 1)
             assert "slow" in made.table.shown.stopped
-            with pytest.raises(CannotTake):
+            with pytest.raises(InputRejected):
                 await act
             assert made.table.waits == 0
             assert made.table.seq == 101
@@ -228,16 +238,16 @@ def test_so_many_wait_and_no_more() -> None:
             made.slow = 1.0
             first = asyncio.create_task(made.table.record(NOTE))
             await until(lambda: bool(made.log))
-            waiting = [asyncio.create_task(made.table.record(NOTE)) for _ in range(MOST_WAITING)]
+            waiting = [asyncio.create_task(made.table.record(NOTE)) for _ in range(MAX_WAITING)]
             await asyncio.sleep(0)
-            with pytest.raises(Full):
+            with pytest.raises(QueueFull):
                 await made.table.act(opens)
             made.table.later(NOTE)  # dropped, and nobody waits
             # A device is never turned away for people's sake.
             told = asyncio.create_task(made.table.heard(card(3), source()))
             made.slow = 0.001
             await asyncio.gather(first, *waiting, told)
-            assert made.kinds.count("note") == MOST_WAITING + 1
+            assert made.kinds.count("note") == MAX_WAITING + 1
 
     simulate(main())
 
@@ -249,7 +259,7 @@ def test_a_closing_table_does_what_waits_and_takes_nothing_more() -> None:
         act = asyncio.create_task(made.table.act(opens))
         await asyncio.sleep(0)
         await made.table.close()
-        with pytest.raises(Closing):
+        with pytest.raises(TableClosing):
             await made.table.record(NOTE)
         await act
         await task
@@ -269,7 +279,7 @@ def test_who_waits_when_it_is_cancelled_is_told() -> None:
         await until(lambda: bool(made.log))
         await stopped(task)
         for act in (*acts, told):
-            with pytest.raises(Closing):
+            with pytest.raises(TableClosing):
                 await act
         assert settled == [False]  # it stands in no record: it waited behind the others
 
@@ -287,15 +297,15 @@ def test_a_record_that_says_no() -> None:
             before = made.table.now
             made.problem = ROOMLESS
             settled: list[bool] = []
-            with pytest.raises(Stopped, match="no room"):
+            with pytest.raises(TableStopped, match="no room"):
                 await made.table.heard(card(3), source(), settled.append)
             assert settled == [False]
             assert made.table.now == before
             assert made.log == [("append", 2), ("shown", Step.TURN, True)]
             assert made.table.may_go_on
-            with pytest.raises(Stopped):
+            with pytest.raises(TableStopped):
                 await made.table.act(opens)
-            with pytest.raises(Stopped):
+            with pytest.raises(TableStopped):
                 await made.table.record(NOTE)
             made.table.later(NOTE)
             assert made.log[2:] == []  # nobody tries again and again
@@ -314,7 +324,7 @@ def test_a_record_that_has_failed_takes_nothing_more() -> None:
     async def main() -> None:
         async with rig() as made:
             made.problem = FAILED
-            with pytest.raises(Stopped, match="nothing is recorded any more"):
+            with pytest.raises(TableStopped, match="nothing is recorded any more"):
                 await made.table.act(opens)
             assert not made.table.may_go_on
             assert made.table.shown.stopped == str(FAILED)
@@ -327,19 +337,19 @@ def test_a_record_that_fails_between_two_things() -> None:
         async with rig() as made:
             made.table.fail(FAILED)
             assert made.log == [("shown", Step.CLOSED, True)]
-            with pytest.raises(Stopped):
+            with pytest.raises(TableStopped):
                 await made.table.act(opens)
 
     simulate(main())
 
 
 def test_devices_that_are_lost_meanwhile_are_told_when_all_goes_on() -> None:
-    lost = (Trouble("shoe", "SH-1", "link", "", "gone"),)
+    lost = (DeviceFault("shoe", "SH-1", "link", "", "gone"),)
 
     async def main() -> None:
         async with rig(Step.TURN) as made:
             made.problem = ROOMLESS
-            with pytest.raises(Stopped):
+            with pytest.raises(TableStopped):
                 await made.table.record(NOTE)
             await made.table.changes(lost)
             assert made.table.state.lost == ()
@@ -358,8 +368,8 @@ def test_what_a_device_told_and_cannot_be_taken_stops_the_table() -> None:
 
     async def main() -> None:
         async with rig(Step.TURN) as made:
-            future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
-            item = Item(raises(ValueError("what is that?")), future, whose="device")
+            future: asyncio.Future[RequestResult] = asyncio.get_running_loop().create_future()
+            item = LoopRequest(raises(ValueError("what is that?")), future, whose="device")
             with pytest.raises(ValueError, match="what is that"):
                 await made.table._put(item)
             assert made.table.stopped is not None

@@ -8,8 +8,8 @@ import pytest
 
 from controller.audit.errors import NoRoom
 from controller.procedure.model.state import Step
-from controller.table.loop import RecordKeeper, Stood, Stopped
-from controller.table.loop.record_store import NotSaid
+from controller.table.loop import DeviceRecordStore, StoredPosition, TableStopped
+from controller.table.loop.record_store import PositionUnknown
 from drivers.devices import Driver, Shoe
 from drivers.devices import State as LinkState
 from drivers.session import Adoption
@@ -37,8 +37,8 @@ class Line:
         """Nobody asks."""
 
 
-def keeper(made: Rig, stood: Stood | None = None) -> RecordKeeper:
-    found = RecordKeeper(made.table, "shoe", SERIAL, stood or Stood(), clock=now_us)
+def keeper(made: Rig, stood: StoredPosition | None = None) -> DeviceRecordStore:
+    found = DeviceRecordStore(made.table, "shoe", SERIAL, stood or StoredPosition(), clock=now_us)
     found.read_by(Shoe(Line()))
     return found
 
@@ -103,7 +103,7 @@ def test_it_goes_on_from_where_the_record_stood() -> None:
         async with rig() as made:
             before = ring(4)
             recent = {record.seq: record.chain for record in before}
-            one = keeper(made, Stood(RecordCursor(5, 4, before[-1].chain), recent))
+            one = keeper(made, StoredPosition(RecordCursor(5, 4, before[-1].chain), recent))
             await one.keep(ring(2, first=5, chain=before[-1].chain))
             assert one.seq == 6
             assert len(one.recent()) == 6
@@ -118,11 +118,11 @@ def test_nobody_says_how_far_it_goes_while_something_is_on_its_way() -> None:
             one = keeper(made)
             keeping = asyncio.create_task(one.keep(ring(1)))
             await until(lambda: bool(made.log))
-            with pytest.raises(NotSaid):
+            with pytest.raises(PositionUnknown):
                 one.cursor()
             # Whoever kept gives up; it comes to the disk all the same, and is not taken again.
             await stopped(keeping)
-            with pytest.raises(NotSaid):
+            with pytest.raises(PositionUnknown):
                 one.recent()
             await until(lambda: bool(made.entries))
             assert one.cursor().seq == 1
@@ -135,7 +135,7 @@ def test_what_the_record_refuses_is_not_kept() -> None:
         async with rig(Step.TURN) as made:
             one = keeper(made)
             made.problem = NoRoom("here", "no room", "free some")
-            with pytest.raises(Stopped):
+            with pytest.raises(TableStopped):
                 await one.keep(ring(3))
             assert one.cursor() == NO_CURSOR
             made.problem = None
@@ -149,7 +149,7 @@ def test_what_the_record_refuses_is_not_kept() -> None:
 def test_a_cursor_goes_back_only_with_an_adoption() -> None:
     async def main() -> None:
         async with rig() as made:
-            one = keeper(made, Stood(RecordCursor(5, 9, b"lasthead"), {9: b"lasthead"}))
+            one = keeper(made, StoredPosition(RecordCursor(5, 9, b"lasthead"), {9: b"lasthead"}))
             with pytest.raises(ValueError, match="is not the one after"):
                 await one.keep(ring(1, first=4))
             await one.adopt(adoption(4))
@@ -187,7 +187,7 @@ def test_an_adoption_that_is_not_recorded_is_none() -> None:
         async with rig() as made:
             one = keeper(made)
             made.problem = NoRoom("here", "no room", "free some")
-            with pytest.raises(Stopped):
+            with pytest.raises(TableStopped):
                 await one.adopt(adoption(10))
             assert one.cursor() == NO_CURSOR
 
@@ -201,7 +201,7 @@ def test_a_table_that_closes_keeps_nothing_more() -> None:
         one = keeper(made)
         await made.table.close()
         await task
-        with pytest.raises(Stopped):
+        with pytest.raises(TableStopped):
             await one.keep(ring(1))
         assert one.cursor() == NO_CURSOR
 

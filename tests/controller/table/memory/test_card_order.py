@@ -10,7 +10,7 @@ import pytest
 
 from controller.rules.cards import DECK, RANK, SUIT, Card
 from controller.table.memory import card_order
-from controller.table.memory.card_order import FALSE_ALARMS, NEIGHBOURS, ORDERS, PLACES
+from controller.table.memory.card_order import DECK_ORDERS, FALSE_ALARMS, MAX_POSITIONS, NEIGHBOURS
 
 SHOES = (1, 2, 6, 8)
 
@@ -20,7 +20,7 @@ def lying(cards: Sequence[Card], first: int = 1) -> list[tuple[int, Card]]:
 
 
 def found(faces: Iterable[tuple[int, Card]]) -> str | None:
-    return card_order.lying(faces).order
+    return card_order.sequence_of(faces).order
 
 
 def suspicious(faces: Iterable[tuple[int, Card]]) -> bool:
@@ -134,9 +134,9 @@ def test_well_shuffled_shoes(decks: int) -> None:
     assert not any(suspicious(lying(shuffled(decks, rng))) for _ in range(400))
 
 
-@pytest.mark.parametrize("which", ORDERS, ids=lambda one: one.name)
+@pytest.mark.parametrize("which", DECK_ORDERS, ids=lambda one: one.name)
 @pytest.mark.parametrize("decks", SHOES)
-def test_runs_are_as_seldom_as_is_said(which: card_order.Order, decks: int) -> None:
+def test_runs_are_as_seldom_as_is_said(which: card_order.DeckOrder, decks: int) -> None:
     """The bound that is reckoned with holds for shorter runs, which can be counted."""
     rng = Random(f"{which.name} {decks}")
     rounds, runs, least = 300, 0, 3
@@ -162,7 +162,7 @@ def test_neighbours_are_as_seldom_as_is_said(decks: int) -> None:
     )
     pairs = rounds * (52 * decks - 1)
     assert count / pairs <= NEIGHBOURS
-    assert 52 * max(SHOES) == PLACES
+    assert 52 * max(SHOES) == MAX_POSITIONS
 
 
 def test_nothing_and_one_card_are_no_order() -> None:

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from controller.procedure.model import events
 from controller.rules.cards import DECK, RANK, SUIT, Card
-from controller.table.memory import NOTHING_KNOWN
-from controller.table.memory.card_order import LONGEST_GAP, NEIGHBOURS, ORDERS, lying
+from controller.table.memory import EMPTY_MEMORY
+from controller.table.memory.card_order import DECK_ORDERS, MAX_GAP, NEIGHBOURS, sequence_of
 from tests.support.table.simulated.simulated_table import DEALER
 
 RANKS_TOGETHER = sorted(DECK, key=lambda card: RANK[card])
@@ -23,11 +23,11 @@ BEGINNINGS = (list(DECK), list(DECK)[::-1], RANKS_TOGETHER * 2, RANKS_TOGETHER[:
 
 def asked(faces: Iterable[tuple[int, Card]]) -> str | None:
     """The same in plain words: each order is asked of each two cards. Neighbours aside."""
-    runs = [0] * len(ORDERS)
+    runs = [0] * len(DECK_ORDERS)
     for (place, one), (next_place, other) in pairwise(sorted(dict(faces).items())):
         gap = next_place - place
-        for at, order in enumerate(ORDERS):
-            follows = gap <= LONGEST_GAP and order.follows(one, other, gap)
+        for at, order in enumerate(DECK_ORDERS):
+            follows = gap <= MAX_GAP and order.follows(one, other, gap)
             runs[at] = runs[at] + 1 if follows else 0
             if runs[at] >= order.run:
                 return order.name
@@ -57,7 +57,7 @@ def test_it_says_the_same(
     for place, card in others:
         lie[place % len(lie)] = card
     faces = [(place, card) for place, card in enumerate(lie, 1) if place not in unseen]
-    said = lying(faces).order
+    said = sequence_of(faces).order
     if said == "too many neighbours":
         assert asked(faces) is None
         assert share_of_neighbours(faces) > NEIGHBOURS
@@ -77,7 +77,7 @@ BACK = st.builds(lambda pos: {"what": "CardRetracted", "pos": pos}, st.integers(
 def test_how_the_cards_lie_is_known_whatever_happened(happened: list[Any]) -> None:
     """A card that comes before others, one that goes back, one that was another: they lie as they
     would if all were looked at anew."""
-    known = NOTHING_KNOWN
+    known = EMPTY_MEMORY
     for what in happened:
         if what == "misread":
             known = known.decided(events.CardMisread(DEALER), ())
@@ -85,4 +85,4 @@ def test_how_the_cards_lie_is_known_whatever_happened(happened: list[Any]) -> No
             known = replace(known, entered=7).decided(events.CardConfirmed(DEALER), ())
         else:
             known = known.told(what)
-        assert known.lying == lying((face.pos, face.card) for face in known.faces)
+        assert known.lying == sequence_of((face.pos, face.card) for face in known.faces)

@@ -18,23 +18,29 @@ from controller.procedure.model.events import Actor
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import WAITING, State, Step
 from controller.rules.cards import DECK
-from controller.table.intake import Heard, House, Now, face_down, hear
-from controller.table.intake.station import SAYS, open_to
-from controller.table.memory import (
-    NO_TROUBLES,
-    NOTHING_KNOWN,
-    Arms,
-    Face,
-    Recall,
-    Trouble,
-    Troubles,
-    armed,
-    due,
-    inventory,
-    recalled,
-    suspicions,
+from controller.table.intake import (
+    DeviceSettings,
+    TableInput,
+    TableSnapshot,
+    device_input,
+    face_down,
 )
-from controller.table.memory.button_tokens import TOKENS
+from controller.table.intake.station import BUTTON_EVENTS, open_buttons
+from controller.table.memory import (
+    EMPTY_MEMORY,
+    NO_FAULTS,
+    ButtonTokens,
+    DeviceFault,
+    DeviceFaults,
+    SeenCard,
+    TableMemory,
+    assign_tokens,
+    deck_suspicions,
+    inventory,
+    memory_from,
+    next_report,
+)
+from controller.table.memory.button_tokens import TOKEN_COUNT
 from controller.table.memory.device_faults import DEVICES
 from controller.table.memory.inventory import Inventory
 from drivers.devices import shoe
@@ -54,9 +60,9 @@ from tests.support.table.typed.listening import (
     taking,
 )
 
-LINK = Trouble("shoe", "SH-1", "link", "", "gone")
-JAM = Trouble("shoe", "SH-1", "jam", "", "stuck")
-LOADED = Trouble("shoe", "SH-1", "loaded", "", "cards were put in")
+LINK = DeviceFault("shoe", "SH-1", "link", "", "gone")
+JAM = DeviceFault("shoe", "SH-1", "jam", "", "stuck")
+LOADED = DeviceFault("shoe", "SH-1", "loaded", "", "cards were put in")
 
 
 def at(step: Step) -> State:
@@ -68,42 +74,42 @@ def at(step: Step) -> State:
 
 def test_a_device_is_back_when_nothing_is_wrong_with_it_any_more() -> None:
     s = at(Step.TURN)
-    both = NO_TROUBLES.after((JAM, LINK), ())
-    lost = due(both, s)
+    both = NO_FAULTS.after((JAM, LINK), ())
+    lost = next_report(both, s)
     assert isinstance(lost, e.DeviceLost)
     assert (lost.device, lost.why) == ("shoe", "stuck")
     gone = replace(s, lost=("shoe",))
-    assert due(both, gone) is None
+    assert next_report(both, gone) is None
     one = both.after((), (JAM,))
-    assert due(one, gone) is None
-    back = due(one.after((), (LINK,)), gone)
+    assert next_report(one, gone) is None
+    back = next_report(one.after((), (LINK,)), gone)
     assert isinstance(back, e.DeviceBack)
     assert back.agrees
-    assert due(NO_TROUBLES, s) is None
+    assert next_report(NO_FAULTS, s) is None
 
 
 def test_what_two_people_accept_is_not_told_again_until_it_comes_anew() -> None:
     s = at(Step.TURN)
-    accepted = NO_TROUBLES.after((LINK, LOADED), ()).accept("shoe")
+    accepted = NO_FAULTS.after((LINK, LOADED), ()).accept("shoe")
     assert accepted.every == (LINK,)  # nobody but people says that cards were not put in
-    assert due(accepted, s) is None
-    assert due(accepted.after((LINK,), ()), s) is None  # it is the same one
-    assert due(accepted.after((JAM,), ()), s) is not None
-    assert due(accepted.after((LINK,), (LINK,)), s) is not None
+    assert next_report(accepted, s) is None
+    assert next_report(accepted.after((LINK,), ()), s) is None  # it is the same one
+    assert next_report(accepted.after((JAM,), ()), s) is not None
+    assert next_report(accepted.after((LINK,), (LINK,)), s) is not None
 
 
 def test_people_take_a_device_as_it_is_at_the_table() -> None:
     listens = ear()
     table = taking(listens)
-    lost = table.take(Now(at(Step.TURN)), Heard(wrong=(LINK,))).now
+    lost = table.take(TableSnapshot(at(Step.TURN)), TableInput(wrong=(LINK,))).now
     assert lost.state.step is Step.DEVICE
     accepts = e.CountersAccepted(FLOOR, SECOND)
-    taken = table.take(lost, Heard((accepts,)))
+    taken = table.take(lost, TableInput((accepts,)))
     assert isinstance(taken.answered[0].answer, Decision)
     assert taken.now.state.step is Step.FELT
     assert taken.now.state.lost == ()
     assert taken.now.troubles.any_of("shoe")
-    felt = table.take(taken.now, Heard((e.FeltConfirmed(DEALER),)))
+    felt = table.take(taken.now, TableInput((e.FeltConfirmed(DEALER),)))
     assert felt.now.state.step is Step.TURN  # where the floor can void the round, say
 
 
@@ -111,10 +117,10 @@ def test_people_take_a_device_as_it_is_at_the_table() -> None:
 def test_whatever_is_lost_and_back_is_taken_at_every_step(step: Step) -> None:
     for s in (s for s in states() if s.step is step):
         for device in DEVICES:
-            one = Trouble(device, "X-1", "link", "", "gone")
+            one = DeviceFault(device, "X-1", "link", "", "gone")
             table = taking(ear())
-            lost = table.take(Now(s), Heard(wrong=(one,)))
-            back = table.take(lost.now, Heard(right=(one,)))
+            lost = table.take(TableSnapshot(s), TableInput(wrong=(one,)))
+            back = table.take(lost.now, TableInput(right=(one,)))
             for found in (*lost.answered, *back.answered):
                 assert isinstance(found.answer, Decision)
             assert device in lost.now.state.lost
@@ -125,11 +131,11 @@ def test_whatever_is_lost_and_back_is_taken_at_every_step(step: Step) -> None:
 
 SEATS = tuple(range(1, 8))
 STANDING = dict.fromkeys((1, 2, 3), (("main", 100), ("main", 100)))
-HOUSE = House(standing=STANDING)  # type: ignore[arg-type]
+HOUSE = DeviceSettings(standing=STANDING)  # type: ignore[arg-type]
 
 
-def buttons(s: State, seat: int, house: House = HOUSE) -> ButtonMask:
-    return open_to(GAME, house, PROCEDURE.takes, s, seat)
+def buttons(s: State, seat: int, house: DeviceSettings = HOUSE) -> ButtonMask:
+    return open_buttons(GAME, house, PROCEDURE.takes, s, seat)
 
 
 def test_exactly_what_the_procedure_takes_is_armed() -> None:
@@ -140,7 +146,7 @@ def test_exactly_what_the_procedure_takes_is_armed() -> None:
         for seat in SEATS:
             mask = buttons(s, seat)
             for button in WhichButton:
-                said = SAYS[button](GAME, HOUSE, s, Actor("player", f"seat-{seat}", seat))
+                said = BUTTON_EVENTS[button](GAME, HOUSE, s, Actor("player", f"seat-{seat}", seat))
                 takes = said is not None and isinstance(PROCEDURE.step(s, said), Decision)
                 assert bool(mask >> button & 1) == takes
                 seen |= {button} if takes else set()
@@ -157,20 +163,22 @@ def test_a_decision_is_armed_for_the_hand_in_turn_only() -> None:
 
 
 def test_a_token_stands_for_one_question() -> None:
-    first = armed(Arms(10), at(Step.TURN), SEATS, lambda seat: buttons(at(Step.TURN), seat))
-    same = armed(first, at(Step.TURN), SEATS, lambda seat: buttons(at(Step.TURN), seat))
+    first = assign_tokens(
+        ButtonTokens(10), at(Step.TURN), SEATS, lambda seat: buttons(at(Step.TURN), seat)
+    )
+    same = assign_tokens(first, at(Step.TURN), SEATS, lambda seat: buttons(at(Step.TURN), seat))
     assert same is first
-    nobody = armed(first, at(Step.REVEAL), (), lambda seat: ButtonMask(0))
+    nobody = assign_tokens(first, at(Step.REVEAL), (), lambda seat: ButtonMask(0))
     assert nobody.seats == ()
-    again = armed(nobody, at(Step.TURN), SEATS, lambda seat: buttons(at(Step.TURN), seat))
+    again = assign_tokens(nobody, at(Step.TURN), SEATS, lambda seat: buttons(at(Step.TURN), seat))
     tokens = {arm.token for arm in first.seats}
     assert tokens.isdisjoint({arm.token for arm in again.seats})
-    assert all(0 < token <= TOKENS for token in tokens)
+    assert all(0 < token <= TOKEN_COUNT for token in tokens)
 
 
 @given(st.integers(0, 10**12))
 def test_tokens_of_many_questions_differ(last: int) -> None:
-    tokens = [(last + step) % TOKENS + 1 for step in range(3)]
+    tokens = [(last + step) % TOKEN_COUNT + 1 for step in range(3)]
     assert len(set(tokens)) == 3
     assert 0 not in tokens
 
@@ -179,15 +187,15 @@ def test_another_seat_s_wager_does_not_make_a_press_too_late() -> None:
     s = next(s for s in states() if s.step is Step.WAGERING and not s.seats and s.spare is None)
     listens = ear(standing=STANDING)
     table = taking(listens)
-    stands = table.begins(Now(s))
+    stands = table.begins(TableSnapshot(s))
     mine = stands.arms.of(2)
     assert mine is not None
-    after = table.take(stands, Heard((e.WagerPlaced(DEALER, 1, "main", 100),))).now
+    after = table.take(stands, TableInput((e.WagerPlaced(DEALER, 1, "main", 100),))).now
     arm = after.arms.of(2)
     assert arm is not None
     assert arm.token == mine.token
     told = press(2, WhichButton.BET, mine.token)
-    found = hear(listens, after, told, source("station"))
+    found = device_input(listens, after, told, source("station"))
     assert found.events == (e.WagerPlaced(Actor("player", "seat-2", 2), 2, "main", 100),)
 
 
@@ -197,12 +205,14 @@ def test_a_press_counts_once_for_its_question() -> None:
     seat = s.hands[s.turn].seat
     listens = ear()
     table = taking(listens, SEATS)
-    stands = table.begins(Now(s))
+    stands = table.begins(TableSnapshot(s))
     arm = stands.arms.of(seat)
     assert arm is not None
 
-    def pressed(known: Now, button: WhichButton, token: int, **more: Any) -> tuple[Heard, Now]:
-        heard = hear(listens, known, press(seat, button, token, **more), source("station"))
+    def pressed(
+        known: TableSnapshot, button: WhichButton, token: int, **more: Any
+    ) -> tuple[TableInput, TableSnapshot]:
+        heard = device_input(listens, known, press(seat, button, token, **more), source("station"))
         return heard, table.take(known, heard, source("station").cursor).now
 
     heard, after = pressed(stands, WhichButton.HIT, arm.token)
@@ -229,38 +239,40 @@ def seen(pos: int, number: int, back: int = 1) -> dict[str, Any]:
 
 
 def test_cards_that_were_seen_and_those_that_were_not() -> None:
-    known = NOTHING_KNOWN.told({"what": "ShoeLoaded", "shoe": 4, "count": 104})
+    known = EMPTY_MEMORY.told({"what": "ShoeLoaded", "shoe": 4, "count": 104})
     known = known.told({"what": "ShoeCardRead", "shoe": 4, "pos": 1})
     known = known.told(seen(2, 17)).told(seen(3, 18))
     known = known.told({"what": "CutCardCame", "pos": 4})
     assert (known.loading, known.count, known.last, known.cut, known.back) == (4, 104, 4, True, 1)
-    assert known.faces == (Face(2, 17, 1), Face(3, 18, 1))
+    assert known.faces == (SeenCard(2, 17, 1), SeenCard(3, 18, 1))
     back = known.told({"what": "CardRetracted", "pos": 3})
-    assert (back.faces, back.last) == ((Face(2, 17, 1),), 2)
+    assert (back.faces, back.last) == ((SeenCard(2, 17, 1),), 2)
     fresh = known.told({"what": "ShoeLoaded", "shoe": 5, "count": 104})
-    assert fresh == Recall(loading=5, count=104, former=1)
+    assert fresh == TableMemory(loading=5, count=104, former=1)
 
 
 def test_what_people_know_is_not_told_again() -> None:
     event = e.DeckSuspect(Actor("device", "shoe"), "foreign_back")
     told = (Told("floor", "deck_suspect"),)
-    assert NOTHING_KNOWN.decided(event, told).alarmed == {"foreign_back"}
-    twin = Recall(twin=True)
+    assert EMPTY_MEMORY.decided(event, told).alarmed == {"foreign_back"}
+    twin = TableMemory(twin=True)
     assert twin.decided(event, told).twin
     drawn = e.CardDrawn(Actor("device", "shoe"), 3)
     assert not twin.decided(drawn, told).twin  # the procedure has found the duplicate itself
 
 
 def test_new_decks_begin_anew() -> None:
-    known = Recall(loading=3, back=1, former=2, faces=(Face(1, 2, 1),), alarmed=frozenset({"long"}))
-    assert known.decided(e.DecksChanged(FLOOR, SECOND), ()) == Recall(loading=3)
+    known = TableMemory(
+        loading=3, back=1, former=2, faces=(SeenCard(1, 2, 1),), alarmed=frozenset({"long"})
+    )
+    assert known.decided(e.DecksChanged(FLOOR, SECOND), ()) == TableMemory(loading=3)
     out = known.decided(e.FloorCalled(FLOOR), (DecksOut(),))
     assert (out.back, out.former) == (0, 0)
 
 
 def test_a_card_found_face_up_is_waited_for() -> None:
     found = e.FaceUpCardFound(FLOOR, 3)
-    known = NOTHING_KNOWN.decided(found, (Discarded(3),))
+    known = EMPTY_MEMORY.decided(found, (Discarded(3),))
     assert known.discarding == 1
     assert known.decided(e.ShuffleStarted(DEALER), ()).discarding == 0
 
@@ -270,13 +282,13 @@ def test_it_is_made_anew_from_the_record() -> None:
     listens = ear()
     table = taking(listens)
     s = next(s for s in states() if s.step is Step.HAND_CARD and s.spare is None and not s.lost)
-    stands, entries = Now(s), list[Entry]()
+    stands, entries = TableSnapshot(s), list[Entry]()
     for number, pos in ((3, 11), (16, 12), (40, 13)):
         told = card(number, pos=pos, back=2)
-        taken = table.take(stands, hear(listens, stands, told, source()), source().cursor)
+        taken = table.take(stands, device_input(listens, stands, told, source()), source().cursor)
         stands, entries = taken.now, [*entries, *taken.entries]
     records = [_as_read(one) for one in entries]
-    assert recalled(records) == stands.recall
+    assert memory_from(records) == stands.recall
     assert stands.recall.faces
 
 
@@ -287,10 +299,10 @@ def _as_read(one: Entry) -> Record:
 # --- the inventory of a closed shoe -----------------------------------------------------------
 
 
-def of(*cards: int, count: int = 104, **known: Any) -> Recall:
-    faces = tuple(Face(pos, number, 1) for pos, number in enumerate(cards, 1))
+def of(*cards: int, count: int = 104, **known: Any) -> TableMemory:
+    faces = tuple(SeenCard(pos, number, 1) for pos, number in enumerate(cards, 1))
     whole = {"loading": 4, "count": count, "last": len(cards), "back": 1, **known}
-    return Recall(faces=faces, **whole)
+    return TableMemory(faces=faces, **whole)
 
 
 @pytest.mark.parametrize(
@@ -308,17 +320,17 @@ def of(*cards: int, count: int = 104, **known: Any) -> Recall:
         (of(*DECK, *DECK, last=105, cut=True), False, Inventory(4, 104, 104), []),
     ],
 )
-def test_the_inventory(known: Recall, ran_out: bool, found: Inventory, why: list[str]) -> None:
+def test_the_inventory(known: TableMemory, ran_out: bool, found: Inventory, why: list[str]) -> None:
     assert inventory(known, 2, ran_out=ran_out) == found
-    assert list(suspicions(found)) == why
+    assert list(deck_suspicions(found)) == why
     assert found.unseen == found.out - found.seen
 
 
 def test_foreign_backs_are_counted() -> None:
-    known = replace(of(3), faces=(Face(1, 3, 1), Face(2, 4, 2), Face(3, 5, 0)), last=3)
+    known = replace(of(3), faces=(SeenCard(1, 3, 1), SeenCard(2, 4, 2), SeenCard(3, 5, 0)), last=3)
     found = inventory(known, 2, ran_out=False)
     assert found.foreign == 1
-    assert list(suspicions(found)) == ["foreign_back"]
+    assert list(deck_suspicions(found)) == ["foreign_back"]
 
 
 def test_it_is_taken_once_and_when_the_shoe_is_closed() -> None:
@@ -326,8 +338,8 @@ def test_it_is_taken_once_and_when_the_shoe_is_closed() -> None:
     table = taking(listens)
     s = at(Step.SHUFFLE_NEEDED)
     s = replace(s, shoe=replace(s.shoe, decks_out=False))
-    stands = Now(s, recall=of(3, 3, 3))
-    taken = table.take(stands, Heard((e.ShuffleStarted(DEALER),)))
+    stands = TableSnapshot(s, recall=of(3, 3, 3))
+    taken = table.take(stands, TableInput((e.ShuffleStarted(DEALER),)))
     assert [one.kind for one in taken.entries] == ["decision", "device", "decision"]
     assert taken.entries[1].data["what"] == "ShoeInventory"
     assert taken.entries[1].data["extra"] == [3]
@@ -337,7 +349,7 @@ def test_it_is_taken_once_and_when_the_shoe_is_closed() -> None:
     # Nothing of the kind is reckoned at any other time.
     for one in states():
         for event in (e.Cleared(DEALER), e.FeltConfirmed(DEALER), e.ShuffleCalled(DEALER)):
-            found = table.take(Now(one, recall=of(3, 3, 3)), Heard((event,)))
+            found = table.take(TableSnapshot(one, recall=of(3, 3, 3)), TableInput((event,)))
             counted = any(entry.kind == "device" for entry in found.entries)
             closes = one.step is not Step.CLOSED and found.now.state.step is Step.CLOSED
             assert counted == closes
@@ -346,7 +358,9 @@ def test_it_is_taken_once_and_when_the_shoe_is_closed() -> None:
 def test_closing_the_table_counts_and_holds_nobody() -> None:
     table = taking(ear())
     s = next(s for s in states() if s.step is Step.WAGERING and not s.seats)
-    taken = table.take(Now(s, recall=of(3, 3, 3)), Heard((e.TableClosed(FLOOR, 0, SECOND),)))
+    taken = table.take(
+        TableSnapshot(s, recall=of(3, 3, 3)), TableInput((e.TableClosed(FLOOR, 0, SECOND),))
+    )
     assert [one.kind for one in taken.entries] == ["decision", "device"]
     assert taken.now.state.step is Step.CLOSED
 
@@ -355,17 +369,17 @@ def test_order_is_looked_at_as_cards_come() -> None:
     listens = ear()
     table = taking(listens)
     s = next(s for s in states() if s.step is Step.HAND_CARD and s.spare is None and not s.lost)
-    recall = Recall(loading=1, last=6, back=1)
+    recall = TableMemory(loading=1, last=6, back=1)
     for pos in range(1, 7):
-        recall = recall.with_face(Face(pos, pos + 12, 1))
-    stands = Now(replace(s, seen=0), recall=recall)
+        recall = recall.with_face(SeenCard(pos, pos + 12, 1))
+    stands = TableSnapshot(replace(s, seen=0), recall=recall)
     told = card(7 + 12, pos=7)
-    taken = table.take(stands, hear(listens, stands, told, source()), source().cursor)
+    taken = table.take(stands, device_input(listens, stands, told, source()), source().cursor)
     events = [one.event for one in taken.answered]
     assert isinstance(events[-1], e.DeckSuspect)
     assert events[-1].why == "factory_order"
     known = replace(stands, recall=replace(stands.recall, alarmed=frozenset({"factory_order"})))
-    found = hear(listens, known, told, source())
+    found = device_input(listens, known, told, source())
     assert [type(event) for event in found.events] == [e.CardDrawn]
     assert all(one.card + 1 == other.card for one, other in pairwise(recall.faces))
 
@@ -374,15 +388,15 @@ def test_a_reader_s_twin_waits_until_no_card_lies_face_down() -> None:
     listens = ear()
     table = taking(listens)
     s = next(s for s in states() if s.step is Step.HAND_CARD and s.hole and s.spare is None)
-    stands = Now(replace(s, seen=0, lost=()))
+    stands = TableSnapshot(replace(s, seen=0, lost=()))
     told = card(30, flags=CardFlags.DUPLICATE)
-    taken = table.take(stands, hear(listens, stands, told, source()), source().cursor)
+    taken = table.take(stands, device_input(listens, stands, told, source()), source().cursor)
     assert [type(one.event) for one in taken.answered] == [e.CardDrawn]
     assert taken.now.recall.twin
     assert b'flags":0' in b"".join(encode(one.data) for one in taken.entries)
     bare = replace(taken.now, state=replace(taken.now.state, hole="", holds=()))
     assert not face_down(bare.state)
-    told_now = table.take(bare, Heard())
+    told_now = table.take(bare, TableInput())
     event = told_now.answered[0].event
     assert isinstance(event, e.DeckSuspect)
     assert event.why == "duplicate"
@@ -392,11 +406,11 @@ def test_a_reader_s_twin_waits_until_no_card_lies_face_down() -> None:
 def test_a_cover_that_is_opened_in_play_is_held_with_its_record() -> None:
     listens = ear()
     table = taking(listens)
-    stands = Now(at(Step.TURN))
+    stands = TableSnapshot(at(Step.TURN))
     told = shoe.CoverMoved(origin(), True)
-    taken = table.take(stands, hear(listens, stands, told, source()), source().cursor)
+    taken = table.take(stands, device_input(listens, stands, told, source()), source().cursor)
     assert [one.kind for one in taken.entries] == ["device", "decision"]
     assert taken.entries[0].cursor == source().cursor
     assert taken.entries[1].cursor is None
     assert taken.entries[0].by == By("device", "shoe")
-    assert now(at(Step.TURN)).troubles == Troubles()
+    assert now(at(Step.TURN)).troubles == DeviceFaults()

@@ -20,10 +20,10 @@ from controller.procedure.model.effects import Tell
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Step
 from controller.table.loop import ANOTHER_CARD
-from controller.table.loop.acts import NotThatCard, SaidTooOften
+from controller.table.loop.acts import TooManyWrongCards, WrongCard
 from controller.table.memory import NotInVault
-from controller.table.restart import Recovered
-from controller.table.restart.restore import recover
+from controller.table.restart import RestoredTable
+from controller.table.restart.restore import restore
 from drivers.devices import State as LinkState
 from firmware_protocol.device.control import Draw, Firmware, RingMemory
 from hil.table.robots.robot import card_of, mechanism
@@ -46,12 +46,12 @@ SEVEN = 45
 NOTE = Entry("note", By("device", "controller"), {"text": "x" * 900})
 
 
-def found(made: Room) -> Recovered:
+def found(made: Room) -> RestoredTable:
     """What a start would begin with."""
     opening = Opening.at(made.record, table=TABLE)
     try:
         devices = [(one.device, one.serial) for one in made.parts().devices]
-        return recover(opening, Procedure(made.game), devices)
+        return restore(opening, Procedure(made.game), devices)
     finally:
         opening.close()
 
@@ -299,14 +299,14 @@ def test_a_start_forgets_no_card_that_was_said_wrongly(tmp_path: Path) -> None:
                 made.shoe.hand(Draw(force=True))
                 await until(lambda: one.state.spare is not None)
                 for name in ("Ks", "Kd"):
-                    with pytest.raises(NotThatCard):
+                    with pytest.raises(WrongCard):
                         await one.table.act(says(name), DEALER)
             assert {one.wrong for one in found(made).hidden} == {2}
             async with served(made) as two:
                 await until(lambda: two.at(Step.FELT), 20)
                 await two.to_step(Step.TURN)
                 for name in ("Kc", "Tc"):
-                    with pytest.raises(SaidTooOften):
+                    with pytest.raises(TooManyWrongCards):
                         await two.table.act(says(name), DEALER)
                 assert two.whats("fault") == [ANOTHER_CARD] * 2 + ["person"] * 2
                 done = await two.table.act(says("Tc"), FLOOR)

@@ -15,8 +15,8 @@ from controller.procedure.model.effects import Prompt
 from controller.procedure.model.state import Step
 from controller.table.devices.links import GRACE
 from controller.table.devices.shuffle_start import NONE_RUNS
-from controller.table.loop import BadAct, Stopped
-from controller.table.loop.loop import SLOW
+from controller.table.loop import BadAct, TableStopped
+from controller.table.loop.loop import SLOW_AFTER
 from firmware_protocol.device.control import (
     CutPower,
     Draw,
@@ -229,7 +229,7 @@ def test_a_disk_without_room_in_a_round(tmp_path: Path) -> None:
             assert one.room.station is not None
             lamps = mechanism(one.room.station)["seats"]["1"]["lamps"]
             assert (lamps["rgb"], lamps["pattern"]) == ([255, 0, 0], "blink")
-            with pytest.raises(Stopped, match="no room"):
+            with pytest.raises(TableStopped, match="no room"):
                 await one.robot.act("FloorCalled")
             await asyncio.sleep(30)
             one.room.book.refusing = None
@@ -255,8 +255,8 @@ def test_a_disk_that_stalls(seconds: float, tmp_path: Path) -> None:
             await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
             one.room.book.slow = seconds
             one.room.shoe.hand(Draw())
-            await until(lambda: bool(one.table.shown.stopped), SLOW + 1)
-            assert one.table.table.waits >= SLOW
+            await until(lambda: bool(one.table.shown.stopped), SLOW_AFTER + 1)
+            assert one.table.table.waits >= SLOW_AFTER
             await asyncio.sleep(0.2)
             assert mechanism(one.room.shoe)["lock"] == "locked"
             assert one.state.dealt == 2
@@ -278,7 +278,7 @@ def test_a_disk_that_has_failed_holds_the_table_for_good(tmp_path: Path) -> None
         async with serving(tmp_path) as one:
             await one.to_step(Step.TURN)
             one.room.book.refusing = failed
-            with pytest.raises(Stopped, match="nothing is recorded any more"):
+            with pytest.raises(TableStopped, match="nothing is recorded any more"):
                 await one.robot.act("FloorCalled")
             await asyncio.sleep(60)
             assert one.table.shown.stopped == str(failed)

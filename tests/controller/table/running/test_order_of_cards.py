@@ -14,7 +14,7 @@ from controller.procedure.model import events
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from controller.table.intake import House
+from controller.table.intake import DeviceSettings
 from firmware_protocol.device.control import Put
 from hil.devices import shoe_reader
 from tests.support.drivers.simulated import until
@@ -143,7 +143,7 @@ def test_a_batch_that_is_not_the_decks_of_the_sheet(put: Put, said: str, tmp_pat
     run(main())
 
 
-BATCHES: Final = Setting(house=House(backs=(1, 2)), options=ONE)
+BATCHES: Final = Setting(house=DeviceSettings(backs=(1, 2)), options=ONE)
 
 
 def test_batches_of_two_backs_take_turns(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from controller.errors import UsageProblem
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import Step
 from controller.table.devices import Mending
-from controller.table.loop import Parts
+from controller.table.loop import TableParts
 from controller.table.running import RunningTable, parts_of
 from drivers.keys import KeyStore, Paired
 from drivers.ports import Transport
@@ -103,7 +103,7 @@ def furnished(folder: Path) -> Path:
     return file
 
 
-def parts(file: Path) -> Parts:
+def parts(file: Path) -> TableParts:
     return parts_of(load_table(file))
 
 

@@ -20,10 +20,10 @@ from controller.audit.verify import Verification
 from controller.audit.witness import News, look
 from controller.audit.witness.cosignatures import bring
 from controller.procedure.model.state import State
-from controller.table.loop import Done, Stopped
-from controller.table.memory import Witness
-from controller.table.running import Witnessing
-from controller.table.running.witness_monitor import Looked
+from controller.table.loop import RequestResult, TableStopped
+from controller.table.memory import WitnessStatus
+from controller.table.running import WitnessMonitor
+from controller.table.running.witness_monitor import WitnessCheck
 from tests.support.audit.record.table import FakeClock, begun, everything, note
 from tests.support.audit.tools.outside import WITNESS, play
 from tests.support.audit.witnessing import seen_by
@@ -39,7 +39,7 @@ class House:
         self.place = place
         self.clock = FakeClock()
         self.log = self._begun()
-        self.shown: list[Witness] = []
+        self.shown: list[WitnessStatus] = []
         self.refuses: list[Exception] = []
         self.looked = 0
         self.witnessing = self._looks()
@@ -47,11 +47,11 @@ class House:
     def _begun(self) -> Log:
         return begun(self.place / "record", clock=self.clock)
 
-    def _looks(self) -> Witnessing:
+    def _looks(self) -> WitnessMonitor:
         house = self
 
-        class Here(Witnessing):
-            async def _in_thread(self, work: Callable[[], Looked]) -> Looked:
+        class Here(WitnessMonitor):
+            async def _in_thread(self, work: Callable[[], WitnessCheck]) -> WitnessCheck:
                 house.looked += 1
                 return work()
 
@@ -63,15 +63,15 @@ class House:
     def seq(self) -> int:
         return self.log.where.seq
 
-    def seen_by(self, witness: Witness) -> None:
+    def seen_by(self, witness: WitnessStatus) -> None:
         self.shown.append(witness)
 
-    async def record(self, entry: Entry) -> Done:
+    async def record(self, entry: Entry) -> RequestResult:
         if self.refuses:
             raise self.refuses.pop()
         made = tuple(self.log.write([entry]))
         self.log.sign()
-        return Done(made, (entry,), (), State())
+        return RequestResult(made, (entry,), (), State())
 
     # --- what happens to it ---------------------------------------------------------------
 
@@ -137,13 +137,13 @@ def test_a_table_that_no_witness_has_ever_seen_says_so_at_once_and_once(house: H
     first = next(one for one in everything(house.log.record) if one.kind == "opened")
     assert house.look() == ["unwitnessed"]
     assert house.since() == first.utc
-    assert house.shown[-1] == Witness(0, first.utc)
+    assert house.shown[-1] == WitnessStatus(0, first.utc)
     for hours in (0, 1, 30, 300):
         house.deal(hours)
         assert house.look(hours) == []
     house.again()
     assert house.look() == []
-    assert house.shown[-1] == Witness(0, first.utc)
+    assert house.shown[-1] == WitnessStatus(0, first.utc)
     house.right()
 
 
@@ -153,7 +153,7 @@ def test_a_witness_that_comes_each_hour_is_told_of_and_nothing_else(house: House
         house.deal(turn)
         size = house.witness()
         assert house.look(1) == ["witnessed"]
-        assert house.shown[-1] == Witness(size, 0)
+        assert house.shown[-1] == WitnessStatus(size, 0)
     house.right()
 
 
@@ -180,17 +180,17 @@ def test_a_witness_that_stays_away_is_missed_after_the_time_and_once(house: Hous
     missed = house.deal(2)
     house.deal(3)
     assert house.look(HOURS - 1) == []
-    assert house.shown[-1] == Witness(size, 0)
+    assert house.shown[-1] == WitnessStatus(size, 0)
     assert house.look(2) == ["unwitnessed"]
     assert house.since() == missed
-    assert house.shown[-1] == Witness(size, missed)
+    assert house.shown[-1] == WitnessStatus(size, missed)
     assert house.look(1) == []
     house.again()
     assert house.look(40) == []
-    assert house.shown[-1] == Witness(size, missed)
+    assert house.shown[-1] == WitnessStatus(size, missed)
     back = house.witness()
     assert house.look() == ["witnessed"]
-    assert house.shown[-1] == Witness(back, 0)
+    assert house.shown[-1] == WitnessStatus(back, 0)
     house.deal(4)
     house.again()
     assert house.look(HOURS + 1) == ["unwitnessed"]
@@ -198,13 +198,13 @@ def test_a_witness_that_stays_away_is_missed_after_the_time_and_once(house: Hous
 
 
 def test_what_cannot_be_recorded_is_told_the_next_time(house: House) -> None:
-    house.refuses = [Stopped("no room")]
+    house.refuses = [TableStopped("no room")]
     assert house.look() == []
     assert house.look() == ["unwitnessed"]
     for turn in (1, 2):
         house.deal(turn)
         house.witness()
-    house.refuses = [Stopped("no room")]
+    house.refuses = [TableStopped("no room")]
     assert house.look() == []
     assert house.look() == ["witnessed", "witnessed"]
     assert house.look() == []
@@ -233,11 +233,11 @@ def test_a_record_that_cannot_be_read_holds_nothing_up(house: House) -> None:
 def test_a_disk_that_stands_still_is_asked_once(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller.table.running.witness_monitor.PATIENCE", 0.01)
+    monkeypatch.setattr("controller.table.running.witness_monitor.CHECK_TIMEOUT", 0.01)
     asked = []
 
-    class Still(Witnessing):
-        async def _in_thread(self, work: Callable[[], Looked]) -> Looked:
+    class Still(WitnessMonitor):
+        async def _in_thread(self, work: Callable[[], WitnessCheck]) -> WitnessCheck:
             asked.append(work)
             await answers.wait()
             return work()

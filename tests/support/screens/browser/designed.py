@@ -26,7 +26,7 @@ from controller.procedure.model.state import State, Step
 from controller.screens.common.headers import HEADERS
 from controller.screens.common.sessions import Looks
 from controller.screens.console.view import Here, console_of
-from controller.table.memory import Witness
+from controller.table.memory import WitnessStatus
 from tests.support.screens.browser.page import PATIENCE, SIZES
 from tests.support.screens.console.shown_at import (
     DEVICES,
@@ -54,7 +54,7 @@ HELD: Final = DeviceShown("shoe", "SH-0001", "resuming", "", held="new_epoch")
 AWAY: Final = DeviceShown("shuffler", "SF-0001", "lost", "no power")
 DISK: Final = "the disk is full: nothing was written"
 NOON: Final = 1_800_014_400_000_000
-SEEN: Final = Witness(987_654, NOON - 300_000_000_000)
+SEEN: Final = WitnessStatus(987_654, NOON - 300_000_000_000)
 SHUFFLE: Final = "2 cards missing, 0 too many"
 
 
@@ -234,7 +234,9 @@ def designed() -> tuple[Designed, ...]:
         Designed("the floor signs", states["confirm_card"], open="act-cardconfirmed"),
         Designed("the bank is counted", closed, open="act-tableopened"),
         Designed("record not witnessed for days", turn, Around(witness=SEEN, utc=NOON)),
-        Designed("record never witnessed", wagers, Around(witness=Witness(0, NOON), utc=NOON)),
+        Designed(
+            "record never witnessed", wagers, Around(witness=WitnessStatus(0, NOON), utc=NOON)
+        ),
     ]
     return tuple(made)
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from playwright.async_api import Browser, Page, Response, async_playwright, expect
 
 from controller.procedure.model.row import Refused
-from controller.table.memory import Shown
+from controller.table.memory import TableDisplay
 from hil.table.robots import Console
 from hil.table.robots.robot import Who
 from hil.table.setup import DEALER, FLOOR, SECOND, Robotic
@@ -178,7 +178,7 @@ class PageDealer:
         """The ids of buttons that were pressed for acts."""
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> TableDisplay:
         return self.watcher.shown
 
     async def words(self) -> str:

@@ -20,7 +20,7 @@ from controller.screens.common.templates import Pages
 from controller.screens.common.texts import Texts, load
 from controller.screens.console.view import Here, console_of
 from controller.screens.console.view.page import Console
-from controller.table.memory import NOT_LOOKED, Shown, Witness
+from controller.table.memory import NO_WITNESS, TableDisplay, WitnessStatus
 from tests.support.procedure.random_games import game_as_it_is, game_with
 from tests.support.procedure.random_table import RandomTable
 
@@ -125,7 +125,7 @@ class Around(NamedTuple):
     out: bool = False
     """Two people have taken the shuffler as it is."""
     quality: ClockQuality = "synced"
-    witness: Witness = NOT_LOOKED
+    witness: WitnessStatus = NO_WITNESS
     utc: int = 0
 
 
@@ -134,7 +134,7 @@ USUAL: Final = Around()
 
 def view_at(at: At, around: Around = USUAL) -> View:
     effects = at.procedure.shows(at.state)
-    shown = Shown(7, at.state, effects, again=around.again, stopped=around.stopped)
+    shown = TableDisplay(7, at.state, effects, again=around.again, stopped=around.stopped)
     shown = replace(shown, soon=around.soon)
     named = Named("bj-1", at.game.name, at.game.title, Currency())
     by_hand = around.out or at.state.step is Step.REFILL

@@ -11,7 +11,7 @@ from controller.audit.replay import read_made
 from controller.audit.verify import Verification
 from controller.procedure.model.effects import Prompt, Settled
 from controller.procedure.model.state import State, Step
-from controller.table.memory import Shown
+from controller.table.memory import TableDisplay
 from firmware_protocol.device.control import ShufflePace
 from hil.table.robots import Robot, Said
 from hil.table.robots.robot import card_of
@@ -92,7 +92,7 @@ async def _session(made: Room, robots: list[Robot]) -> None:
         made.last = table.shown.state
 
 
-def _over(shown: Shown) -> bool:
+def _over(shown: TableDisplay) -> bool:
     state = shown.state
     return state.step is Step.WAGERING and state.round == 1 and not state.holds
 

@@ -16,7 +16,7 @@ from controller.sim.scripts import RoundResult, ScriptRound
 from controller.sim.scripts.format import read_scripts
 from controller.sim.scripts.results import RejectedBet, differences, result_of
 from controller.sim.scripts.runner import procedure_for
-from controller.table.loop import Done
+from controller.table.loop import RequestResult
 from controller.table.running import RunningTable
 from hil.table.robots import Robot, Said
 from hil.table.scripts.shoe import rounds_of, shoe_of
@@ -91,7 +91,7 @@ class Watching:
         self.before = State()
         self.over = State()
 
-    def told(self, done: Done) -> None:
+    def told(self, done: RequestResult) -> None:
         for one in done.answered:
             if isinstance(one.answer, Refused):
                 if isinstance(one.event, WagerPlaced):

@@ -28,9 +28,9 @@ from controller.procedure.model.events import Actor, Paid
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State
-from controller.table.intake import House
-from controller.table.loop import Fitted, Parts, World
-from controller.table.memory import Shown
+from controller.table.intake import DeviceSettings
+from controller.table.loop import DeviceConfig, TableEnvironment, TableParts
+from controller.table.memory import TableDisplay
 from controller.table.running import RunningTable
 from drivers.devices import State as LinkState
 from drivers.session import Supervisor
@@ -115,14 +115,14 @@ class Room:
         folder: Path,
         game: Game,
         *,
-        house: House | None = None,
+        house: DeviceSettings | None = None,
         stations: bool = True,
         shuffler: bool = True,
         keys: Keys = KEYS,
     ) -> None:
         self.folder = folder
         self.game = game
-        self.house = house or House()
+        self.house = house or DeviceSettings()
         self.desk = Desk()
         self.shoe = self._plug(DeviceClass.SHOE, SHOE)
         self.shuffler = self._plug(DeviceClass.SHUFFLER, SHUFFLER) if shuffler else None
@@ -146,13 +146,13 @@ class Room:
         made.stand.port_number = len(self.desk.devices)
         return made
 
-    def parts(self) -> Parts:
-        devices = [Fitted(self.shoe.wanted)]
+    def parts(self) -> TableParts:
+        devices = [DeviceConfig(self.shoe.wanted)]
         if self.shuffler is not None:
-            devices.append(Fitted(self.shuffler.wanted))
+            devices.append(DeviceConfig(self.shuffler.wanted))
         if self.station is not None:
-            devices.append(Fitted(self.station.wanted, SEATS))
-        return Parts(
+            devices.append(DeviceConfig(self.station.wanted, SEATS))
+        return TableParts(
             TABLE,
             self.game,
             self.game,
@@ -164,8 +164,8 @@ class Room:
             size=self.segment,
         )
 
-    def world(self) -> World:
-        return World(lambda: self.desk.find, self.desk.open, now_us, clock, self._book)
+    def world(self) -> TableEnvironment:
+        return TableEnvironment(lambda: self.desk.find, self.desk.open, now_us, clock, self._book)
 
     def _book(self, log: Log, failed: Callable[[Failed], None]) -> SimulatedBook:
         book = SimulatedBook(log, failed)
@@ -230,7 +230,7 @@ class AtTable:
         self._table = table
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> TableDisplay:
         return self._table.shown
 
     async def act(self, name: str, fields: Mapping[str, Any], who: Who) -> Refused | None:

@@ -24,9 +24,9 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import Step
 from controller.procedure.prompts import Currency, say
 from controller.rules.irregularities import Irregularity, Way
-from controller.table.intake import House
-from controller.table.loop import Done
-from controller.table.memory import Shown
+from controller.table.intake import DeviceSettings
+from controller.table.loop import RequestResult
+from controller.table.memory import TableDisplay
 from firmware_protocol.device.control import ButtonName, Draw, Press, ShufflePace
 from hil.table.robots import Robot, Said
 from hil.table.robots.robot import Who, card_of, mechanism
@@ -107,7 +107,7 @@ class Told(Served):
         return self.robot.players
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> TableDisplay:
         return self.table.shown
 
     @property
@@ -164,7 +164,7 @@ class Told(Served):
     async def _answer(
         self, name: str, actor: Actor, second: Actor | None, fields: Mapping[str, Any]
     ) -> tuple[Event, Decision | Refused]:
-        done: Done = await self.table.act({"type": name, **fields}, actor, second=second)
+        done: RequestResult = await self.table.act({"type": name, **fields}, actor, second=second)
         return done.answered[0].event, done.answered[0].answer
 
     async def ruled(self, what: Irregularity, way: Way) -> None:
@@ -318,7 +318,7 @@ class Setting(NamedTuple):
     wagers: tuple[tuple[int, str, int], ...] = BOTH
     plan: Mapping[int, str] = MappingProxyType({1: "hit"})
     stations: bool = False
-    house: House = House()
+    house: DeviceSettings = DeviceSettings()
 
 
 @asynccontextmanager

@@ -6,9 +6,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from controller.people import START, Denied, PeopleDesk, PeopleFile, Person, Standing, Taken, act_of
+from controller.people import (
+    NO_SIGN_INS,
+    ActSigners,
+    Denied,
+    PeopleDesk,
+    PeopleFile,
+    Person,
+    SignInState,
+    act_of,
+)
 from controller.people.pins import Cost
-from controller.people.service import Record, Signed
+from controller.people.service import AppendEntry, SignInResult
 from controller.procedure.model.events import RoundVoided
 from tests.support.table.simulated.house import CHEAP, PINS, Ledger, Time
 
@@ -25,8 +34,8 @@ class Desk:
         file: PeopleFile,
         *,
         cost: Cost = CHEAP,
-        record: Record | None = None,
-        standing: Standing = START,
+        record: AppendEntry | None = None,
+        standing: SignInState = NO_SIGN_INS,
         boot: str = "b1",
     ) -> None:
         self.time = Time()
@@ -38,17 +47,19 @@ class Desk:
 
     async def sign_in(
         self, badge: str, pin: str = "", screen: str = SCREEN_1, *, relieve: bool = False
-    ) -> Signed | Denied:
+    ) -> SignInResult | Denied:
         return await self.desk.sign_in(
             badge, pin or PINS[badge], screen, self.time.now, relieve=relieve
         )
 
-    async def void(self, badge: str, pin: str = "", *, second: bool = False) -> Signed | Denied:
+    async def void(
+        self, badge: str, pin: str = "", *, second: bool = False
+    ) -> SignInResult | Denied:
         return await self.desk.authorise(
             VOID, badge, pin or PINS[badge], SCREEN_1, self.time.now, second=second
         )
 
-    def take(self) -> Taken | Denied:
+    def take(self) -> ActSigners | Denied:
         return self.desk.take(VOID, SCREEN_1, self.time.now)
 
 

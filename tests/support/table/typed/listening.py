@@ -16,8 +16,14 @@ from controller.procedure.model.felt import hole_is_next, next_spare
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import WAITING, State, Step
 from controller.rules.cards import Card
-from controller.table.intake import Ear, House, Now, Source, Taking
-from controller.table.memory import Vault
+from controller.table.intake import (
+    Applier,
+    DeviceSettings,
+    DeviceSource,
+    IntakeContext,
+    TableSnapshot,
+)
+from controller.table.memory import CardVault
 from drivers.devices import (
     DeviceEvent,
     Faulted,
@@ -53,18 +59,18 @@ _EACH: Final = 3
 """States of each kind that are kept."""
 
 
-def ear(**house: object) -> Ear:
+def ear(**house: object) -> IntakeContext:
     """A new one, with nothing in its vault."""
-    vault = Vault(TABLE, KEYS.hole, KEYS.surveillance)
-    return Ear(GAME, House(**house), vault)  # type: ignore[arg-type]
+    vault = CardVault(TABLE, KEYS.hole, KEYS.surveillance)
+    return IntakeContext(GAME, DeviceSettings(**house), vault)  # type: ignore[arg-type]
 
 
-def taking(listens: Ear, seats: tuple[int, ...] = (1, 2, 3)) -> Taking:
-    return Taking(LIVE, listens, PROCEDURE.takes, seats)
+def taking(listens: IntakeContext, seats: tuple[int, ...] = (1, 2, 3)) -> Applier:
+    return Applier(LIVE, listens, PROCEDURE.takes, seats)
 
 
-def source(device: Device = "shoe", seq: int = 9) -> Source:
-    return Source(device, DeviceCursor(SERIALS[device], 5, seq, f"{seq:016x}", 1, 1000))
+def source(device: Device = "shoe", seq: int = 9) -> DeviceSource:
+    return DeviceSource(device, DeviceCursor(SERIALS[device], 5, seq, f"{seq:016x}", 1, 1000))
 
 
 def origin(device: Device = "shoe", seq: int = 9) -> Origin:
@@ -157,6 +163,6 @@ def _kind(s: State) -> tuple[object, ...]:
     return (s.step, hole, spare, next_spare(s) is None, bool(s.seats), back, s.lost)
 
 
-def now(s: State, listens: Ear | None = None) -> Now:
+def now(s: State, listens: IntakeContext | None = None) -> TableSnapshot:
     """What a table knows that stands there, with its buttons armed."""
-    return taking(listens or ear()).begins(Now(s))
+    return taking(listens or ear()).begins(TableSnapshot(s))

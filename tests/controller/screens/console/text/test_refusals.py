@@ -24,7 +24,7 @@ from controller.screens.common.texts import NAME
 from controller.screens.console.text import refused
 from controller.screens.console.text.refusals import BETWEEN, NONE, refusal_of
 from controller.screens.console.text.refusals import TERMS as UNDER
-from controller.table.intake import Answered
+from controller.table.intake import EventAnswer
 from tests.controller.screens.console.text.test_prompts import marked
 from tests.support.procedure.random_games import game_as_it_is, game_with
 from tests.support.procedure.random_table import RandomTable
@@ -51,7 +51,7 @@ def some_refusals() -> list[Answer]:
 
     def watch(state: State, event: Event, answer: Decision | Refused) -> None:
         if isinstance(answer, Refused):
-            found.append(answer_of(Answered(event, answer)))
+            found.append(answer_of(EventAnswer(event, answer)))
 
     games = [game_as_it_is(name, house) for name in GAMES for house in HOUSES]
     games += [game_with(name, options) for name, options in ASKED]

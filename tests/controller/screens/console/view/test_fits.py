@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Route
 
 from controller.procedure.model.effects import Tell
 from controller.screens.console.view.page import Console
-from controller.table.memory import Witness
+from controller.table.memory import WitnessStatus
 from tests.support.screens.browser.page import SIZES, chromium
 from tests.support.screens.console.shown_at import (
     HOUSE,
@@ -64,7 +64,7 @@ def busiest() -> Iterator[tuple[str, Console]]:
     some = found[Tell.DECIDE]
     yield "watched", console_at(some, WATCHES)
     yield "stopped", console_at(some, around=Around(stopped="no room on the disk"))
-    unseen = Around(witness=Witness(9, 1_799_900_000_000_000), utc=1_800_000_000_000_000)
+    unseen = Around(witness=WitnessStatus(9, 1_799_900_000_000_000), utc=1_800_000_000_000_000)
     yield "unwitnessed", console_at(some, around=unseen)
 
 

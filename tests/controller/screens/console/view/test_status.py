@@ -11,7 +11,7 @@ from controller.procedure.model.state import Hold, Shoe, State, Step
 from controller.rules.irregularities import Irregularity
 from controller.screens.console.view.page import Console
 from controller.screens.console.view.status import Line
-from controller.table.memory import Witness
+from controller.table.memory import WitnessStatus
 from drivers.devices import State as Link
 from tests.support.procedure.random_games import game_as_it_is
 from tests.support.screens.console.shown_at import (
@@ -110,7 +110,7 @@ def test_a_record_that_no_witness_has_seen_lately_says_since_when() -> None:
     """Beside the round, and the round goes on as it would."""
     now, minute = 1_800_000_000_000_000, 60_000_000
 
-    def said(witness: Witness, utc: int = now) -> tuple[str, str]:
+    def said(witness: WitnessStatus, utc: int = now) -> tuple[str, str]:
         console = console_at(at(WAGERING), around=Around(witness=witness, utc=utc))
         as_usual = console_at(at(WAGERING), around=Around(utc=utc))
         assert (console.instruction, console.actions) == (as_usual.instruction, as_usual.actions)
@@ -119,12 +119,12 @@ def test_a_record_that_no_witness_has_seen_lately_says_since_when() -> None:
         assert found.said in fragment(console)
         return found.said, found.mark
 
-    assert said(Witness(30, 0)) == ("41", "good")
-    assert said(Witness(30, now - 5 * minute)) == ("41 - unwitnessed since 07:55 UTC", "care")
+    assert said(WitnessStatus(30, 0)) == ("41", "good")
+    assert said(WitnessStatus(30, now - 5 * minute)) == ("41 - unwitnessed since 07:55 UTC", "care")
     days_ago = "41 - unwitnessed since 2027-01-13"
-    assert said(Witness(30, now - 2880 * minute)) == (days_ago, "care")
-    assert said(Witness(0, now - minute)) == ("41 - never witnessed", "care")
-    stopped = Around(stopped="no room", witness=Witness(0, now))
+    assert said(WitnessStatus(30, now - 2880 * minute)) == (days_ago, "care")
+    assert said(WitnessStatus(0, now - minute)) == ("41 - never witnessed", "care")
+    stopped = Around(stopped="no room", witness=WitnessStatus(0, now))
     assert line(console_at(at(WAGERING), around=stopped), "record").mark == "alarm"
 
 

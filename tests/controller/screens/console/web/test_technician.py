@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from controller.api.http import HEARTBEAT
-from controller.people.sign_in import LIVES
+from controller.people.sign_in import SESSION_SECONDS
 from controller.screens.common.texts import load
 from drivers.devices import State
 from firmware_protocol.device.control import InjectDefect, Plug
@@ -86,7 +86,7 @@ def test_their_hour_ends_also_where_nobody_asks(tmp_path: Path) -> None:
             async with tab.stream() as stream:
                 await came(stream)
                 assert stream.events[-1]["signed"] == "technician"
-                await asyncio.sleep(LIVES["technician"] + 1)
+                await asyncio.sleep(SESSION_SECONDS["technician"] + 1)
                 assert pages.at.served.desk.time_goes_on(pages.at.served.moment())
                 await asyncio.sleep(HEARTBEAT)
                 assert stream.events[-1]["signed"] == ""
