@@ -23,7 +23,7 @@ from controller.errors import EXIT_USAGE, UsageProblem
 GROUP = "holecard.commands"
 
 
-class Command(NamedTuple):
+class Subcommand(NamedTuple):
     """A subcommand: name, "module:function" of its register function, a line for --help, and
     whether it runs drivers, which write log lines."""
 
@@ -38,17 +38,21 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("config", "controller.config.cli:register", "check and explain games and tables"),
-    Command("procedure", "controller.publish.cli:register", "a game's dealing procedure in words"),
-    Command("script", "controller.audit.simulate.cli:register", "run scripted rounds"),
-    Command("par", "controller.sim.par.cli:register", "play many rounds and report the figures"),
-    Command("devices", "controller.pairing.cli:register", "pair devices with this host", True),
-    Command("keys", "controller.audit.keys.cli:register", "make the keys of the record"),
-    Command("audit", "controller.audit.commands.cli:register", "verify, show and export a record"),
-    Command("review", "controller.screens.cli:register", "look at a record in a browser"),
-    Command("people", "controller.people.cli:register", "keep the people of a house"),
-    Command("serve", "controller.daemon.cli:register", "serve a table", True),
-    Command(
+    Subcommand("config", "controller.config.cli:register", "check and explain games and tables"),
+    Subcommand(
+        "procedure", "controller.publish.cli:register", "a game's dealing procedure in words"
+    ),
+    Subcommand("script", "controller.audit.simulate.cli:register", "run scripted rounds"),
+    Subcommand("par", "controller.sim.par.cli:register", "play many rounds and report the figures"),
+    Subcommand("devices", "controller.pairing.cli:register", "pair devices with this host", True),
+    Subcommand("keys", "controller.audit.keys.cli:register", "make the keys of the record"),
+    Subcommand(
+        "audit", "controller.audit.commands.cli:register", "verify, show and export a record"
+    ),
+    Subcommand("review", "controller.screens.cli:register", "look at a record in a browser"),
+    Subcommand("people", "controller.people.cli:register", "keep the people of a house"),
+    Subcommand("serve", "controller.daemon.cli:register", "serve a table", True),
+    Subcommand(
         "doctor",
         "controller.doctor.cli:register",
         "what is wrong with a table, and what mends it",
@@ -122,7 +126,7 @@ def _version() -> str:
         return "(not installed)"
 
 
-def find(name: str) -> Command:
+def find(name: str) -> Subcommand:
     """The command of this name. Raises UsageProblem, and BrokenCommand if there are several."""
     found = _named(name, COMMANDS) or _named(name, _added())
     if not found:
@@ -134,17 +138,17 @@ def find(name: str) -> Command:
     return found[0]
 
 
-def _named(name: str, commands: Iterable[Command]) -> list[Command]:
+def _named(name: str, commands: Iterable[Subcommand]) -> list[Subcommand]:
     return [command for command in commands if command.name == name]
 
 
-def _added() -> list[Command]:
+def _added() -> list[Subcommand]:
     """The commands that installed packages announce, except those with a name of ours."""
     from importlib.metadata import entry_points  # slow to import
 
     announced = {(point.name, point.value) for point in entry_points(group=GROUP)}
     return [
-        Command(name, target, summary="", drives=True)
+        Subcommand(name, target, summary="", drives=True)
         for name, target in sorted(announced)
         if not _named(name, COMMANDS)
     ]

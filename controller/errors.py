@@ -65,7 +65,7 @@ class UsageProblem(CommandError):
         return text if self._allowed is None else f"{text}; allowed: {self._allowed}"
 
 
-MOST_SHOWN = 40
+MAX_SHOWN = 40
 
 
 class UsageProblems(UsageProblem):
@@ -111,7 +111,7 @@ def shown(value: object) -> str:
         case int():
             return str(value) if value.bit_length() <= 64 else "a number of over 19 digits"
         case str():
-            return repr(value if len(value) <= MOST_SHOWN else value[:MOST_SHOWN] + "...")
+            return repr(value if len(value) <= MAX_SHOWN else value[:MAX_SHOWN] + "...")
         case float():
             return repr(value)
         case dict():
@@ -119,4 +119,4 @@ def shown(value: object) -> str:
         case list() | tuple():
             return "a list"
         case _:
-            return printable(value)[:MOST_SHOWN]
+            return printable(value)[:MAX_SHOWN]

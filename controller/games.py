@@ -11,7 +11,7 @@ from controller.config import GameSheet, TableConfig, load_game, load_jurisdicti
 from controller.procedure.model.events import Actor
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import Shoe, State, Step
-from controller.procedure.prompts import Currency
+from controller.procedure.prompts import MoneyFormat
 from controller.rules.irregularities import Jurisdiction
 from controller.rules.options import Burn
 
@@ -36,7 +36,7 @@ def game_of(sheet: GameSheet, jurisdiction: Jurisdiction, seats: int = 7) -> Gam
 
 def game_of_table(table: TableConfig) -> Game:
     money = table.currency
-    said = Currency(money.symbol, money.minor_digits)
+    said = MoneyFormat(money.symbol, money.minor_digits)
     sheet = table.sheet
     clauses = tuple(sheet.clauses)
     rulings, seats = table.jurisdiction, table.seats

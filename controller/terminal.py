@@ -22,7 +22,7 @@ from firmware_protocol.tablelink.fingerprints import FINGERPRINT_SIZE, read_labe
 
 
 @contextmanager
-def mistakes() -> Iterator[None]:
+def usage_errors() -> Iterator[None]:
     """A problem of keys, ports or addresses as the user's mistake that it is."""
     try:
         yield
@@ -34,19 +34,19 @@ def mistakes() -> Iterator[None]:
         raise UsageProblem("PORT", str(problem)) from None
 
 
-def keys_place(args: argparse.Namespace) -> Path:
+def keys_directory_of(args: argparse.Namespace) -> Path:
     """The directory of the keys."""
     if args.keys == "":
         raise UsageProblem("--keys", "is empty", "a directory")
     return keys_directory(None if args.keys is None else Path(args.keys))
 
 
-def utc() -> str:
+def utc_now() -> str:
     """Now, as the store keeps it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def line(paired: Paired) -> str:
+def device_line(paired: Paired) -> str:
     """A paired device in one line."""
     return (
         f"{paired.device_class.name.lower():<8} {paired.serial:<20} {paired.fingerprint}  "
@@ -54,7 +54,7 @@ def line(paired: Paired) -> str:
     )
 
 
-def as_json(paired: Paired) -> dict[str, object]:
+def device_json(paired: Paired) -> dict[str, object]:
     """A paired device as JSON has it."""
     return {
         "class": paired.device_class.name.lower(),
@@ -82,7 +82,7 @@ _ENDS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _BY, _AND = "--by", "--and"
 
 
-class GivenUp(Exception):
+class PromptCancelled(Exception):
     """Nobody answers the question: the input has ended (Ctrl-D)."""
 
 
@@ -97,7 +97,7 @@ def ask(question: str) -> str:
     print(question, end="", file=sys.stderr, flush=True)
     answer = _line()
     if not answer:
-        raise GivenUp
+        raise PromptCancelled
     return answer.strip()
 
 
@@ -112,7 +112,7 @@ def _line() -> str:
 # --- two people -------------------------------------------------------------------------------
 
 
-def check(args: argparse.Namespace) -> None:
+def check_two_people(args: argparse.Namespace) -> None:
     """Refuse names that cannot do, as far as they are given."""
     given = {option: name for option, name in ((_BY, args.by), (_AND, args.second)) if name}
     for option, name in ((_BY, args.by), (_AND, args.second)):
@@ -125,9 +125,9 @@ def check(args: argparse.Namespace) -> None:
         _differ(args.by, args.second)
 
 
-def two(args: argparse.Namespace) -> tuple[str, str]:
+def two_people(args: argparse.Namespace) -> tuple[str, str]:
     """The names of the two people, asked for where they are not given."""
-    check(args)
+    check_two_people(args)
     first = _name(_BY, args.by if args.by is not None else ask("Your name: "))
     second = args.second
     if second is None:
@@ -175,7 +175,7 @@ def ask_code() -> bytes:
             what = problem if isinstance(problem, BadLabelCode) else "that is no text"
             print(f"{what}; try again", file=sys.stderr)
         except EOFError:
-            raise GivenUp from None
+            raise PromptCancelled from None
     raise UsageProblem("label", f"no code in {_SLIPS} tries; the device has not been asked", _LABEL)
 
 

@@ -209,7 +209,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: str(command.name))
 def test_each_command_of_ours_explains_itself(
-    command: cli.Command, capsys: pytest.CaptureFixture[str]
+    command: cli.Subcommand, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main([command.name, "--help"]) == 0
     assert f"usage: holecard {command.name}" in capsys.readouterr().out
@@ -221,7 +221,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, arguments: str) -> 
     program = (
         "import sys\n"
         "from controller import cli\n"
-        "cli.COMMANDS = (cli.Command('hello', 'hello_command:register', ''),)\n"
+        "cli.COMMANDS = (cli.Subcommand('hello', 'hello_command:register', ''),)\n"
         f"sys.exit(cli.main([{arguments}]))\n"
     )
     path = [str(ROOT), str(tmp_path)]

@@ -6,7 +6,7 @@ from controller.config.cli import SET, read_settings, written
 from controller.config.equipment import (
     ControlPlace,
     DevicePlace,
-    Devices,
+    DevicePlaces,
     Equipment,
     ScreensPlace,
     read_equipment,
@@ -15,7 +15,7 @@ from controller.config.files import installed, read_named
 from controller.config.jurisdictions import DEFAULT
 from controller.config.loader import (
     GameSheet,
-    Origin,
+    OptionOrigin,
     TableConfig,
     load_game,
     load_jurisdiction,
@@ -24,21 +24,21 @@ from controller.config.loader import (
 from controller.config.option_layers import flat
 from controller.config.option_paths import TAKEN_AWAY
 from controller.config.sheets import NOTHING, parse_game
-from controller.config.tables import MOST_SEATS, Currency, parse_table
+from controller.config.tables import MAX_SEATS, Currency, parse_table
 
 __all__ = [
     "DEFAULT",
-    "MOST_SEATS",
+    "MAX_SEATS",
     "NOTHING",
     "SET",
     "TAKEN_AWAY",
     "ControlPlace",
     "Currency",
     "DevicePlace",
-    "Devices",
+    "DevicePlaces",
     "Equipment",
     "GameSheet",
-    "Origin",
+    "OptionOrigin",
     "ScreensPlace",
     "TableConfig",
     "flat",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from controller.config import equipment, files, loader, option_texts
 from controller.config.jurisdictions import JurisdictionFile
 from controller.config.loader import Anything
-from controller.config.option_layers import Origin
+from controller.config.option_layers import OptionOrigin
 from controller.config.sheets import GameSheet
 from controller.config.tables import TableConfig
 from controller.errors import UsageProblem, each, printable
@@ -203,7 +203,7 @@ def _option_lines(sheet: GameSheet, *, explaining: bool) -> Iterator[str]:
                 yield f"    {clause}: {sheet.clauses[clause]}"
 
 
-def _clauses(sheet: GameSheet, path: str, origin: Origin) -> tuple[str, ...]:
+def _clauses(sheet: GameSheet, path: str, origin: OptionOrigin) -> tuple[str, ...]:
     """The sentences that give the value; none where another layer outranks the sheet."""
     return sheet.because.get(path, ()) if origin.layer == "sheet" else ()
 

@@ -18,10 +18,10 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from controller.config import values
-from controller.config.schema import Key, read_table, refuse_unknown
-from controller.config.values import Check, Wrong, unfit
+from controller.config.schema import TableKey, read_table, refuse_unknown
+from controller.config.values import InvalidValue, ValueCheck, invalid
 from controller.errors import UsageProblem, printable, refuse, shown
-from controller.rules.option_constraints import MOST_MONEY, Range
+from controller.rules.option_constraints import MAX_MONEY, Range
 from controller.rules.options import Limit, Options
 
 LOOPBACK: Final = "127.0.0.1"
@@ -47,7 +47,7 @@ class _Screens(Struct, frozen=True):
     texts: str | None = None
 
 
-_NAMED: Final = values.whole(Range(1024, 65_535))
+_NAMED: Final = values.whole_number(Range(1024, 65_535))
 
 
 def _read_port(value: object) -> int:
@@ -58,11 +58,11 @@ def _read_port(value: object) -> int:
 
 _TEXT: Final = values.text(400)
 _SCREENS_KEYS: Final = {
-    "port": Key(Check(f"{_NAMED.allowed}; 0: any free one", _read_port), required=True),
-    "listen": Key(values.text(45)),
-    "certificate": Key(_TEXT),
-    "key": Key(_TEXT),
-    "texts": Key(_TEXT),
+    "port": TableKey(ValueCheck(f"{_NAMED.allowed}; 0: any free one", _read_port), required=True),
+    "listen": TableKey(values.text(45)),
+    "certificate": TableKey(_TEXT),
+    "key": TableKey(_TEXT),
+    "texts": TableKey(_TEXT),
 }
 
 
@@ -93,20 +93,20 @@ _PATH: Final = re.compile(rf"({_SERIAL}|(?!usb\+))([^:/][^:/]*/(?:.*[^/]))")
 """One that starts at no root, as drivers read it."""
 
 
-def port_from(folder: Path, port: str) -> str:
+def absolute_port(folder: Path, port: str) -> str:
     """A serial port's path starts from the folder too, whichever folder the daemon runs in."""
     found = _PATH.fullmatch(port)
     return port if found is None else f"{found[1]}{folder.absolute() / found[2]}"
 
 
-def same_port(port: str) -> str:
+def normalized_port(port: str) -> str:
     """The same for each way to write the path of a serial port."""
     path = port.removeprefix(_SERIAL)
     return os.path.normpath(path) if path.startswith("/") else port
 
 
 BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster")
-MOST_STATIONS: Final = 7
+MAX_STATIONS: Final = 7
 _SERIAL_NUMBER: Final = re.compile(r"[A-Za-z0-9._-]{1,20}")
 _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 
@@ -121,7 +121,7 @@ class DevicePlace(Struct, frozen=True):
     """Of a station."""
 
 
-class Batch(Struct, frozen=True):
+class CardBatch(Struct, frozen=True):
     """What is to be seen of this table's cards."""
 
     min_confidence: int = 80
@@ -130,13 +130,13 @@ class Batch(Struct, frozen=True):
     """The makers' numbers of the backs of the batches, which alternate; empty: any one."""
 
 
-class Devices(Struct, frozen=True):
+class DevicePlaces(Struct, frozen=True):
     """The file's [devices]."""
 
     shoe: DevicePlace
     shuffler: DevicePlace | None
     stations: tuple[DevicePlace, ...]
-    batch: Batch
+    batch: CardBatch
     standing: dict[int, dict[str, int]]
     """What a seat's bet button places, bet by bet."""
 
@@ -165,7 +165,7 @@ class ControlPlace(Struct, frozen=True):
 class Equipment(Struct, frozen=True):
     """All of it; what the file leaves out is None."""
 
-    devices: Devices | None = None
+    devices: DevicePlaces | None = None
     record: RecordPlace | None = None
     keys: Path | None = None
     """The directory of the keys."""
@@ -184,42 +184,45 @@ TABLES: Final = ("devices", "record", "keys", "people", "control", "screens")
 
 def _read_serial(value: object) -> str:
     if not isinstance(value, str) or not _SERIAL_NUMBER.fullmatch(value):
-        raise unfit(value)
+        raise invalid(value)
     return value
 
 
 def _read_time(value: object) -> int:
     found = _TIME.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise unfit(value)
+        raise invalid(value)
     return int(found[1]) * 60 + int(found[2])
 
 
-_SERIAL_CHECK: Final = Check(
+_SERIAL_CHECK: Final = ValueCheck(
     "a serial number of 1 to 20 letters, digits, dots, dashes and underscores", _read_serial
 )
-_DEVICE: Final = {"serial": Key(_SERIAL_CHECK, required=True), "port": Key(values.text(200))}
+_DEVICE: Final = {
+    "serial": TableKey(_SERIAL_CHECK, required=True),
+    "port": TableKey(values.text(200)),
+}
 _BATCH: Final = {
-    "min_confidence": Key(values.whole(Range(0, 100))),
-    "backs": Key(values.list_of(values.whole(Range(1, 255)), most=8)),
+    "min_confidence": TableKey(values.whole_number(Range(0, 100))),
+    "backs": TableKey(values.list_of(values.whole_number(Range(1, 255)), most=8)),
 }
 _PLACE: Final = values.text(400)
 _RECORD: Final = {
-    "directory": Key(_PLACE, required=True),
-    "day_starts": Key(Check('a time of the day, by UTC, such as "06:00"', _read_time)),
-    "segment_mib": Key(values.whole(Range(1, 1024))),
-    "unwitnessed_hours": Key(values.whole(Range(1, 720))),
+    "directory": TableKey(_PLACE, required=True),
+    "day_starts": TableKey(ValueCheck('a time of the day, by UTC, such as "06:00"', _read_time)),
+    "segment_mib": TableKey(values.whole_number(Range(1, 1024))),
+    "unwitnessed_hours": TableKey(values.whole_number(Range(1, 720))),
 }
-_KEYS: Final = {"directory": Key(_PLACE, required=True)}
-_PEOPLE: Final = {"file": Key(_PLACE, required=True)}
-_PORT: Final = values.whole(Range(1024, 65535))
+_KEYS: Final = {"directory": TableKey(_PLACE, required=True)}
+_PEOPLE: Final = {"file": TableKey(_PLACE, required=True)}
+_PORT: Final = values.whole_number(Range(1024, 65535))
 _CONTROL: Final = {
-    "socket": Key(_PLACE, required=True),
-    "port": Key(_PORT),
-    "metrics_port": Key(_PORT),
+    "socket": TableKey(_PLACE, required=True),
+    "port": TableKey(_PORT),
+    "metrics_port": TableKey(_PORT),
 }
 _PARTS: Final = ("shoe", "shuffler", "stations", "standing")
-_AMOUNT: Final = values.whole(Range(1, MOST_MONEY))
+_AMOUNT: Final = values.whole_number(Range(1, MAX_MONEY))
 
 
 class _Record(Struct, frozen=True):
@@ -305,12 +308,12 @@ class _Reading:
         self._seats = seats
         self._problems = problems
 
-    def devices(self, raw: Mapping[str, Any]) -> Devices | None:
+    def devices(self, raw: Mapping[str, Any]) -> DevicePlaces | None:
         where, problems = self._where, self._problems
         before = len(problems)
         refuse_unknown(raw, (*_PARTS, *_BATCH), f"{where}.", problems)
         plain = {name: raw[name] for name in _BATCH if name in raw}
-        batch = read_table(plain, Batch, _BATCH, where, problems)
+        batch = read_table(plain, CardBatch, _BATCH, where, problems)
         if "shoe" not in raw:
             self._say("shoe", "is missing", 'a table with serial = "..."')
         shoe = self._device(raw, "shoe")
@@ -320,7 +323,7 @@ class _Reading:
         self._once([one for one in (shoe, shuffler, *stations) if one is not None])
         if len(problems) > before or shoe is None or batch is None:
             return None
-        return Devices(shoe, shuffler, stations, batch, standing)
+        return DevicePlaces(shoe, shuffler, stations, batch, standing)
 
     def _say(self, part: str, what: str, allowed: str) -> None:
         at = f"{self._where}.{part}" if part else self._where
@@ -333,16 +336,16 @@ class _Reading:
         return self._placed(read_table(raw[name], DevicePlace, _DEVICE, where, self._problems))
 
     def _placed(self, one: DevicePlace | None) -> DevicePlace | None:
-        return None if one is None else replace(one, port=port_from(self._folder, one.port))
+        return None if one is None else replace(one, port=absolute_port(self._folder, one.port))
 
     def _stations(self, raw: Any) -> tuple[DevicePlace, ...]:
         if not isinstance(raw, Sequence) or isinstance(raw, str):
             self._say("stations", f"{shown(raw)} stands where a list does", "[[devices.stations]]")
             return ()
-        if len(raw) > MOST_STATIONS:
-            self._say("stations", f"it has {len(raw)} entries", f"at most {MOST_STATIONS}")
-        seats = values.list_of(values.whole(Range(1, self._seats)), least=1)
-        keys = {**_DEVICE, "seats": Key(seats, required=True)}
+        if len(raw) > MAX_STATIONS:
+            self._say("stations", f"it has {len(raw)} entries", f"at most {MAX_STATIONS}")
+        seats = values.list_of(values.whole_number(Range(1, self._seats)), least=1)
+        keys = {**_DEVICE, "seats": TableKey(seats, required=True)}
         read = (
             read_table(one, DevicePlace, keys, f"{self._where}.stations[{at}]", self._problems)
             for at, one in enumerate(raw)
@@ -357,7 +360,9 @@ class _Reading:
         for serial, count in Counter(one.serial for one in devices).items():
             if count > 1:
                 self._say("", f"{count} devices have the serial number {serial}", "one for each")
-        for port, count in Counter(same_port(one.port) for one in devices if one.port).items():
+        for port, count in Counter(
+            normalized_port(one.port) for one in devices if one.port
+        ).items():
             if count > 1:
                 self._say("", f"{count} devices have the port {printable(port)}", "one for each")
 
@@ -390,7 +395,7 @@ class _Reading:
                 continue
             try:
                 amount = _AMOUNT.read(raw[bet])
-            except Wrong as wrong:
+            except InvalidValue as wrong:
                 self._say(f"{part}.{bet}", str(wrong), _AMOUNT.allowed)
                 continue
             yield bet, amount

@@ -27,7 +27,7 @@ FOLDERS: Final[dict[Kind, str]] = {
     "jurisdiction": "jurisdictions",
 }
 SCHEMA: Final = 1
-MOST_BYTES: Final = 1 << 20
+MAX_BYTES: Final = 1 << 20
 _AT_LINE: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
@@ -86,7 +86,7 @@ def read_path(path: Path) -> Document:
         if not stat.S_ISREG(path.stat().st_mode):
             raise UsageProblem(source, "is not a file", "a TOML file")
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise UsageProblem(source, f"cannot be read: {reason}", "a TOML file") from None
@@ -103,8 +103,8 @@ def _exists(path: Path) -> bool:
 
 
 def _parse(source: str, data: bytes) -> dict[str, object]:
-    if len(data) > MOST_BYTES:
-        raise UsageProblem(source, "is too large", f"a TOML file of at most {MOST_BYTES} bytes")
+    if len(data) > MAX_BYTES:
+        raise UsageProblem(source, "is too large", f"a TOML file of at most {MAX_BYTES} bytes")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

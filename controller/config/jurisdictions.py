@@ -12,7 +12,7 @@ from controller.config import files, values
 from controller.config.files import Document
 from controller.config.option_layers import Layer, read_layer
 from controller.config.option_paths import LEAVES
-from controller.config.schema import Key, open_document, read_table, refuse_unknown
+from controller.config.schema import TableKey, open_document, read_table, refuse_unknown
 from controller.errors import UsageProblem, refuse
 from controller.rules.irregularities import (
     FIXED,
@@ -36,7 +36,7 @@ OPTIONS: Final = tuple(
 """The options that are a jurisdiction's to set: how a house deals, not what a game is."""
 
 
-class Head(Struct, frozen=True):
+class JurisdictionHead(Struct, frozen=True):
     """The file's [jurisdiction]."""
 
     name: str
@@ -48,12 +48,12 @@ class Head(Struct, frozen=True):
 
 
 _HEAD: Final = {
-    "name": Key(values.NAME, required=True),
-    "title": Key(values.text(80), required=True),
-    "source": Key(values.text(200)),
-    "rounds_after_cut": Key(values.whole(Range(0, 3))),
-    "declare_payments": Key(values.TRUTH),
-    "two_people": Key(values.list_of(values.choice(ACTS), always=TWO_PEOPLE)),
+    "name": TableKey(values.NAME, required=True),
+    "title": TableKey(values.text(80), required=True),
+    "source": TableKey(values.text(200)),
+    "rounds_after_cut": TableKey(values.whole_number(Range(0, 3))),
+    "declare_payments": TableKey(values.TRUTH),
+    "two_people": TableKey(values.list_of(values.choice(ACTS), always=TWO_PEOPLE)),
 }
 
 
@@ -81,7 +81,9 @@ def parse_jurisdiction(document: Document) -> JurisdictionFile:
     file = document.source
     problems: list[UsageProblem] = []
     tables = open_document(document, ("jurisdiction", "options", "ways"), problems)
-    head = read_table(tables["jurisdiction"], Head, _HEAD, f"{file}: jurisdiction", problems)
+    head = read_table(
+        tables["jurisdiction"], JurisdictionHead, _HEAD, f"{file}: jurisdiction", problems
+    )
     layer = read_layer("jurisdiction", file, tables["options"], problems)
     problems.extend(
         UsageProblem(f"{file}: {path}", "is not a jurisdiction's to set", ", ".join(OPTIONS))
@@ -139,9 +141,9 @@ def _read_ruling(
     names = tuple(way.value for way in WAYS[what])
     ways = names if what in FIXED else (Way.FLOOR_DECIDES.value, *names)
     keys = {
-        "way": Key(values.choice(ways), required=True),
-        "options": Key(values.list_of(values.choice(names), least=1)),
-        "two_people": Key(values.TRUTH),
-        "text": Key(values.text(400)),
+        "way": TableKey(values.choice(ways), required=True),
+        "options": TableKey(values.list_of(values.choice(names), least=1)),
+        "two_people": TableKey(values.TRUTH),
+        "text": TableKey(values.text(400)),
     }
     return read_table(raw, Ruling, keys, where, problems)

@@ -11,7 +11,7 @@ from controller.config.jurisdictions import (
     load_jurisdiction,
     parse_jurisdiction,
 )
-from controller.config.option_layers import Origin
+from controller.config.option_layers import OptionOrigin
 from controller.config.sheets import NOTHING, OVERRIDES, GameSheet, load_game, parse_game
 from controller.config.tables import Currency, TableConfig, load_table, parse_table
 from controller.errors import printable
@@ -21,7 +21,7 @@ __all__ = [
     "Currency",
     "GameSheet",
     "JurisdictionFile",
-    "Origin",
+    "OptionOrigin",
     "TableConfig",
     "load",
     "load_game",

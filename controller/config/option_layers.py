@@ -22,7 +22,7 @@ from controller.config.option_paths import (
     keys_near,
     keys_of,
 )
-from controller.config.values import TO_ONE, Wrong, read_count
+from controller.config.values import TO_ONE, InvalidValue, read_count
 from controller.errors import UsageProblem, printable, refuse, shown
 from controller.rules.option_constraints import SHOES, impossible
 from controller.rules.option_features import COMMON, FEATURES, Feature, off_features
@@ -42,7 +42,7 @@ class Layer(NamedTuple):
     values: Mapping[str, object]
 
 
-class Origin(Struct, frozen=True):
+class OptionOrigin(Struct, frozen=True):
     """An option's value, and the file that gives it."""
 
     value: object
@@ -52,7 +52,7 @@ class Origin(Struct, frozen=True):
 
 class Merged(NamedTuple):
     options: Options
-    origin: dict[str, Origin]
+    origin: dict[str, OptionOrigin]
 
 
 def read_layer(
@@ -92,7 +92,7 @@ def _read(path: str, raw: object, decks: tuple[int, ...]) -> object:
             return leaf.read(raw)
         if count is not None:
             return _entry(count, raw)
-    except Wrong as wrong:
+    except InvalidValue as wrong:
         known = option_texts.hint(COUNTED if leaf is None else path, decks)
         raise UsageProblem("", str(wrong), known) from None
     if path in GROUPS:
@@ -153,16 +153,16 @@ def merge(layers: Sequence[Layer], decks_allowed: tuple[int, ...]) -> Merged:
     values = dict(stack.values)
     options = build(values)
     origin = {
-        path: Origin(values[path], layers[rank].source, layers[rank].name)
+        path: OptionOrigin(values[path], layers[rank].source, layers[rank].name)
         for path, rank in stack.rank.items()
     }
     for path, feature in _left_out(stack, options):
         values.pop(path, None)
-        origin[path] = Origin(LEAVES[path].default, f"left out: {feature.off}", "default")
+        origin[path] = OptionOrigin(LEAVES[path].default, f"left out: {feature.off}", "default")
     for path, common in COMMON.items():
         if values.get(path) is None and not off_features(path, options):
             values[path] = common
-            origin[path] = Origin(common, "default", "default")
+            origin[path] = OptionOrigin(common, "default", "default")
     options = build(values)
     explicit = {path for path in values if stack.ranked(path) > _UNSET}
     refuse(
@@ -172,7 +172,7 @@ def merge(layers: Sequence[Layer], decks_allowed: tuple[int, ...]) -> Merged:
         ]
     )
     for path, leaf in LEAVES.items():
-        origin.setdefault(path, Origin(leaf.default, "default", "default"))
+        origin.setdefault(path, OptionOrigin(leaf.default, "default", "default"))
     return Merged(options, {path: origin[path] for path in LEAVES})
 
 

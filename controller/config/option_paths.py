@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo
 
 from controller.config import values as checks
-from controller.config.values import Check
+from controller.config.values import ValueCheck
 from controller.rules.money import Denomination, Odds
 from controller.rules.option_constraints import RANGES, SHOES
 from controller.rules.options import Options
@@ -28,7 +28,7 @@ TAKEN_AWAY: Final = "none"
 
 class Leaf(Struct, frozen=True):
     path: str
-    check: Check[Any]
+    check: ValueCheck[Any]
     optional: bool
     required: bool
     default: object
@@ -42,15 +42,15 @@ class Leaf(Struct, frozen=True):
         if raw is None or raw == TAKEN_AWAY:
             if self.optional:
                 return None
-            raise checks.Wrong("it cannot be taken away")
+            raise checks.InvalidValue("it cannot be taken away")
         return self.check.read(raw)
 
 
-def _check(path: str, hint: object) -> Check[Any]:
+def _check(path: str, hint: object) -> ValueCheck[Any]:
     if path == "decks":
         return checks.choice(SHOES)
     if path in RANGES:
-        return checks.whole(RANGES[path])
+        return checks.whole_number(RANGES[path])
     if hint is bool:
         return checks.TRUTH
     if hint is Odds:
@@ -67,7 +67,7 @@ def _check(path: str, hint: object) -> Check[Any]:
     raise TypeError(f"{path}: no way to read {hint}")
 
 
-def _some_of(known: tuple[str, ...]) -> Check[tuple[str, ...]]:
+def _some_of(known: tuple[str, ...]) -> ValueCheck[tuple[str, ...]]:
     """Any of the known words, always in the order in which the option names them."""
     listed = checks.list_of(checks.choice(known))
 
@@ -75,7 +75,7 @@ def _some_of(known: tuple[str, ...]) -> Check[tuple[str, ...]]:
         given = listed.read(value)
         return tuple(word for word in known if word in given)
 
-    return Check(f"a list with {', '.join(known)}, all, some or none of them", read)
+    return ValueCheck(f"a list with {', '.join(known)}, all, some or none of them", read)
 
 
 @cache

@@ -9,24 +9,24 @@ import msgspec
 
 from controller.config.files import SCHEMA, Document
 from controller.config.option_paths import nearest
-from controller.config.values import Check, Wrong, choice
+from controller.config.values import InvalidValue, ValueCheck, choice
 from controller.errors import UsageProblem, printable, shown
 
 T = TypeVar("T")
 
 
-class Key(NamedTuple):
-    check: Check[Any]
+class TableKey(NamedTuple):
+    check: ValueCheck[Any]
     required: bool = False
 
 
-_SCHEMA: Final = Key(choice((SCHEMA,)), required=True)
+_SCHEMA: Final = TableKey(choice((SCHEMA,)), required=True)
 
 
 def read_table(
     raw: object,
     shape: type[T],
-    keys: Mapping[str, Key],
+    keys: Mapping[str, TableKey],
     where: str,
     problems: list[UsageProblem],
 ) -> T | None:
@@ -44,7 +44,7 @@ def read_table(
         if name in raw:
             try:
                 values[name] = key.check.read(raw[name])
-            except Wrong as wrong:
+            except InvalidValue as wrong:
                 problems.append(UsageProblem(prefix + name, str(wrong), key.check.allowed))
         elif key.required:
             problems.append(UsageProblem(prefix + name, "is missing", key.check.allowed))
@@ -81,7 +81,7 @@ def open_document(
     else:
         try:
             _SCHEMA.check.read(content["schema"])
-        except Wrong as wrong:
+        except InvalidValue as wrong:
             problems.append(UsageProblem(f"{prefix}schema", str(wrong), f"schema = {SCHEMA}"))
     found: dict[str, Mapping[str, object]] = {}
     for name in tables:

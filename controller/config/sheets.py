@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from controller.config import files, jurisdictions, values
 from controller.config.files import Document
-from controller.config.option_layers import Layer, Origin, flat, merge, read_layer
+from controller.config.option_layers import Layer, OptionOrigin, flat, merge, read_layer
 from controller.config.option_paths import LEAVES, keys_near, nearest
-from controller.config.schema import Key, open_document, read_table
-from controller.config.values import Wrong
+from controller.config.schema import TableKey, open_document, read_table
+from controller.config.values import InvalidValue
 from controller.errors import UsageProblem, printable, refuse
 from controller.rules.money import Odds
 from controller.rules.option_constraints import SHOES
@@ -23,7 +23,7 @@ OVERRIDES: Final = "overrides"
 NOTHING: Final[Mapping[str, object]] = {}
 
 
-class Head(Struct, frozen=True):
+class SheetHead(Struct, frozen=True):
     """The sheet's [game]."""
 
     name: str
@@ -35,11 +35,11 @@ class Head(Struct, frozen=True):
 
 
 _HEAD: Final = {
-    "name": Key(values.NAME, required=True),
-    "title": Key(values.text(80), required=True),
-    "source": Key(values.text(200)),
-    "decks_allowed": Key(values.list_of(values.choice(SHOES), least=1), required=True),
-    "blackjack_pays": Key(values.list_of(values.ODDS, least=1)),
+    "name": TableKey(values.NAME, required=True),
+    "title": TableKey(values.text(80), required=True),
+    "source": TableKey(values.text(200)),
+    "decks_allowed": TableKey(values.list_of(values.choice(SHOES), least=1), required=True),
+    "blackjack_pays": TableKey(values.list_of(values.ODDS, least=1)),
 }
 _CLAUSE: Final = values.text()
 _CLAUSES: Final = values.list_of(values.text(60), least=1)
@@ -49,7 +49,7 @@ class SheetFile(Struct, frozen=True):
     """A sheet as its file has it, before any other layer."""
 
     file: str
-    head: Head
+    head: SheetHead
     layer: Layer
     clauses: dict[str, str]
     because: dict[str, tuple[str, ...]]
@@ -61,7 +61,7 @@ class GameSheet(Struct, frozen=True):
     name: str
     title: str
     options: Options
-    origin: dict[str, Origin]
+    origin: dict[str, OptionOrigin]
     clauses: dict[str, str]
     """The sentences of the rule sheet, by id."""
     because: dict[str, tuple[str, ...]]
@@ -133,7 +133,7 @@ def read_sheet(document: Document) -> SheetFile:
     file = document.source
     problems: list[UsageProblem] = []
     tables = open_document(document, ("game", "options", "because", "clauses"), problems)
-    head = read_table(tables["game"], Head, _HEAD, f"{file}: game", problems)
+    head = read_table(tables["game"], SheetHead, _HEAD, f"{file}: game", problems)
     decks = SHOES if head is None else head.decks_allowed
     layer = read_layer("sheet", file, tables["options"], problems, decks)
     clauses = _read_clauses(tables["clauses"], file, problems)
@@ -150,7 +150,7 @@ def _read_clauses(
     for name, sentence in raw.items():
         try:
             clauses[name] = _CLAUSE.read(sentence)
-        except Wrong as wrong:
+        except InvalidValue as wrong:
             where = f"{file}: clauses.{printable(name)}"
             problems.append(UsageProblem(where, str(wrong), _CLAUSE.allowed))
     return clauses
@@ -170,7 +170,7 @@ def _read_because(
             continue
         try:
             because[path] = _CLAUSES.read(value)
-        except Wrong as wrong:
+        except InvalidValue as wrong:
             problems.append(UsageProblem(where, str(wrong), "a list of names from [clauses]"))
             continue
         problems.extend(

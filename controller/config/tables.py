@@ -21,14 +21,14 @@ from controller.config.equipment import (
 from controller.config.files import Document
 from controller.config.jurisdictions import DEFAULT, read_jurisdiction
 from controller.config.option_layers import read_layer
-from controller.config.schema import Key, open_document, read_table
+from controller.config.schema import TableKey, open_document, read_table
 from controller.config.sheets import NOTHING, OVERRIDES, GameSheet, lay_over, read_sheet
-from controller.config.values import Check, unfit
+from controller.config.values import ValueCheck, invalid
 from controller.errors import UsageProblem, refuse
 from controller.rules.irregularities import Jurisdiction
 from controller.rules.option_constraints import SHOES, Range
 
-MOST_SEATS: Final = 7
+MAX_SEATS: Final = 7
 _CODE: Final = re.compile(r"[A-Z]{3}")
 
 
@@ -47,7 +47,7 @@ class TableHead(Struct, frozen=True):
     game: str
     title: str = ""
     jurisdiction: str = DEFAULT
-    seats: int = MOST_SEATS
+    seats: int = MAX_SEATS
 
 
 class TableConfig(Struct, frozen=True):
@@ -64,21 +64,21 @@ class TableConfig(Struct, frozen=True):
 
 def _read_code(value: object) -> str:
     if not isinstance(value, str) or not _CODE.fullmatch(value):
-        raise unfit(value)
+        raise invalid(value)
     return value
 
 
 _HEAD: Final = {
-    "name": Key(values.NAME, required=True),
-    "title": Key(values.text(80)),
-    "game": Key(values.text(400), required=True),
-    "jurisdiction": Key(values.text(400)),
-    "seats": Key(values.whole(Range(1, MOST_SEATS))),
+    "name": TableKey(values.NAME, required=True),
+    "title": TableKey(values.text(80)),
+    "game": TableKey(values.text(400), required=True),
+    "jurisdiction": TableKey(values.text(400)),
+    "seats": TableKey(values.whole_number(Range(1, MAX_SEATS))),
 }
 _CURRENCY: Final = {
-    "symbol": Key(values.text(4)),
-    "code": Key(Check("three capital letters, such as USD", _read_code)),
-    "minor_digits": Key(values.whole(Range(0, 4))),
+    "symbol": TableKey(values.text(4)),
+    "code": TableKey(ValueCheck("three capital letters, such as USD", _read_code)),
+    "minor_digits": TableKey(values.whole_number(Range(0, 4))),
 }
 
 
@@ -115,7 +115,7 @@ def parse_table(
     decks = SHOES if sheet is None else sheet.head.decks_allowed
     own = read_layer("table", file, tables["options"], problems, decks)
     more = read_layer("override", overrides_from, overrides, problems, decks)
-    seats = MOST_SEATS if head is None else head.seats
+    seats = MAX_SEATS if head is None else head.seats
     equipment, wrong = read_equipment(document.content, file, document.folder, seats)
     problems += wrong
     refuse(problems)

@@ -8,28 +8,28 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from controller.errors import UsageProblem, printable, shown
 from controller.rules.money import Denomination, Odds, parse_odds
-from controller.rules.option_constraints import MOST_BUST_CARDS, MOST_MONEY, MOST_ODDS, Range
+from controller.rules.option_constraints import MAX_BUST_CARDS, MAX_MONEY, MAX_ODDS, Range
 
 T = TypeVar("T")
 
-MOST_CHIPS: Final = 40
-MOST_TEXT: Final = 2000
+MAX_CHIPS: Final = 40
+MAX_TEXT: Final = 2000
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _COUNT: Final = re.compile(r"[1-9][0-9]?")
 
 
-class Wrong(Exception):
+class InvalidValue(Exception):
     """What is wrong with a value; the caller knows where it stands and what is allowed."""
 
 
-class Check(NamedTuple, Generic[T]):
+class ValueCheck(NamedTuple, Generic[T]):
     allowed: str
     read: Callable[[object], T]
     """Gives the value as the house uses it, or raises Wrong."""
 
 
-def unfit(value: object) -> Wrong:
-    return Wrong(f"{shown(value)} cannot stand here")
+def invalid(value: object) -> InvalidValue:
+    return InvalidValue(f"{shown(value)} cannot stand here")
 
 
 def either(words: tuple[object, ...]) -> str:
@@ -38,120 +38,120 @@ def either(words: tuple[object, ...]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def whole(range_: Range) -> Check[int]:
+def whole_number(range_: Range) -> ValueCheck[int]:
     def read(value: object) -> int:
         # TOML's true is a number to Python, not to a house.
         if isinstance(value, bool) or not isinstance(value, int) or value not in range_:
-            raise unfit(value)
+            raise invalid(value)
         return value
 
-    return Check(str(range_), read)
+    return ValueCheck(str(range_), read)
 
 
-def choice(values: tuple[T, ...]) -> Check[T]:
+def choice(values: tuple[T, ...]) -> ValueCheck[T]:
     def read(value: object) -> T:
         for known in values:
             if type(value) is type(known) and value == known:
                 return known
-        raise unfit(value)
+        raise invalid(value)
 
-    return Check(either(values), read)
+    return ValueCheck(either(values), read)
 
 
-def text(most: int = MOST_TEXT) -> Check[str]:
+def text(most: int = MAX_TEXT) -> ValueCheck[str]:
     def read(value: object) -> str:
         if not isinstance(value, str) or not value.strip():
-            raise unfit(value)
+            raise invalid(value)
         if not value.isprintable():
-            raise Wrong(f"{shown(value)} has characters that cannot be printed")
+            raise InvalidValue(f"{shown(value)} has characters that cannot be printed")
         if len(value) > most:
-            raise Wrong(f"{shown(value)} is too long")
+            raise InvalidValue(f"{shown(value)} is too long")
         return value
 
-    return Check(f"text of 1 to {most} characters in one line", read)
+    return ValueCheck(f"text of 1 to {most} characters in one line", read)
 
 
 def list_of(
-    item: Check[T], *, least: int = 0, most: int = 1000, always: tuple[T, ...] = ()
-) -> Check[tuple[T, ...]]:
+    item: ValueCheck[T], *, least: int = 0, most: int = 1000, always: tuple[T, ...] = ()
+) -> ValueCheck[tuple[T, ...]]:
     """`always`: what must stand in it."""
 
     def read(value: object) -> tuple[T, ...]:
         if not isinstance(value, list | tuple):
-            raise unfit(value)
+            raise invalid(value)
         if not least <= len(value) <= most:
-            raise Wrong(f"it has {len(value)} entries")
+            raise InvalidValue(f"it has {len(value)} entries")
         items = tuple(map(item.read, value))
         for place, one in enumerate(items):
             if one in items[:place]:
-                raise Wrong(f"{shown(one)} stands in it twice")
+                raise InvalidValue(f"{shown(one)} stands in it twice")
         missing = [str(one) for one in always if one not in items]
         if missing:
-            raise Wrong(f"it is without {', '.join(missing)}")
+            raise InvalidValue(f"it is without {', '.join(missing)}")
         return items
 
     must = f"; always in it: {', '.join(map(str, always))}" if always else ""
-    return Check(f"a list of {item.allowed}{must}", read)
+    return ValueCheck(f"a list of {item.allowed}{must}", read)
 
 
 def _read_truth(value: object) -> bool:
     if not isinstance(value, bool):
-        raise unfit(value)
+        raise invalid(value)
     return value
 
 
 def _read_odds(value: object) -> Odds:
     if not isinstance(value, str):
-        raise unfit(value)
+        raise invalid(value)
     try:
         return parse_odds(value, "")
     except UsageProblem:
-        raise unfit(value) from None
+        raise invalid(value) from None
 
 
 def _read_name(value: object) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise unfit(value)
+        raise invalid(value)
     return value
 
 
 def read_count(key: object) -> int:
     """A number of cards, as the key of a pay table."""
     if not _COUNT.fullmatch(str(key)):
-        raise unfit(key)
+        raise invalid(key)
     return int(str(key))
 
 
-TRUTH: Final = Check("true or false", _read_truth)
-ODDS: Final = Check('odds of two whole numbers, such as "3:2"', _read_odds)
-NAME: Final = Check("a name of small letters, digits, - and _, at most 40", _read_name)
-TO_ONE: Final = whole(Range(1, MOST_ODDS))
+TRUTH: Final = ValueCheck("true or false", _read_truth)
+ODDS: Final = ValueCheck('odds of two whole numbers, such as "3:2"', _read_odds)
+NAME: Final = ValueCheck("a name of small letters, digits, - and _, at most 40", _read_name)
+TO_ONE: Final = whole_number(Range(1, MAX_ODDS))
 CHIP_NAME: Final = text(30)
-CHIP_VALUE: Final = whole(Range(1, MOST_MONEY))
+CHIP_VALUE: Final = whole_number(Range(1, MAX_MONEY))
 
 
 def _read_pays(value: object) -> dict[int, int]:
     if not isinstance(value, Mapping):
-        raise unfit(value)
+        raise invalid(value)
     pays: dict[int, int] = {}
     for key, odds in value.items():
         try:
             pays[read_count(key)] = TO_ONE.read(odds)
-        except Wrong as wrong:
-            raise Wrong(f"{printable(key)}: {wrong}") from None
+        except InvalidValue as wrong:
+            raise InvalidValue(f"{printable(key)}: {wrong}") from None
     return dict(sorted(pays.items()))
 
 
 def _read_chip(value: object) -> Denomination:
     if not isinstance(value, Mapping) or set(value) != {"name", "value"}:
-        raise Wrong(f"{shown(value)} is not a chip")
+        raise InvalidValue(f"{shown(value)} is not a chip")
     return Denomination(CHIP_NAME.read(value["name"]), CHIP_VALUE.read(value["value"]))
 
 
-PAYS: Final = Check(
-    f"a table of cards in the dealer's bust hand (3 to {MOST_BUST_CARDS}) to n (1 to {MOST_ODDS})",
+PAYS: Final = ValueCheck(
+    f"a table of cards in the dealer's bust hand (3 to {MAX_BUST_CARDS}) to n (1 to {MAX_ODDS})",
     _read_pays,
 )
 CHIPS: Final = list_of(
-    Check('chips, each { name = "red", value = 500 }', _read_chip), most=MOST_CHIPS
+    ValueCheck('chips, each { name = "red", value = 500 }', _read_chip), most=MAX_CHIPS
 )

@@ -23,7 +23,7 @@ from controller.daemon.serve import ReadyNotice, ServeCallbacks, serve
 from controller.daemon.systemd import Notify
 from controller.errors import UsageProblem, printable
 from controller.table.loop import REAL_ENVIRONMENT, TableEnvironment
-from controller.terminal import GivenUp
+from controller.terminal import PromptCancelled
 from drivers.logging import takes
 
 STOP_WITHIN: Final = 40.0
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     config = load_table(args.config)
     try:
         world = _world(args)
-    except GivenUp:
+    except PromptCancelled:
         raise UsageProblem("--by", "nobody says who they are", "--by NAME --and NAME") from None
     with Signals() as signals:  # before, nothing is open, and the first signal ends it (`early`)
         try:
@@ -118,7 +118,7 @@ def _world(args: argparse.Namespace) -> TableEnvironment:
             if name is not None:
                 raise UsageProblem(option, "stands without --believe-clock", "both, or neither")
         return REAL_ENVIRONMENT
-    return replace(REAL_ENVIRONMENT, believed=terminal.two(args))
+    return replace(REAL_ENVIRONMENT, believed=terminal.two_people(args))
 
 
 def _say(ready: ReadyNotice) -> None:

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from controller.config import DevicePlace, Devices
+from controller.config import DevicePlace, DevicePlaces
 from controller.doctor.check import (
     CheckFindings,
     DoctorCase,
@@ -56,7 +56,7 @@ class ExpectedDevice(NamedTuple):
         return f"{self.kind.name.lower()} {self.serial}"
 
 
-def expected_devices(devices: Devices) -> list[ExpectedDevice]:
+def expected_devices(devices: DevicePlaces) -> list[ExpectedDevice]:
     every = [ExpectedDevice("shoe", DeviceClass.SHOE, devices.shoe)]
     if devices.shuffler is not None:
         every.append(ExpectedDevice("shuffler", DeviceClass.SHUFFLER, devices.shuffler))

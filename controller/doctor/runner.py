@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from controller.audit.errors import RecordProblem
-from controller.config import MOST_SEATS, files, parse_table, read_equipment
+from controller.config import MAX_SEATS, files, parse_table, read_equipment
 from controller.config.tables import TableConfig
 from controller.doctor import devices, disk, host, network, people, permissions, record
 from controller.doctor import keys as doctor_keys
@@ -54,7 +54,7 @@ def case_of(table: str, machine: Machine) -> DoctorCase:
         equipment = config.equipment
     except UsageProblem as problem:
         problems = each(problem)
-        equipment, _ = read_equipment(content, document.source, folder, MOST_SEATS)
+        equipment, _ = read_equipment(content, document.source, folder, MAX_SEATS)
     return DoctorCase(
         file,
         _name(content),

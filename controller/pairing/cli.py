@@ -10,7 +10,14 @@ from typing import Final
 from controller import terminal
 from controller.errors import UsageProblem
 from controller.pairing.pair import EXIT_NO, pair
-from controller.terminal import as_json, keys_place, line, mistakes, show, utc
+from controller.terminal import (
+    device_json,
+    device_line,
+    keys_directory_of,
+    show,
+    usage_errors,
+    utc_now,
+)
 from drivers.keys import PLACE as KEYS
 from drivers.keys import KeyStore, Paired
 from drivers.ports import OWN_BACKEND, PortRefused, discovery
@@ -149,7 +156,9 @@ def _command(
 
 def _examples(*lines: str) -> str:
     """For the --help of a command that has to do with keys."""
-    return "\n".join(["examples:", *(f"  holecard devices {line}" for line in lines), "", PLACE])
+    return "\n".join(
+        ["examples:", *(f"  holecard devices {device_line}" for device_line in lines), "", PLACE]
+    )
 
 
 # --- keys -------------------------------------------------------------------------------------
@@ -157,8 +166,8 @@ def _examples(*lines: str) -> str:
 
 def init_keys(args: argparse.Namespace) -> int:
     """Make the directory and the host's key."""
-    with mistakes():
-        place = keys_place(args)
+    with usage_errors():
+        place = keys_directory_of(args)
         own = _own_fingerprint(KeyStore.create(place))
     show(args, {"keys": str(place), "host": own}, f"made {place}\nthis host's key: {own}")
     return 0
@@ -166,19 +175,19 @@ def init_keys(args: argparse.Namespace) -> int:
 
 def list_devices(args: argparse.Namespace) -> int:
     """Print all paired devices."""
-    with mistakes():
-        store = KeyStore(keys_place(args))
+    with usage_errors():
+        store = KeyStore(keys_directory_of(args))
         own, devices = _own_fingerprint(store), store.devices()
-    found = {"host": own, "devices": [as_json(one) for one in devices]}
-    lines = [f"this host's key: {own}", *map(line, devices)]
+    found = {"host": own, "devices": [device_json(one) for one in devices]}
+    lines = [f"this host's key: {own}", *map(device_line, devices)]
     show(args, found, "\n".join(lines if devices else [*lines, "no device is paired"]))
     return 0
 
 
 def show_device(args: argparse.Namespace) -> int:
     """Print what is known of one device."""
-    with mistakes():
-        paired = _find(KeyStore(keys_place(args)), args.serial)
+    with usage_errors():
+        paired = _find(KeyStore(keys_directory_of(args)), args.serial)
     rows = {
         "class": paired.device_class.name.lower(),
         "maker": paired.maker,
@@ -187,22 +196,22 @@ def show_device(args: argparse.Namespace) -> int:
         "key": paired.fingerprint,
         "paired": f"{paired.paired_at} by {' and '.join(paired.by)}",
     }
-    show(args, as_json(paired), "\n".join(f"{name:<14} {text}" for name, text in rows.items()))
+    show(args, device_json(paired), "\n".join(f"{name:<14} {text}" for name, text in rows.items()))
     return 0
 
 
 def forget(args: argparse.Namespace) -> int:
     """Let go of a device's key."""
-    with mistakes():
-        store = KeyStore(keys_place(args))
+    with usage_errors():
+        store = KeyStore(keys_directory_of(args))
         paired = _find(store, args.serial)
         try:
-            by = terminal.two(args)
-        except terminal.GivenUp:
+            by = terminal.two_people(args)
+        except terminal.PromptCancelled:
             print("\nnot forgotten: the question was not answered", file=sys.stderr)
             return EXIT_NO
-        store.forget(paired.serial, by, utc())
-    show(args, as_json(paired), f"forgotten: {line(paired)}")
+        store.forget(paired.serial, by, utc_now())
+    show(args, device_json(paired), f"forgotten: {device_line(paired)}")
     return 0
 
 

@@ -9,7 +9,14 @@ from typing import Final
 
 from controller import terminal
 from controller.errors import UsageProblem
-from controller.terminal import as_json, keys_place, line, mistakes, show, utc
+from controller.terminal import (
+    device_json,
+    device_line,
+    keys_directory_of,
+    show,
+    usage_errors,
+    utc_now,
+)
 from drivers.keys import KeyStore, Paired
 from drivers.keys.store import KeyProblem
 from drivers.pairing import Outcome, hold
@@ -39,18 +46,18 @@ def pair(args: argparse.Namespace) -> int:
     # What can be wrong before anything is opened is said before.
     code = terminal.given_code(args.label)
     expected = terminal.given_fingerprint(args.fingerprint)
-    terminal.check(args)
+    terminal.check_two_people(args)
     try:
-        with mistakes():
+        with usage_errors():
             return _pair(args, code, expected)
-    except terminal.GivenUp:
+    except terminal.PromptCancelled:
         print("\nnot paired: the question was not answered", file=sys.stderr)
         return EXIT_NO
 
 
 def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) -> int:
     address = _meant(args.port)
-    store = KeyStore(keys_place(args))
+    store = KeyStore(keys_directory_of(args))
     own = store.own()
     store.check_room()
     outcome = asyncio.run(hold(address, Introduction(fingerprint_of(own))))
@@ -61,7 +68,7 @@ def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) 
     change = _change(device, args, store, expected)
     if not _agreed(device, change, asking=expected is None):
         return EXIT_NO
-    by = terminal.two(args)
+    by = terminal.two_people(args)
     psk = label_psk(code or terminal.ask_code())
     # The very device that people have just looked at, or none.
     pairing = HostPairing(own, psk, serial=device.serial, fingerprint=device.fingerprint)
@@ -69,7 +76,7 @@ def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) 
     if not isinstance(outcome.end, PairingDone):
         return _failed(outcome, device.serial)
     paired = _keep(store, outcome.end, by, anew=args.replace)
-    show(args, as_json(paired), f"paired: {line(paired)}")
+    show(args, device_json(paired), f"paired: {device_line(paired)}")
     return 0
 
 
@@ -162,7 +169,7 @@ def _keep(store: KeyStore, done: PairingDone, by: tuple[str, str], *, anew: bool
         answer.maker,
         answer.model,
         done.device_key,
-        utc(),
+        utc_now(),
         by,
     )
     try:

@@ -30,7 +30,14 @@ from controller.people.pins import (
     check_pin,
     is_badge,
 )
-from controller.terminal import GivenUp, at_terminal, keys_place, mistakes, show, utc
+from controller.terminal import (
+    PromptCancelled,
+    at_terminal,
+    keys_directory_of,
+    show,
+    usage_errors,
+    utc_now,
+)
 from drivers.keys import ALLOWED as NAME_ALLOWED
 from drivers.keys import PLACE as KEYS
 from drivers.keys import BadName, name_of, same_person
@@ -148,7 +155,7 @@ def _descriptor(text: str) -> int:
 
 def init(args: argparse.Namespace) -> int:
     """Make the key and a file without people."""
-    with mistakes():
+    with usage_errors():
         file = _file(args)
         made = _begin(file)
     show(
@@ -161,7 +168,7 @@ def init(args: argparse.Namespace) -> int:
 
 def list_people(args: argparse.Namespace) -> int:
     """Print who there is. No verifier is shown."""
-    with mistakes():
+    with usage_errors():
         file = _file(args)
         people = file.read()
         every, odd = people.every, history_differences(file, people)
@@ -188,7 +195,7 @@ def _add(args: argparse.Namespace) -> int:
     if file.exists():
         _refuse_taken(file.read(), badge)
     check_source(args.pin_fd)
-    by = terminal.two(args)
+    by = terminal.two_people(args)
     pin = new_pin(args.pin_fd, badge)
     if not file.exists():
         _begin(file)
@@ -197,7 +204,7 @@ def _add(args: argparse.Namespace) -> int:
         _refuse_taken(people, badge)
         return Person(badge, name, given, False, _verifier(people, badge, pin))
 
-    people = file.change("added", badge, made, by, utc())
+    people = file.change("added", badge, made, by, utc_now())
     for one in people.every:
         if same_person(one.name, name) and one.badge != badge:
             print(
@@ -279,7 +286,7 @@ def _change(
         before = file.read()
         person = _known(before, args.badge)
         refuse(person)
-        by = terminal.two(args)
+        by = terminal.two_people(args)
         make = ask(person)
 
         def change(people: People) -> Person:
@@ -287,7 +294,7 @@ def _change(
             refuse(now)
             return make(people, now)
 
-        after = file.change(what, person.badge, change, by, utc())
+        after = file.change(what, person.badge, change, by, utc_now())
         if before.floor() and not after.floor():
             print("nobody is left who can act as floor", file=sys.stderr)
         return _done(args, after, person.badge, _DONE[what])
@@ -307,9 +314,9 @@ _DONE: Final[dict[ChangeKind, str]] = {
 def _unless_given_up(what: str, work: Callable[[], int]) -> int:
     """Whoever leaves a question unanswered is told that nothing was done."""
     try:
-        with mistakes():
+        with usage_errors():
             return work()
-    except terminal.GivenUp:
+    except terminal.PromptCancelled:
         print(f"\nnot {what}: the question was not answered", file=sys.stderr)
         return EXIT_NO
     except CannotHash as problem:
@@ -345,7 +352,7 @@ def _refuse_taken(people: People, badge: str) -> None:
 def _file(args: argparse.Namespace) -> PeopleFile:
     if args.file == "":
         raise UsageProblem("--file", "is empty", "a file")
-    keys = keys_place(args)
+    keys = keys_directory_of(args)
     return PeopleFile(people_place(None if args.file is None else Path(args.file)), keys)
 
 
@@ -468,7 +475,7 @@ def _hidden(question: str) -> str:
             warnings.simplefilter("error", getpass.GetPassWarning)
             return getpass.getpass(question)
     except EOFError:
-        raise GivenUp from None
+        raise PromptCancelled from None
     except getpass.GetPassWarning:
         what = "this terminal would show it"
         raise UsageProblem("PIN", what, f"another terminal, or {OPTION}") from None

@@ -12,7 +12,7 @@ from transitions.extensions import GraphMachine
 from controller.procedure.engine import rows_of
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import PASSING, Step
-from controller.publish.rows import ANY, Family, families, reached
+from controller.publish.rows import ANY, RowFamily, families, reachable_steps
 from controller.publish.terms import STEPS, Part, part_of, steps_words
 
 LEFT_OUT: Final = (
@@ -84,7 +84,7 @@ class _Boxes:
         return _STOPPED
 
 
-def _edges(family: Family, boxes: _Boxes) -> Iterator[_Edge]:
+def _edges(family: RowFamily, boxes: _Boxes) -> Iterator[_Edge]:
     sources = boxes.steps(family.steps)
     targets = {row.to for row in family.rows}
     if len(family.rows) > 1 and all(row.at == (row.to,) for row in family.rows):
@@ -96,7 +96,7 @@ def _edges(family: Family, boxes: _Boxes) -> Iterator[_Edge]:
         yield _Edge(source, target, family.id)
 
 
-def _is_of_play(family: Family) -> bool:
+def _is_of_play(family: RowFamily) -> bool:
     return part_of(family.one) not in _NOT_OF_PLAY and not family.id.endswith(ANY)
 
 
@@ -104,7 +104,7 @@ def diagram(game: Game, *, whole: bool = False) -> str:
     """The rows of play; or the whole table of them."""
     rows = rows_of(game)
     drawn = [family for family in families(rows) if whole or _is_of_play(family)]
-    boxes = _Boxes(reached(rows), _MOST_APART if whole else len(Step))
+    boxes = _Boxes(reachable_steps(rows), _MOST_APART if whole else len(Step))
     edges = [edge for family in drawn for edge in _edges(family, boxes)]
     # Everything goes in at once: a machine with models draws itself anew at each addition.
     model = _Model()

@@ -8,7 +8,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from controller.publish.diagram import LEFT_OUT
-from controller.publish.rows import Answer, Clause, Entry, Page, WayOn
+from controller.publish.rows import (
+    Clause,
+    ProcedurePage,
+    PublishedRefusal,
+    PublishedRow,
+    PublishedRuling,
+)
 
 _WIDE: Final = 96
 _FIELD: Final = re.compile(r"\{(\w+)\}")
@@ -29,12 +35,12 @@ MAY_BE_USED: Final = (
 # --- plain ------------------------------------------------------------------------------------
 
 
-def plain(page: Page) -> str:
+def plain(page: ProcedurePage) -> str:
     """The rows in the order of play."""
     return "\n".join([*_plain_lines(page), ""])
 
 
-def _plain_lines(page: Page) -> Iterator[str]:
+def _plain_lines(page: ProcedurePage) -> Iterator[str]:
     yield from _wrapped("", f"{page.title}: the dealing procedure")
     yield from _wrapped("", f"({page.file}; {page.jurisdiction})")
     yield ""
@@ -48,7 +54,7 @@ def _plain_lines(page: Page) -> Iterator[str]:
             yield from _plain_entry(entry)
 
 
-def _plain_entry(entry: Entry) -> Iterator[str]:
+def _plain_entry(entry: PublishedRow) -> Iterator[str]:
     yield entry.id
     yield from _wrapped("        ", entry.text)
     yield from _wrapped("  at    ", entry.at)
@@ -62,7 +68,7 @@ def _plain_entry(entry: Entry) -> Iterator[str]:
         yield from _wrapped("  rule  ", f"{clause.id}: {clause.sentence}")
 
 
-def _when(entry: Entry) -> str:
+def _when(entry: PublishedRow) -> str:
     return f"{entry.on}, brought by the {' or '.join(entry.by)}" if entry.by else entry.on
 
 
@@ -80,12 +86,12 @@ def _wrapped(first: str, text: str) -> list[str]:
 # --- markdown ---------------------------------------------------------------------------------
 
 
-def markdown(page: Page, diagram: str) -> str:
+def markdown(page: ProcedurePage, diagram: str) -> str:
     """The whole page, for people who are to approve the game."""
     return "\n".join(_markdown_lines(page, diagram))
 
 
-def _markdown_lines(page: Page, diagram: str) -> Iterator[str]:
+def _markdown_lines(page: ProcedurePage, diagram: str) -> Iterator[str]:
     yield f"# {_esc(page.title)}: the dealing procedure"
     yield ""
     yield (
@@ -109,7 +115,7 @@ def _markdown_lines(page: Page, diagram: str) -> Iterator[str]:
     yield from _clauses(page)
 
 
-def _contents(page: Page) -> Iterator[str]:
+def _contents(page: ProcedurePage) -> Iterator[str]:
     titles = (_OPTIONS, _PICTURE, *(c.title for c in page.chapters), _WAYS, _REFUSALS, _CLAUSES)
     for title in titles:
         anchor = re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
@@ -124,7 +130,7 @@ _REFUSALS: Final = "Refusals"
 _CLAUSES: Final = "Clauses of the sheet"
 
 
-def _options(page: Page) -> Iterator[str]:
+def _options(page: ProcedurePage) -> Iterator[str]:
     yield f"## {_OPTIONS}"
     yield ""
     yield (
@@ -156,7 +162,7 @@ def _picture(diagram: str) -> Iterator[str]:
     yield ""
 
 
-def _entry(entry: Entry) -> Iterator[str]:
+def _entry(entry: PublishedRow) -> Iterator[str]:
     yield f"### `{entry.id}`"
     yield ""
     yield _esc(entry.text)
@@ -173,7 +179,7 @@ def _entry(entry: Entry) -> Iterator[str]:
     yield ""
 
 
-def _ways(page: Page) -> Iterator[str]:
+def _ways(page: ProcedurePage) -> Iterator[str]:
     yield f"## {_WAYS}"
     yield ""
     yield f"As {_esc(page.jurisdiction)} says{_in_brackets(page.jurisdiction_source)}."
@@ -184,11 +190,11 @@ def _ways(page: Page) -> Iterator[str]:
     )
 
 
-def _way(way: WayOn) -> str:
+def _way(way: PublishedRuling) -> str:
     return _esc(f"{way.way}: {', '.join(way.choices)}" if way.choices else way.way)
 
 
-def _refusals(page: Page) -> Iterator[str]:
+def _refusals(page: ProcedurePage) -> Iterator[str]:
     yield f"## {_REFUSALS}"
     yield ""
     yield "What is refused beside the rows' own refusals. Words in italics are filled in."
@@ -198,7 +204,7 @@ def _refusals(page: Page) -> Iterator[str]:
     )
 
 
-def _answer(answer: Answer) -> tuple[str, ...]:
+def _answer(answer: PublishedRefusal) -> tuple[str, ...]:
     return (
         f"`{answer.id}`",
         _esc(answer.at),
@@ -208,7 +214,7 @@ def _answer(answer: Answer) -> tuple[str, ...]:
     )
 
 
-def _clauses(page: Page) -> Iterator[str]:
+def _clauses(page: ProcedurePage) -> Iterator[str]:
     yield f"## {_CLAUSES}"
     yield ""
     yield from _table(

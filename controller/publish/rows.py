@@ -11,7 +11,7 @@ from controller.config import (
     DEFAULT,
     NOTHING,
     GameSheet,
-    Origin,
+    OptionOrigin,
     files,
     load_jurisdiction,
     option_texts,
@@ -39,7 +39,7 @@ class Clause(Struct, frozen=True):
     sentence: str
 
 
-class Entry(Struct, frozen=True):
+class PublishedRow(Struct, frozen=True):
     """A row, or a family of rows that say the same at many steps."""
 
     id: str
@@ -56,10 +56,10 @@ class Entry(Struct, frozen=True):
 
 class Chapter(Struct, frozen=True):
     title: str
-    entries: tuple[Entry, ...]
+    entries: tuple[PublishedRow, ...]
 
 
-class Answer(Struct, frozen=True):
+class PublishedRefusal(Struct, frozen=True):
     """A refusal: when it is said, and why."""
 
     id: str
@@ -69,7 +69,7 @@ class Answer(Struct, frozen=True):
     clauses: tuple[Clause, ...]
 
 
-class Setting(Struct, frozen=True):
+class PublishedOption(Struct, frozen=True):
     """An option's value, what it is, the file it comes from, the clauses that give it."""
 
     path: str
@@ -79,7 +79,7 @@ class Setting(Struct, frozen=True):
     clauses: tuple[Clause, ...]
 
 
-class WayOn(Struct, frozen=True):
+class PublishedRuling(Struct, frozen=True):
     """What the jurisdiction says of an irregularity."""
 
     what: str
@@ -97,7 +97,7 @@ class ClauseUse(Struct, frozen=True):
     refusals: tuple[str, ...]
 
 
-class Page(Struct, frozen=True):
+class ProcedurePage(Struct, frozen=True):
     """Everything that is published of a game."""
 
     name: str
@@ -108,18 +108,18 @@ class Page(Struct, frozen=True):
     """What prints this page."""
     jurisdiction: str
     jurisdiction_source: str
-    settings: tuple[Setting, ...]
+    settings: tuple[PublishedOption, ...]
     absent: tuple[str, ...]
     """Options that the game does not have."""
     unset: tuple[str, ...]
     """Options that are a table's to set, and were not."""
     chapters: tuple[Chapter, ...]
-    refusals: tuple[Answer, ...]
-    ways: tuple[WayOn, ...]
+    refusals: tuple[PublishedRefusal, ...]
+    ways: tuple[PublishedRuling, ...]
     clauses: tuple[ClauseUse, ...]
 
 
-class Published(Struct, frozen=True):
+class PublishedGame(Struct, frozen=True):
     """A game made ready to be published."""
 
     sheet: GameSheet
@@ -128,7 +128,9 @@ class Published(Struct, frozen=True):
     command: str
 
 
-def load(name: str, overrides: Mapping[str, object] = NOTHING, source: str = "--set") -> Published:
+def load(
+    name: str, overrides: Mapping[str, object] = NOTHING, source: str = "--set"
+) -> PublishedGame:
     """The game of this name or file under the default jurisdiction, or the one a table deals."""
     document = files.read_named("game", name, "game")
     command = f"holecard procedure {name}"
@@ -136,10 +138,10 @@ def load(name: str, overrides: Mapping[str, object] = NOTHING, source: str = "--
         case "game":
             sheet = parse_game(document, overrides, DEFAULT, source)
             house = load_jurisdiction(DEFAULT)
-            return Published(sheet, game_of(sheet, house), house, command)
+            return PublishedGame(sheet, game_of(sheet, house), house, command)
         case "table":
             table = parse_table(document, overrides, source)
-            return Published(table.sheet, game_of_table(table), table.jurisdiction, command)
+            return PublishedGame(table.sheet, game_of_table(table), table.jurisdiction, command)
         case "jurisdiction":
             what = "is the file of a jurisdiction"
             raise UsageProblem(document.source, what, "the file of a game or table")
@@ -148,7 +150,7 @@ def load(name: str, overrides: Mapping[str, object] = NOTHING, source: str = "--
 # --- rows -------------------------------------------------------------------------------------
 
 
-class Family(Struct, frozen=True):
+class RowFamily(Struct, frozen=True):
     """Rows that are one to the reader."""
 
     id: str
@@ -161,7 +163,7 @@ class Family(Struct, frozen=True):
         return self.rows[0]
 
 
-def reached(rows: Iterable[Row]) -> frozenset[Step]:
+def reachable_steps(rows: Iterable[Row]) -> frozenset[Step]:
     """The steps that a round of this game can come to. A stop only goes back to such a step."""
     forward = [row for row in rows if Step.RESUMING not in row.at]
     found = {Step.CLOSED}
@@ -170,22 +172,22 @@ def reached(rows: Iterable[Row]) -> frozenset[Step]:
     return frozenset(found)
 
 
-def families(rows: Iterable[Row]) -> Iterator[Family]:
+def families(rows: Iterable[Row]) -> Iterator[RowFamily]:
     """The rows that can fire, in the table's order, those that differ only by their step as one."""
     every = tuple(rows)
-    known = reached(every)
+    known = reachable_steps(every)
     same: dict[object, list[Row]] = {}
     for row in every:
         if not known.isdisjoint(row.at) and row.to in known:
             same.setdefault(_likeness(row), []).append(row)
     for alike in same.values():
         if len(alike) == 1:
-            yield Family(alike[0].id, tuple(alike), in_order(alike[0].at))
+            yield RowFamily(alike[0].id, tuple(alike), in_order(alike[0].at))
         else:
             places = in_order(step for row in alike for step in (*row.at, row.to))
             alike.sort(key=lambda row: (places.index(row.at[0]), places.index(row.to)))
             steps = in_order(step for row in alike for step in row.at)
-            yield Family(_stem(alike[0]) + ANY, tuple(alike), steps)
+            yield RowFamily(_stem(alike[0]) + ANY, tuple(alike), steps)
 
 
 def _likeness(row: Row) -> object:
@@ -201,19 +203,21 @@ def _stem(row: Row) -> str:
     return row.id
 
 
-def _to(family: Family) -> str:
+def _to(family: RowFamily) -> str:
     targets = tuple(dict.fromkeys(row.to for row in family.rows))
     if len(family.rows) > 1 and all(row.at == (row.to,) for row in family.rows):
         return "the same step"
     return STEPS[targets[0]].words if len(targets) == 1 else "the step where it was stopped"
 
 
-def _entry(family: Family, game: Game, known: frozenset[Step], clauses: Mapping[str, str]) -> Entry:
+def _entry(
+    family: RowFamily, game: Game, known: frozenset[Step], clauses: Mapping[str, str]
+) -> PublishedRow:
     row = family.one
     condition = condition_of(row.id, family.id)
     if condition is None and row.when is not None:
         condition = row.when.__name__.strip("_").replace("_", " ")
-    return Entry(
+    return PublishedRow(
         family.id,
         steps_words(family.steps, known),
         event_words(row.event),
@@ -233,8 +237,8 @@ def _quoted(rule: Iterable[str], clauses: Mapping[str, str]) -> tuple[Clause, ..
 
 def _chapters(game: Game, clauses: Mapping[str, str]) -> tuple[Chapter, ...]:
     rows = rows_of(game)
-    known = reached(rows)
-    parts: dict[Part, list[Family]] = {part: [] for part in Part}
+    known = reachable_steps(rows)
+    parts: dict[Part, list[RowFamily]] = {part: [] for part in Part}
     for family in families(rows):
         parts[part_of(family.one)].append(family)
     for part, found in parts.items():
@@ -250,7 +254,7 @@ def _chapters(game: Game, clauses: Mapping[str, str]) -> tuple[Chapter, ...]:
 # --- refusals ---------------------------------------------------------------------------------
 
 
-def _answers(known: frozenset[Step], clauses: Mapping[str, str]) -> tuple[Answer, ...]:
+def _answers(known: frozenset[Step], clauses: Mapping[str, str]) -> tuple[PublishedRefusal, ...]:
     same: dict[tuple[str, str], list[Refusal]] = {}
     for ref in REFUSALS:
         if not known.isdisjoint(ref.at):
@@ -258,10 +262,12 @@ def _answers(known: frozenset[Step], clauses: Mapping[str, str]) -> tuple[Answer
     return tuple(_answer(alike, known, clauses) for alike in same.values())
 
 
-def _answer(alike: list[Refusal], known: frozenset[Step], clauses: Mapping[str, str]) -> Answer:
+def _answer(
+    alike: list[Refusal], known: frozenset[Step], clauses: Mapping[str, str]
+) -> PublishedRefusal:
     one = alike[0]
     events: list[type[Event]] = list(dict.fromkeys(ref.event for ref in alike))
-    return Answer(
+    return PublishedRefusal(
         one.id,
         steps_words((step for ref in alike for step in ref.at), known),
         ", ".join(event_words(event) for event in events),
@@ -278,9 +284,9 @@ def _because(sheet: GameSheet, path: str) -> tuple[str, ...]:
     return sheet.because.get(path, ()) if sheet.origin[path].layer == "sheet" else ()
 
 
-def _settings(sheet: GameSheet) -> tuple[Setting, ...]:
+def _settings(sheet: GameSheet) -> tuple[PublishedOption, ...]:
     return tuple(
-        Setting(
+        PublishedOption(
             path,
             written(origin.value),
             option_texts.OPTION_TEXT[path],
@@ -296,7 +302,7 @@ _NONE_SAYS_SOMETHING: Final = ("shuffle.", "payout.")
 _OF_TABLES: Final = ("limits.", "chips")
 
 
-def _is_none(origin: Origin) -> bool:
+def _is_none(origin: OptionOrigin) -> bool:
     return origin.value is None or origin.value == ()
 
 
@@ -324,15 +330,15 @@ def _widest(path: str, none: frozenset[str], every: Iterable[str]) -> str:
     return path
 
 
-def _ways(jurisdiction: Jurisdiction) -> tuple[WayOn, ...]:
+def _ways(jurisdiction: Jurisdiction) -> tuple[PublishedRuling, ...]:
     return tuple(_way_on(jurisdiction, what) for what in Irregularity)
 
 
-def _way_on(jurisdiction: Jurisdiction, what: Irregularity) -> WayOn:
+def _way_on(jurisdiction: Jurisdiction, what: Irregularity) -> PublishedRuling:
     ruling = jurisdiction.ruling(what)
     asked = ruling.options if ruling.way is Way.FLOOR_DECIDES else (ruling.way,)
     two = (w for w in asked if ruling.two_people or w.value in jurisdiction.two_people)
-    return WayOn(
+    return PublishedRuling(
         _spaced(what.value),
         _spaced(ruling.way.value),
         tuple(_spaced(way.value) for way in ruling.options),
@@ -346,7 +352,7 @@ def _spaced(name: str) -> str:
 
 
 def _uses(
-    sheet: GameSheet, chapters: tuple[Chapter, ...], answers: tuple[Answer, ...]
+    sheet: GameSheet, chapters: tuple[Chapter, ...], answers: tuple[PublishedRefusal, ...]
 ) -> tuple[ClauseUse, ...]:
     entries = [entry for chapter in chapters for entry in chapter.entries]
     return tuple(
@@ -361,11 +367,11 @@ def _uses(
     )
 
 
-def page(published: Published) -> Page:
+def page(published: PublishedGame) -> ProcedurePage:
     sheet, jurisdiction = published.sheet, published.jurisdiction
     chapters = _chapters(published.game, sheet.clauses)
-    answers = _answers(reached(rows_of(published.game)), sheet.clauses)
-    return Page(
+    answers = _answers(reachable_steps(rows_of(published.game)), sheet.clauses)
+    return ProcedurePage(
         sheet.name,
         sheet.title,
         sheet.source,

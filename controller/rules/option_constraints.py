@@ -15,12 +15,12 @@ from controller.rules.options import Limit, Options
 
 SHOES: Final = (1, 2, 4, 6, 8)
 """Numbers of decks that a shoe is made of."""
-MOST_MONEY: Final = 10**12
-MOST_ODDS: Final = 10**6
+MAX_MONEY: Final = 10**12
+MAX_ODDS: Final = 10**6
 """The highest n of a bonus that pays n to 1."""
-MOST_BUST_CARDS: Final = 22
+MAX_BUST_CARDS: Final = 22
 """Twenty-two aces: no hand can bust with more cards."""
-FEWEST_TO_DEAL: Final = 13
+MIN_TO_DEAL: Final = 13
 """Cards that must lie in front of the cut card for a round, and behind it for the round it ends."""
 BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster")
 
@@ -46,25 +46,25 @@ class Range(NamedTuple):
         return "".join((*(f"{value}, or " for value in self.also), f"{self.low} to {self.high}"))
 
 
-_BUST_CARDS: Final = Range(3, MOST_BUST_CARDS)
+_BUST_CARDS: Final = Range(3, MAX_BUST_CARDS)
 
 RANGES: Final[dict[str, Range]] = {
-    "dealer.push_bust_cards": Range(3, MOST_BUST_CARDS, also=(0,)),
+    "dealer.push_bust_cards": Range(3, MAX_BUST_CARDS, also=(0,)),
     "split.max_hands": Range(1, 4),
     "double.max_total": Range(4, 21),
     "double.times": Range(1, 10),
     "instant.cards_21": Range(3, 21),
     "instant.cards_count": Range(3, 20),
-    "bonus.diamond.pays": Range(1, MOST_ODDS),
-    "money.unit": Range(1, MOST_MONEY),
-    **{f"limits.{bet}.min": Range(0, MOST_MONEY) for bet in BETS},
-    **{f"limits.{bet}.{bound}": Range(1, MOST_MONEY) for bet in BETS for bound in ("max", "step")},
-    "limits.table_payout": Range(1, MOST_MONEY),
-    "shuffle.cut_cards_behind": Range(FEWEST_TO_DEAL, SHOES[-1] * 52 - FEWEST_TO_DEAL),
+    "bonus.diamond.pays": Range(1, MAX_ODDS),
+    "money.unit": Range(1, MAX_MONEY),
+    **{f"limits.{bet}.min": Range(0, MAX_MONEY) for bet in BETS},
+    **{f"limits.{bet}.{bound}": Range(1, MAX_MONEY) for bet in BETS for bound in ("max", "step")},
+    "limits.table_payout": Range(1, MAX_MONEY),
+    "shuffle.cut_cards_behind": Range(MIN_TO_DEAL, SHOES[-1] * 52 - MIN_TO_DEAL),
     "shuffle.max_rounds": Range(1, 1000),
     "burn.on_shuffle": Range(0, 26),
     "burn.on_dealer": Range(0, 26),
-    "payout.floor_from": Range(0, MOST_MONEY),
+    "payout.floor_from": Range(0, MAX_MONEY),
 }
 """Every option that is a number, but for the decks: each sheet lists its own."""
 
@@ -289,8 +289,8 @@ def _buster(pays: dict[int, int] | None) -> Iterator[Impossible]:
             f"it skips {', '.join(map(str, missing[:5]))}",
             f"every count from {counts[0]} to {counts[-1]}",
         )
-    if any(not 1 <= odds <= MOST_ODDS for odds in pays.values()):
-        yield Impossible(path, "a count pays out of range", f"1 to {MOST_ODDS} for each count")
+    if any(not 1 <= odds <= MAX_ODDS for odds in pays.values()):
+        yield Impossible(path, "a count pays out of range", f"1 to {MAX_ODDS} for each count")
 
 
 def _amounts(options: Options) -> Iterator[Impossible]:
@@ -331,7 +331,7 @@ def _chips(chips: tuple[Denomination, ...], unit: int) -> Iterator[Impossible]:
         yield Impossible("chips", "two chips have one name", "names that differ")
     if len(set(values)) < len(values):
         yield Impossible("chips", "two chips have one value", "values that differ")
-    off = [chip for chip in chips if not 1 <= chip.value <= MOST_MONEY or chip.value % max(unit, 1)]
+    off = [chip for chip in chips if not 1 <= chip.value <= MAX_MONEY or chip.value % max(unit, 1)]
     if off:
         yield Impossible(
             "chips",
@@ -351,12 +351,12 @@ def _chips(chips: tuple[Denomination, ...], unit: int) -> Iterator[Impossible]:
 def _shoe(options: Options) -> Iterator[Impossible]:
     if options.decks not in SHOES:
         return
-    most = options.decks * 52 - FEWEST_TO_DEAL - options.burn.on_shuffle
+    most = options.decks * 52 - MIN_TO_DEAL - options.burn.on_shuffle
     if options.cut_behind > most:
         yield Impossible(
             "shuffle.cut_cards_behind",
             f"{options.cut_behind} behind the cut card leave too few of "
             f"{options.decks * 52} to deal a round",
-            f"{FEWEST_TO_DEAL} to {most}",
+            f"{MIN_TO_DEAL} to {most}",
             ("decks", "burn.on_shuffle"),
         )

@@ -13,8 +13,8 @@ from typing import Final
 
 from controller.games import unburned_game
 from controller.procedure.engine import LiveTable, Procedure
-from controller.sim.par import BLOCK, Plan, Player, handed_out, workers
-from controller.sim.play import Play, Setup, Stepper, basic, stakes_for
+from controller.sim.par import BLOCK, BlockPlayer, ParPlan, ordered_tallies, workers
+from controller.sim.play import Play, PlaySetup, Stepper, basic, stakes_for
 from hil.bench.measure import Contestant, Line, Pace, Section, contest, rate, ratio
 
 GAMES: Final = ("maxtime", "sf21x", "classic", "mega")
@@ -24,7 +24,7 @@ _SEED: Final = 21
 def rounds_of(name: str, table: Callable[[str], Stepper]) -> Contestant:
     """Rounds of the game by its basic strategy, the main wager only, a fresh shuffle each."""
     stepper = table(name)
-    setup = Setup(1, stakes_for(stepper.game, side=False))
+    setup = PlaySetup(1, stakes_for(stepper.game, side=False))
     play = Play(stepper, basic(name), setup, Random(_SEED).random)
 
     def run(rounds: int) -> None:
@@ -112,9 +112,9 @@ class _Times:
 
 
 @contextmanager
-def _plan_and_pool() -> Iterator[tuple[Player, ProcessPoolExecutor]]:
+def _plan_and_pool() -> Iterator[tuple[BlockPlayer, ProcessPoolExecutor]]:
     game = unburned_game(GAME, {}, "bench")
-    plan = Plan(
+    plan = ParPlan(
         game=GAME,
         settings={},
         options=game.options,
@@ -126,7 +126,7 @@ def _plan_and_pool() -> Iterator[tuple[Player, ProcessPoolExecutor]]:
         side=False,
     )
     with workers(plan, _JOBS) as pool:
-        yield Player(plan), pool
+        yield BlockPlayer(plan), pool
 
 
 def _measure(pace: Pace) -> list[Line]:
@@ -135,11 +135,11 @@ def _measure(pace: Pace) -> list[Line]:
         return [Line("ratio", name, None, "", note="there is but one core here")]
     rounds, idle = _Times(), _Times()
     with _plan_and_pool() as (player, pool):
-        list(handed_out(pool, _BLOCKS, _JOBS))  # warms up
+        list(ordered_tallies(pool, _BLOCKS, _JOBS))  # warms up
         for _ in range(max(2, pace.slices // 2)):
             rounds.take(
                 lambda: [player.play(block) for block in _BLOCKS],
-                lambda: list(handed_out(pool, _BLOCKS, _JOBS)),
+                lambda: list(ordered_tallies(pool, _BLOCKS, _JOBS)),
             )
             idle.take(
                 lambda: [spin(_TURNS_AROUND) for _ in range(_JOBS)],

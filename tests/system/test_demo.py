@@ -24,7 +24,7 @@ from controller.cli import main
 from controller.commands import run
 from controller.config import load_table
 from controller.procedure.model.effects import Prompt, Tell
-from controller.procedure.prompts import Currency
+from controller.procedure.prompts import MoneyFormat
 from hil.simulator import sole
 from hil.table.demo import cli
 from hil.table.demo.demo import MISHAPS, TABLES, Demo, Plan, everybody_bets, people_words
@@ -369,7 +369,7 @@ def test_no_money_of_the_summary_is_cut_off(columns: int, monkeypatch: pytest.Mo
     monkeypatch.setenv("TERM", "xterm-256color")
     stream = Terminal()
     screen = screen_for(stream, plain=True)
-    tally = Tally("Blackjack 1", Currency(), rounds=7, seconds=10.0)
+    tally = Tally("Blackjack 1", MoneyFormat(), rounds=7, seconds=10.0)
     tally.wagers, tally.paid, tally.tokes, tally.for_dealers = 123456789, 98765432, 25000, 31500
     cli._sum_up(screen, cli._table([tally, tally], interrupted=False))
     shown = stream.getvalue()

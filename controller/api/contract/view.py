@@ -19,7 +19,7 @@ from controller.procedure.model import effects as f
 from controller.procedure.model.effects import Effect, Prompt, Tell
 from controller.procedure.model.events import Device
 from controller.procedure.model.state import Due, Hold, Place, Seat, Shoe, Spare, State, Step
-from controller.procedure.prompts import Currency, say
+from controller.procedure.prompts import MoneyFormat, say
 from controller.rules.cards import Card
 from controller.rules.hands import Hand
 from controller.rules.money import Amount, Odds
@@ -194,7 +194,7 @@ class Named(Struct, frozen=True):
     table: str
     game: str
     title: str
-    money: Currency = Currency()
+    money: MoneyFormat = MoneyFormat()
 
 
 class Stands(Struct, frozen=True):
@@ -241,7 +241,7 @@ def view_of(named: Named, stands: Stands, utc: int) -> View:
     )
 
 
-def _prompt(prompt: Prompt | None, state: State, money: Currency) -> PromptShown | None:
+def _prompt(prompt: Prompt | None, state: State, money: MoneyFormat) -> PromptShown | None:
     if prompt is None:
         return None
     several = sum(hand.seat == prompt.seat for hand in state.hands) > 1

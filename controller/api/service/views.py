@@ -13,7 +13,7 @@ from controller.api.contract.messages import Health, LinkShown
 from controller.api.contract.view import DeviceShown, Named, Stands, View, dealer_of, view_of
 from controller.api.service.context import Serving
 from controller.config import TableConfig
-from controller.procedure.prompts import Currency
+from controller.procedure.prompts import MoneyFormat
 from controller.table.loop import TableParts
 from controller.table.running import RunningTable
 from drivers.devices import State as LinkState
@@ -100,7 +100,7 @@ def named(parts: TableParts) -> Named:
     what, game = parts.what, parts.game
     if not isinstance(what, TableConfig):
         return Named(parts.name, game.name, game.title)
-    money = Currency(what.currency.symbol, what.currency.minor_digits)
+    money = MoneyFormat(what.currency.symbol, what.currency.minor_digits)
     return Named(parts.name, game.name, what.title, money)
 
 

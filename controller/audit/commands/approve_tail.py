@@ -12,7 +12,15 @@ from controller.audit.keys import store
 from controller.audit.log import TAILS
 from controller.audit.replay import Acceptance, Bytes
 from controller.errors import UsageProblem, printable
-from controller.terminal import GivenUp, ask, at_terminal, check, keys_place, mistakes, two
+from controller.terminal import (
+    PromptCancelled,
+    ask,
+    at_terminal,
+    check_two_people,
+    keys_directory_of,
+    two_people,
+    usage_errors,
+)
 
 EXAMPLES: Final = """\
 examples:
@@ -43,20 +51,20 @@ def add_accept(subparsers: Subparsers) -> None:
 
 def accept(args: argparse.Namespace) -> int:
     record = path_of("RECORD", args.record)
-    check(args)
+    check_two_people(args)
     if not args.yes and not at_terminal():
         raise UsageProblem("--yes", "is missing: nobody is there to be asked", "--yes")
-    with mistakes():
-        table_key = store.load_table_private(keys_place(args))
+    with usage_errors():
+        table_key = store.load_table_private(keys_directory_of(args))
     try:
-        names = two(args)
+        names = two_people(args)
         with Acceptance.at(record, names) as found:
             bytes_ = found.bytes
             _show(bytes_)
             if not args.yes and ask(_ASK) != _YES:
-                raise GivenUp
+                raise PromptCancelled
             seq = found.accept(table_key)
-    except GivenUp:
+    except PromptCancelled:
         say("nothing was done")
         return 1
     if args.json:

@@ -21,7 +21,7 @@ from controller.audit.replay import Hole, holes_of, open_hole
 from controller.audit.text import format_time
 from controller.procedure.prompts import card_words
 from controller.rules.cards import NAMES, Card
-from controller.terminal import keys_place, mistakes
+from controller.terminal import keys_directory_of, usage_errors
 
 EXAMPLES: Final = """\
 examples:
@@ -47,8 +47,8 @@ def open_(args: argparse.Namespace) -> int:
     record = path_of("RECORD", args.record)
     turn, _ = rounds_of(args.round, single=True)
     who, reason = text_of("--by", args.by), text_of("--reason", args.reason)
-    with mistakes():
-        private = store.load_surveillance_private(keys_place(args))
+    with usage_errors():
+        private = store.load_surveillance_private(keys_directory_of(args))
     with to_its_end(record):
         holes = holes_of(record, turn)
         look(record, "open hole card", f"round {turn}", who=who, reason=reason)

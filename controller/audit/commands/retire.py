@@ -16,7 +16,13 @@ from controller.audit.keys import store
 from controller.audit.read.heads import first_head
 from controller.audit.read.retirements import in_words
 from controller.errors import UsageProblem, printable
-from controller.terminal import GivenUp, check, keys_place, mistakes, two
+from controller.terminal import (
+    PromptCancelled,
+    check_two_people,
+    keys_directory_of,
+    two_people,
+    usage_errors,
+)
 
 EXAMPLES: Final = """\
 examples:
@@ -58,18 +64,18 @@ def add_retire(subparsers: Subparsers) -> None:
 
 def retire_days(args: argparse.Namespace) -> int:
     record, out = path_of("RECORD", args.record), path_of("--out", args.out)
-    check(args)
+    check_two_people(args)
     before = _day(args.before)
     if out.suffix != ".zip":
         raise UsageProblem("--out", f"{str(out)!a} is no zip", "FILE.zip")
     first_head(record)
     if args.keys is None and (record / "keys" / "table.key").is_file():
         args.keys = str(record / "keys")
-    with mistakes():
-        table_key = store.load_table_private(keys_place(args))
+    with usage_errors():
+        table_key = store.load_table_private(keys_directory_of(args))
     try:
-        names = two(args)
-    except GivenUp:
+        names = two_people(args)
+    except PromptCancelled:
         say("nothing was done")
         return 1
     with writing_to(out), progress() as tell:

@@ -30,7 +30,7 @@ from controller.audit.read.lookup import Boots, Told, at, last_of, last_round, o
 from controller.audit.read.retirements import gone
 from controller.audit.text import currency_of, format_clock, format_time, record_lines
 from controller.errors import UsageProblem, printable
-from controller.procedure.prompts import Speaks
+from controller.procedure.prompts import AmountFormat
 from controller.rules.cards import parse_card
 
 LOOKS: Final = """\
@@ -190,7 +190,7 @@ def _times(args: argparse.Namespace) -> tuple[int | None, int | None]:
     return since, until
 
 
-def _money(record: Path) -> Speaks:
+def _money(record: Path) -> AmountFormat:
     """How the last boot writes amounts. NoRecord, Damaged."""
     (last,) = last_of(record, 1)
     return currency_of(last.opened)
@@ -304,7 +304,7 @@ class _Printer:
         self._json = json
         self._day = ""
         self._boot: Opened | None = None
-        self._money: Speaks = currency_of(None)
+        self._money: AmountFormat = currency_of(None)
         self.count = 0
 
     def __call__(self, told: Told) -> None:

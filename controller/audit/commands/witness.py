@@ -25,7 +25,7 @@ from controller.audit.read.follow import to_its_end
 from controller.audit.read.heads import first_head
 from controller.audit.witness import cosignatures, witness
 from controller.errors import printable
-from controller.terminal import keys_place, mistakes
+from controller.terminal import keys_directory_of, usage_errors
 
 COSIGN_EXAMPLES: Final = """\
 examples:
@@ -73,8 +73,8 @@ def cosign(args: argparse.Namespace) -> int:
     table = None
     if args.table_key is not None:
         table = given_table(args.table_key, lambda: first_head(record).snapshot.origin)
-    with mistakes():
-        key = store.load_witness_key(keys_place(args))
+    with usage_errors():
+        key = store.load_witness_key(keys_directory_of(args))
     out = None if args.out is None else path_of("--out", args.out)
     archive = path_of("--archive", args.archive)
     with to_its_end(record):

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from controller.audit.format.records import KINDS, Kind
 from controller.errors import UsageProblem, printable
-from controller.procedure.prompts import Currency, Speaks
+from controller.procedure.prompts import AmountFormat, MoneyFormat
 from controller.rules.cards import DECK, Card
 from controller.rules.irregularities import Irregularity
 from controller.rules.money import Amount
@@ -313,10 +313,10 @@ def parse_time(name: str, text: str, *, end: bool = False) -> int:
     return utc + step * 1_000_000 - 1
 
 
-def parse_amount(name: str, text: str, money: Speaks) -> int:
+def parse_amount(name: str, text: str, money: AmountFormat) -> int:
     """As the table writes amounts, with its sign or without: 25, $12.50, 1,250."""
     digits, bare = 0, text
-    if isinstance(money, Currency):
+    if isinstance(money, MoneyFormat):
         digits, bare = money.minor_digits, text.replace(money.symbol, "", 1).replace(" ", "")
     found = _AMOUNT.fullmatch(bare)
     if found is None or len(found[1] or "") > digits:
@@ -327,7 +327,7 @@ def parse_amount(name: str, text: str, money: Speaks) -> int:
     return -size if whole.startswith("-") else size
 
 
-def parse_amounts(name: str, text: str, money: Speaks) -> tuple[int, int | None]:
+def parse_amounts(name: str, text: str, money: AmountFormat) -> tuple[int, int | None]:
     """The least and the most of it: 25, 25-100, or 25- for 25 and more."""
     found = _FROM_TO.fullmatch(text)
     if found is None:

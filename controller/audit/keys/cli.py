@@ -12,7 +12,7 @@ from controller.audit.keys.create import make
 from controller.audit.keys.list import AT_THE_TABLE, Found, look, mode, out_of_place
 from controller.audit.keys.store import ROLES, Role
 from controller.errors import UsageProblem, printable
-from controller.terminal import mistakes, show
+from controller.terminal import show, usage_errors
 from drivers.keys import PLACE, keys_directory
 
 KINDS: Final = """\
@@ -89,7 +89,7 @@ def _command(
 def new_key(args: argparse.Namespace) -> int:
     """Make a key."""
     role = _role(args.kind)
-    with mistakes():
+    with usage_errors():
         place = _place(args.dir)
         made = make(place, role, args.name)
         every = look(place)
@@ -102,7 +102,7 @@ def new_key(args: argparse.Namespace) -> int:
 
 def show_keys(args: argparse.Namespace) -> int:
     """Print which keys there are. A key that cannot be used is listed, and ends with exit 2."""
-    with mistakes():
+    with usage_errors():
         place = _place(args.dir)
         every = look(place)
         bits = mode(place)
@@ -110,7 +110,7 @@ def show_keys(args: argparse.Namespace) -> int:
     lines = [f"{printable(place)} (mode {bits})", *(_line(one) for one in every)]
     show(args, found, "\n".join(lines if every else [*lines, "no key of the record is there"]))
     _tell(*out_of_place(every))
-    with mistakes():
+    with usage_errors():
         for one in every:
             if one.problem is not None:
                 raise one.problem

@@ -26,7 +26,7 @@ from controller.config import TableConfig
 from controller.games import game_of_table
 from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
-from controller.procedure.prompts import Currency
+from controller.procedure.prompts import MoneyFormat
 from controller.rules.irregularities import Jurisdiction
 from controller.rules.money import Amount
 from controller.rules.options import Options
@@ -48,7 +48,7 @@ class GameTerms(Struct, frozen=True, forbid_unknown_fields=True):
     jurisdiction: Jurisdiction
     seats: int
     clauses: tuple[str, ...]
-    currency: Currency | None
+    currency: MoneyFormat | None
     """How refusals write an amount; None: as a bare number."""
 
 
@@ -101,11 +101,11 @@ def game_bytes(game: Game) -> bytes:
     return _encode(terms_of(game))
 
 
-def _currency(say: Callable[[Amount], str]) -> Currency | None:
+def _currency(say: Callable[[Amount], str]) -> MoneyFormat | None:
     if say is str:
         return None
     money = getattr(say, "__self__", None)
-    if isinstance(money, Currency) and say == money.amount:
+    if isinstance(money, MoneyFormat) and say == money.amount:
         return money
     raise TypeError(f"a record cannot keep how this game writes amounts: {say!r}")
 

@@ -16,14 +16,14 @@ from controller.procedure.engine import Procedure
 from controller.sim.scripts import (
     ENGINE,
     RoundResult,
+    RoundWatcher,
     ScriptRound,
-    Watch,
     register_script,
     run_rounds,
     run_scripts,
     usable,
 )
-from controller.terminal import mistakes
+from controller.terminal import usage_errors
 from drivers.keys import private_files
 
 RECORD_EXAMPLES: Final = """\
@@ -85,7 +85,9 @@ def _record(args: argparse.Namespace, place: Path) -> int:
     recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE)
     recorder.tell = _say
 
-    def played(scripted: ScriptRound, watch: Watch | None, procedure: Procedure) -> RoundResult:
+    def played(
+        scripted: ScriptRound, watch: RoundWatcher | None, procedure: Procedure
+    ) -> RoundResult:
         return play_recorded(recorder, scripted, watch, procedure)
 
     try:
@@ -111,7 +113,7 @@ class _Keyring:
 
     def __call__(self, opening: Opening) -> Keys:
         if self._keys is None:
-            with mistakes():
+            with usage_errors():
                 if self._demo:
                     self._make_missing(begun=opening.snapshot is not None)
                 self._keys = Keys(

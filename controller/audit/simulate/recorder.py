@@ -58,7 +58,7 @@ from controller.procedure.model.holds import IN_ROUND
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.irregularities import Way
-from controller.sim.play import Stuck
+from controller.sim.play import RoundStuck
 
 MOST_TOGETHER: Final = 512 * 1024
 """Bytes of records that one sync takes, where many are made quickly."""
@@ -236,7 +236,7 @@ class Recorder:
         at = self.state.step.value
         answer = self.step(self.state, event)
         if isinstance(answer, Refused):
-            raise Stuck(f"{type(event).__name__} at {at}: {answer.why}")
+            raise RoundStuck(f"{type(event).__name__} at {at}: {answer.why}")
 
     # --- the life of the table ------------------------------------------------------------
 
@@ -261,7 +261,7 @@ class Recorder:
             if event is None:
                 return
             self.must(event)
-        raise Stuck(f"no end after {_MOST_EVENTS} events, at {self.state.step.value}")
+        raise RoundStuck(f"no end after {_MOST_EVENTS} events, at {self.state.step.value}")
 
     # --- the record -----------------------------------------------------------------------
 
@@ -332,7 +332,7 @@ def _to_rest(g: Game, s: State) -> Event | None:
         return FloorRuled(FLOOR, Way.VOID if Way.VOID in ways else ways[0], SECOND)
     if s.seats and not s.hands:
         return WagerRemoved(DEALER, s.seats[0].number, "main")
-    raise Stuck(f"nobody is there to go on from {s.step.value}")
+    raise RoundStuck(f"nobody is there to go on from {s.step.value}")
 
 
 def _to_wagers(g: Game, s: State) -> Event | None:
@@ -353,4 +353,4 @@ def _to_wagers(g: Game, s: State) -> Event | None:
         case Step.WAGERING:
             return None
         case _:
-            raise Stuck(f"a game that burns cards is not scripted: {s.step.value}")
+            raise RoundStuck(f"a game that burns cards is not scripted: {s.step.value}")

@@ -22,15 +22,15 @@ from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, NAMES, Card
 from controller.rules.hands import total_of
-from controller.sim.play import POLICIES, Play, Setup, Strategy, stakes_for
+from controller.sim.play import POLICIES, Play, PlaySetup, Strategy, stakes_for
 from controller.sim.scripts import (
-    Action,
     RoundResult,
+    RoundWatcher,
     Script,
+    ScriptAction,
     ScriptRound,
     ScriptSeat,
-    Standing,
-    Watch,
+    ScriptStart,
     play_at,
 )
 
@@ -53,7 +53,7 @@ _PLAYED: Final = range(12, 21)
 
 
 def play_recorded(
-    recorder: Recorder, scripted: ScriptRound, watch: Watch | None, procedure: Procedure
+    recorder: Recorder, scripted: ScriptRound, watch: RoundWatcher | None, procedure: Procedure
 ) -> RoundResult:
     """Plays a scripted round into the record, from a shuffle on. RecordProblem, UsageProblem.
 
@@ -63,7 +63,7 @@ def play_recorded(
     recorder.fresh_shoe()
     if not scripted.script.first_round_of_shuffle:
         _play_plain(recorder, scripted, procedure)
-    return play_at(Standing(recorder, recorder.state, recorder.vault), scripted, watch)
+    return play_at(ScriptStart(recorder, recorder.state, recorder.vault), scripted, watch)
 
 
 def check_recordable(scripted: ScriptRound, procedure: Procedure) -> None:
@@ -94,14 +94,14 @@ def plain_round(scripted: ScriptRound, procedure: Procedure) -> ScriptRound:
         scripted.script.game,
         [ScriptSeat(_SEAT, {"main": amount})],
         [NAMES[card] for card in cards],
-        actions=[Action("play", _SEAT, "stand", 0)],
+        actions=[ScriptAction("play", _SEAT, "stand", 0)],
     )
     return ScriptRound(script, cards, where)
 
 
 def _play_plain(recorder: Recorder, scripted: ScriptRound, procedure: Procedure) -> None:
     plain = plain_round(scripted, procedure)
-    result = play_at(Standing(recorder, recorder.state, recorder.vault), plain)
+    result = play_at(ScriptStart(recorder, recorder.state, recorder.vault), plain)
     if not result.ok or recorder.state.step is not Step.WAGERING:
         raise UsageProblem(plain.where, f"no round can stand before it: {result.failures}", "true")
 
@@ -171,7 +171,7 @@ def record_par(  # noqa: PLR0913 - all but the first four have a usual value
         recorder.begin(Procedure(game))
         recorder.close_table()
         begun: State = recorder.state
-        setup = Setup(seats, stakes_for(game, side=True), cut=True)
+        setup = PlaySetup(seats, stakes_for(game, side=True), cut=True)
         random = Random(seed).random
         play = Play(recorder, strategy, setup, random, vault=recorder.vault, start=begun)
         for _ in range(rounds):

@@ -27,7 +27,16 @@ from controller.audit.text.device_events import sentence
 from controller.errors import printable
 from controller.procedure.model.effects import Effect, Fact, Prompt
 from controller.procedure.model.events import Actor, Event
-from controller.procedure.prompts import BETS, Currency, Speaks, card_words, detail, fact, say, way
+from controller.procedure.prompts import (
+    BETS,
+    AmountFormat,
+    MoneyFormat,
+    card_words,
+    detail,
+    fact,
+    say,
+    way,
+)
 from controller.publish import event_words
 from controller.rules.cards import DECK
 from controller.rules.irregularities import Way
@@ -53,10 +62,10 @@ class PlainAmounts:
 
 
 class _CurrencyTerms(Struct, frozen=True):
-    currency: Currency | None = None
+    currency: MoneyFormat | None = None
 
 
-def currency_of(opened: Opened | None) -> Speaks:
+def currency_of(opened: Opened | None) -> AmountFormat:
     """How the game that a boot deals writes amounts."""
     try:
         terms = None if opened is None else msgspec.json.decode(opened.game, type=_CurrencyTerms)
@@ -80,7 +89,7 @@ def format_clock(utc: int) -> str:
     return whole.partition(" ")[2][:12] if whole.endswith("UTC") else whole
 
 
-def record_lines(record: Record, money: Speaks) -> Iterator[str]:
+def record_lines(record: Record, money: AmountFormat) -> Iterator[str]:
     """What happened, and below it what came of it."""
     tell = _KINDS.get(record.kind, _fields)
     try:
@@ -94,18 +103,18 @@ def record_lines(record: Record, money: Speaks) -> Iterator[str]:
 # --- decisions --------------------------------------------------------------------------------
 
 
-def _decision(record: Record, money: Speaks) -> Iterator[str]:
+def _decision(record: Record, money: AmountFormat) -> Iterator[str]:
     made = read_made(record.data)
     yield _event(made.event, money)
     yield from _effects(made.effects, money)
 
 
-def _refusal(record: Record, money: Speaks) -> Iterator[str]:
+def _refusal(record: Record, money: AmountFormat) -> Iterator[str]:
     refused = read_turned_down(record.data)
     yield f"{_event(refused.event, money)} - refused: {refused.why}"
 
 
-def _effects(effects: tuple[Effect, ...], money: Speaks) -> Iterator[str]:
+def _effects(effects: tuple[Effect, ...], money: AmountFormat) -> Iterator[str]:
     """Facts first: they have happened; prompts ask what is to be done next."""
     for effect in effects:
         if isinstance(effect, Fact):
@@ -115,13 +124,13 @@ def _effects(effects: tuple[Effect, ...], money: Speaks) -> Iterator[str]:
             yield f"  > {say(effect, money)}"
 
 
-def _event(event: Event, money: Speaks) -> str:
+def _event(event: Event, money: AmountFormat) -> str:
     said = [word for name in event.__struct_fields__ for word in _detail(event, name, money)]
     words = event_words(type(event))
     return f"{words}: {', '.join(said)}" if said else words
 
 
-def _detail(event: Event, name: str, money: Speaks) -> Iterator[str]:
+def _detail(event: Event, name: str, money: AmountFormat) -> Iterator[str]:
     """What a field of an event adds to its name."""
     value = getattr(event, name)
     if name in _UNTOLD or value is None or value is False or value == "":
@@ -153,11 +162,11 @@ _NAMED: Final[dict[str, Callable[[Any], Iterator[str]]]] = {
 # --- the other kinds --------------------------------------------------------------------------
 
 
-def _snapshot(record: Record, money: Speaks) -> Iterator[str]:
+def _snapshot(record: Record, money: AmountFormat) -> Iterator[str]:
     yield f"segment {msgspec.json.decode(record.data, type=Snapshot).segment} begins"
 
 
-def _opened(record: Record, money: Speaks) -> Iterator[str]:
+def _opened(record: Record, money: AmountFormat) -> Iterator[str]:
     opened = msgspec.json.decode(record.data, type=Opened)
     yield f"the controller starts: {opened.software}, boot {record.boot}"
     yield f"  software {opened.sw[:SHORT]}, configuration {opened.conf[:SHORT]}"
@@ -168,35 +177,35 @@ def _opened(record: Record, money: Speaks) -> Iterator[str]:
     yield f"  it found {opened.last} records{torn}"
 
 
-def _certificate(record: Record, money: Speaks) -> Iterator[str]:
+def _certificate(record: Record, money: AmountFormat) -> Iterator[str]:
     yield "the table's key certifies the key of this boot"
 
 
-def _checkpoint(record: Record, money: Speaks) -> Iterator[str]:
+def _checkpoint(record: Record, money: AmountFormat) -> Iterator[str]:
     note = parse_note(msgspec.json.decode(record.data, type=NoteData).note)
     yield f"signed: the first {parse_checkpoint(note.text).size} records"
 
 
-def _witnessed(record: Record, money: Speaks) -> Iterator[str]:
+def _witnessed(record: Record, money: AmountFormat) -> Iterator[str]:
     note = parse_note(msgspec.json.decode(record.data, type=NoteData).note)
     checkpoint = parse_checkpoint(note.text)
     who = sorted({one.name for one in note.signatures} - {checkpoint.origin})
     yield f"countersigned: the first {checkpoint.size} records, by {', '.join(who)}"
 
 
-def _unwitnessed(record: Record, money: Speaks) -> Iterator[str]:
+def _unwitnessed(record: Record, money: AmountFormat) -> Iterator[str]:
     since = msgspec.json.decode(record.data, type=dict[str, int])["since"]
     yield f"no witness has countersigned since {format_time(since)}"
 
 
-def _clock(record: Record, money: Speaks) -> Iterator[str]:
+def _clock(record: Record, money: AmountFormat) -> Iterator[str]:
     was = msgspec.json.decode(record.data, type=ClockSet)
     yield f"the clock was set: it would have been {format_time(was.utc_was)}"
     if was.two:
         yield f"  {was.two[0]} and {was.two[1]} said that it was right now"
 
 
-def _tail(record: Record, money: Speaks) -> Iterator[str]:
+def _tail(record: Record, money: AmountFormat) -> Iterator[str]:
     tail = msgspec.json.decode(record.data, type=TailSet)
     who = f"accepted by {' and '.join(tail.two)}" if tail.two else "a write that was cut off"
     where = f"segment {tail.segment:08d}, offset {tail.offset}"
@@ -204,20 +213,20 @@ def _tail(record: Record, money: Speaks) -> Iterator[str]:
     yield f"  they are in {tail.file}"
 
 
-def _fault(record: Record, money: Speaks) -> Iterator[str]:
+def _fault(record: Record, money: AmountFormat) -> Iterator[str]:
     found = msgspec.json.decode(record.data, type=dict[str, Any])
     yield f"fault: {found['what']}: {_short(found['detail'])}"
 
 
-def _note(record: Record, money: Speaks) -> Iterator[str]:
+def _note(record: Record, money: AmountFormat) -> Iterator[str]:
     yield f"note: {msgspec.json.decode(record.data, type=dict[str, str])['text']}"
 
 
-def _closed(record: Record, money: Speaks) -> Iterator[str]:
+def _closed(record: Record, money: AmountFormat) -> Iterator[str]:
     yield "the controller ends in good order"
 
 
-def _happening(record: Record, money: Speaks) -> Iterator[str]:
+def _happening(record: Record, money: AmountFormat) -> Iterator[str]:
     """Of devices, links and people."""
     said = sentence(record, msgspec.json.decode(record.data, type=dict[str, Any]))
     if said is None:
@@ -226,7 +235,7 @@ def _happening(record: Record, money: Speaks) -> Iterator[str]:
         yield _cut(said)
 
 
-def _fields(record: Record, money: Speaks) -> Iterator[str]:
+def _fields(record: Record, money: AmountFormat) -> Iterator[str]:
     """What it is, then its fields as they stand."""
     try:
         found = msgspec.json.decode(record.data)
@@ -263,7 +272,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _MOST else f"{text[:_MOST]}..."
 
 
-_Telling = Callable[[Record, Speaks], Iterator[str]]
+_Telling = Callable[[Record, AmountFormat], Iterator[str]]
 _KINDS: Final[dict[str, _Telling]] = {
     "snapshot": _snapshot,
     "opened": _opened,

@@ -19,7 +19,7 @@ from controller.procedure.model.state import PASSING, State, Step
 from controller.procedure.prompts import SHOWS
 
 GO: Final = Go(Actor("device", "controller"))
-MOST_PASSED: Final = 64
+MAX_PASSED: Final = 64
 """Rows that may fire after one event: four split hands on every seat stay far below."""
 
 
@@ -96,7 +96,7 @@ class Procedure:
             new, more = apply(g, do, to, makes, new, GO)
             effects += more
             fired += row
-            if len(fired) > MOST_PASSED:
+            if len(fired) > MAX_PASSED:
                 raise RowFault(f"no end from {s.step.value}: {fired}")
         return Decision(fired, new, effects + SHOWS[to](g, new))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from transitions import EventData, Machine, Transition
 
-from controller.procedure.engine.dispatch import GO, MOST_PASSED, Procedure, apply
+from controller.procedure.engine.dispatch import GO, MAX_PASSED, Procedure, apply
 from controller.procedure.engine.row_table import RowFault
 from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import Event
@@ -99,7 +99,7 @@ class LiveTable:
             new, more = apply(self.game, row.do, row.to, row.effects, new, GO)
             effects += more
             fired.append(row.id)
-            if len(fired) > MOST_PASSED:
+            if len(fired) > MAX_PASSED:
                 raise RowFault(f"no end from {s.step.value}: {fired}")
         return Decision(tuple(fired), new, effects + SHOWS[new.step](self.game, new))
 

@@ -14,13 +14,13 @@ from controller.rules.irregularities import Irregularity, Way
 from controller.rules.money import Amount, Odds
 
 
-class Speaks(Protocol):
+class AmountFormat(Protocol):
     """Whatever writes an amount as people read it."""
 
     def amount(self, amount: Amount) -> str: ...
 
 
-class Currency(Struct, frozen=True):
+class MoneyFormat(Struct, frozen=True):
     """$25, $12.50, $1,250; a symbol of letters stands apart: CHF 25."""
 
     symbol: str = "$"

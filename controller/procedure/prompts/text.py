@@ -33,8 +33,8 @@ from controller.procedure.prompts.terms import (
     NEAR,
     WARNS,
     WHY,
-    Currency,
-    Speaks,
+    AmountFormat,
+    MoneyFormat,
     card_words,
     choice,
     counted,
@@ -51,9 +51,9 @@ from controller.rules.cards import Card
 from controller.rules.hands import total_of
 from controller.rules.money import Amount
 
-__all__ = ["Currency", "Speaks", "fact", "say", "why"]
+__all__ = ["AmountFormat", "MoneyFormat", "fact", "say", "why"]
 
-Says: TypeAlias = Callable[[Prompt, Speaks, bool], str]
+Says: TypeAlias = Callable[[Prompt, AmountFormat, bool], str]
 
 # --- why something moves -----------------------------------------------------------------------
 
@@ -114,11 +114,11 @@ def _chips(p: Prompt) -> str:
     return f": {how}" if how else ""
 
 
-def _burn(p: Prompt, m: Speaks, several: bool) -> str:
+def _burn(p: Prompt, m: AmountFormat, several: bool) -> str:
     return f"Burn {counted(p.count, 'card')}"
 
 
-def _wagers(p: Prompt, m: Speaks, several: bool) -> str:
+def _wagers(p: Prompt, m: AmountFormat, several: bool) -> str:
     bets = ", ".join(BETS[bet] for bet in p.choices)
     ready = f"{counted(p.count, 'seat')} in, the first card locks them" if p.count else ""
     cap = f"a round pays {m.amount(p.amount)} at most without the floor" if p.amount else ""
@@ -126,32 +126,32 @@ def _wagers(p: Prompt, m: Speaks, several: bool) -> str:
     return line(f"Take wagers: {bets}", WARNS[p.warn] if p.warn else "", cap, beside, ready)
 
 
-def _deal(p: Prompt, m: Speaks, several: bool) -> str:
+def _deal(p: Prompt, m: AmountFormat, several: bool) -> str:
     if p.place == "dealer" and p.count > 2:
         has = total_words(p.total, soft=p.soft)
         return f"Dealer has {has} - draw the {ordinal(p.count)} card"
     return f"Deal {_place(p, several=several)}"
 
 
-def _spare(p: Prompt, m: Speaks, several: bool) -> str:
+def _spare(p: Prompt, m: AmountFormat, several: bool) -> str:
     if p.warn == "entered":
         return f"Confirm the card that was read from the felt: {_place(p, several=several)}"
     seen = f"{WARNS[p.warn]} " if p.warn else ""
     return f"Use the {seen}card beside the shoe: {_place(p, several=several)}"
 
 
-def _natural(p: Prompt, m: Speaks, several: bool) -> str:
+def _natural(p: Prompt, m: AmountFormat, several: bool) -> str:
     return f"Ask {_seat(p, several=several).lower()}: blackjack - {choice(p.choices)}?"
 
 
-def _insurance(p: Prompt, m: Speaks, several: bool) -> str:
+def _insurance(p: Prompt, m: AmountFormat, several: bool) -> str:
     even = f"{CHOICES['even_money']}, or " if "even_money" in p.choices else ""
     pays = f", pays {odds_words(p.odds)}" if p.odds else ""
     return f"Ask seat {p.seat}: {even}insurance up to {m.amount(p.amount)}{pays}"
 
 
 def _when_chips(what: str) -> Says:
-    def words(p: Prompt, m: Speaks, several: bool) -> str:
+    def words(p: Prompt, m: AmountFormat, several: bool) -> str:
         more = f"{m.amount(p.amount)} beside {m.amount(p.stake)}{_chips(p)}"
         redoubles = p.tell is Tell.CONFIRM_DOUBLE and p.count > 1
         again = f" a {ordinal(p.count)} time" if redoubles else ""
@@ -162,13 +162,13 @@ def _when_chips(what: str) -> Says:
     return words
 
 
-def _decide(p: Prompt, m: Speaks, several: bool) -> str:
+def _decide(p: Prompt, m: AmountFormat, several: bool) -> str:
     near = [NEAR[each].format(count=number(p.count + 1)) for each in p.near]
     total = total_words(p.total, soft=p.soft)
     return line(_seat(p, several=several), total, choice(p.choices), *near)
 
 
-def _payment(p: Prompt, m: Speaks, several: bool) -> str:
+def _payment(p: Prompt, m: AmountFormat, several: bool) -> str:
     floor = p.tell is Tell.FLOOR_FIRST  # only winnings wait for the floor
     tell = _PAID if floor else p.tell
     bet = BETS[p.place] if p.place != "main" else ""
@@ -191,19 +191,19 @@ def _case(p: Prompt) -> str:
     return ", ".join(filter(None, (irregularity(p.why), seat, card, detail(p.place))))
 
 
-def _rule(p: Prompt, m: Speaks, several: bool) -> str:
+def _rule(p: Prompt, m: AmountFormat, several: bool) -> str:
     ways = ", or ".join(way(each) for each in p.choices)
     return line(f"Rule on {_case(p)}", ways, WARNS[p.warn] if p.warn else "")
 
 
 def _about(text: str) -> Says:
-    def words(p: Prompt, m: Speaks, several: bool) -> str:
+    def words(p: Prompt, m: AmountFormat, several: bool) -> str:
         return line(text, _case(p))
 
     return words
 
 
-def _await_device(p: Prompt, m: Speaks, several: bool) -> str:
+def _await_device(p: Prompt, m: AmountFormat, several: bool) -> str:
     on = "goes on once nothing is wrong with it"
     accept = "the floor and a second person accept its counters"
     return line("Stop dealing", _case(p), f"{on}, or {accept}")
@@ -214,7 +214,7 @@ def _fixed(text: str) -> Says:
     return lambda p, m, several: text.format(count=p.count, decks=counted(p.count, "deck"))
 
 
-def _load_shoe(p: Prompt, m: Speaks, several: bool) -> str:
+def _load_shoe(p: Prompt, m: AmountFormat, several: bool) -> str:
     behind = f" - {counted(p.total, 'card')} behind the cut card" if p.total else ""
     return f"Cut, and load the shoe - {counted(p.count, 'card')}{behind}"
 
@@ -252,7 +252,7 @@ _SAYS: Final[dict[Tell, Says]] = {
 }
 
 
-def say(prompt: Prompt, money: Speaks, *, several: bool = False) -> str:
+def say(prompt: Prompt, money: AmountFormat, *, several: bool = False) -> str:
     """The instruction in words. `several`: the seat has more than one hand, so each is named."""
     words = _SAYS[prompt.tell](prompt, money, several)
     return f"Floor: {words[0].lower()}{words[1:]}" if prompt.to == "floor" else words
@@ -261,7 +261,7 @@ def say(prompt: Prompt, money: Speaks, *, several: bool = False) -> str:
 # --- facts -------------------------------------------------------------------------------------
 
 
-def _settled(f: Settled, m: Speaks) -> str:
+def _settled(f: Settled, m: AmountFormat) -> str:
     tell = _moved(f.returned, f.stake)
     place = f"Seat {f.seat}, hand {f.hand + 1}" if f.hand > 0 else f"Seat {f.seat}"
     bet = BETS[f.bet] if f.bet != "main" else ""
@@ -274,7 +274,7 @@ def _settled(f: Settled, m: Speaks) -> str:
     return line(who, f"{m.amount(f.returned)}{part} given back")
 
 
-def _told(f: Told, m: Speaks) -> str:
+def _told(f: Told, m: AmountFormat) -> str:
     seat = f"seat {f.seat}" if f.seat else ""
     case = ", ".join(filter(None, (irregularity(f.what), seat, detail(f.detail))))
     return f"{f.who.capitalize()} told: {case}"
@@ -284,22 +284,22 @@ def _people(by: str, second: str) -> str:
     return f"by {by} and {second}" if second else f"by {by}"
 
 
-def _locked(f: WagersLocked, m: Speaks) -> str:
+def _locked(f: WagersLocked, m: AmountFormat) -> str:
     cap = "" if f.cap is None else f"beyond {m.amount(f.cap)} won the floor sees each payment"
     return line(f"Round {f.round}: wagers of {m.amount(f.total)} are locked", cap)
 
 
-def _seen(verb: str) -> Callable[[Any, Speaks], str]:
+def _seen(verb: str) -> Callable[[Any, AmountFormat], str]:
     return lambda f, m: f"{card_words(f.card) if f.card >= 0 else 'a card'} {verb}".capitalize()
 
 
-def _corrected(f: Corrected, m: Speaks) -> str:
+def _corrected(f: Corrected, m: AmountFormat) -> str:
     where = f"Round {f.round}, seat {f.seat}, {BETS.get(f.bet, f.bet)}"
     amounts = f"{m.amount(f.paid)} was paid, {m.amount(f.due)} was due"
     return line(where, amounts, _people(f.by, f.second))
 
 
-_FACTS: Final[dict[type[Fact], Callable[[Any, Speaks], str]]] = {
+_FACTS: Final[dict[type[Fact], Callable[[Any, AmountFormat], str]]] = {
     BankCounted: lambda f, m: f"Bank counted twice: {m.amount(f.bank)}",
     WagersLocked: _locked,
     Settled: _settled,
@@ -316,6 +316,6 @@ _FACTS: Final[dict[type[Fact], Callable[[Any, Speaks], str]]] = {
 }
 
 
-def fact(told: Fact, money: Speaks) -> str:
+def fact(told: Fact, money: AmountFormat) -> str:
     """What has happened, in words."""
     return _FACTS[type(told)](told, money)

@@ -10,7 +10,7 @@ from controller.procedure.model.felt import second_person
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refusal, Row
 from controller.procedure.model.state import OPEN, Shoe, State, Step
-from controller.rules.option_constraints import MOST_MONEY
+from controller.rules.option_constraints import MAX_MONEY
 
 BETWEEN = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.BURNING, Step.WAGERING)
 
@@ -20,7 +20,7 @@ BETWEEN = (Step.SHUFFLE_NEEDED, Step.SHUFFLING, Step.LOADING, Step.BURNING, Step
 
 def _counted_twice(e: TableOpened | TableClosed) -> bool:
     same = e.counted_again in (None, e.bank)
-    return second_person(e, e.second) and same and 0 <= e.bank <= MOST_MONEY
+    return second_person(e, e.second) and same and 0 <= e.bank <= MAX_MONEY
 
 
 def _bank(g: Game, s: State, e: TableOpened | TableClosed, after: State) -> tuple[Effect, ...]:

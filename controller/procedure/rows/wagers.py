@@ -12,7 +12,7 @@ from controller.procedure.model.row import Refusal, Row
 from controller.procedure.model.state import WAITING, Seat, State, Step
 from controller.rules.hands import Hand
 from controller.rules.money import Amount
-from controller.rules.option_constraints import MOST_MONEY
+from controller.rules.option_constraints import MAX_MONEY
 from controller.rules.options import Limit
 
 
@@ -46,7 +46,7 @@ def _only_first_round(g: Game, s: State, e: WagerPlaced) -> bool:
 
 
 def _not_an_amount(g: Game, s: State, e: WagerPlaced) -> bool:
-    return not 0 < e.amount <= MOST_MONEY or e.amount % g.money.unit != 0
+    return not 0 < e.amount <= MAX_MONEY or e.amount % g.money.unit != 0
 
 
 def _below(g: Game, s: State, e: WagerPlaced) -> bool:

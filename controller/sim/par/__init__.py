@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from controller.sim.par.simulation import BLOCK, Plan, Player, handed_out, workers
+from controller.sim.par.simulation import BLOCK, BlockPlayer, ParPlan, ordered_tallies, workers
 
 __all__ = [
     "BLOCK",
-    "Plan",
-    "Player",
-    "handed_out",
+    "BlockPlayer",
+    "ParPlan",
+    "ordered_tallies",
     "workers",
 ]

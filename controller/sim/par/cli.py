@@ -16,8 +16,8 @@ from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from controller.sim.par import report
 from controller.sim.par.exact import enumerate_stand
-from controller.sim.par.simulation import SET, Plan, game_for, run
-from controller.sim.play import POLICIES, Setup, Strategy, basic, load, stakes_for
+from controller.sim.par.simulation import SET, ParPlan, game_for, run
+from controller.sim.play import POLICIES, PlaySetup, Strategy, basic, load, stakes_for
 
 BASIC: Final = "basic"
 _POLICIES: Final = (*POLICIES, BASIC)
@@ -87,7 +87,7 @@ def par(args: argparse.Namespace) -> int:
     _check_counts(args)
     game = game_for(args.game, _settings(args))
     strategy = _strategy(args, game)
-    setup = Setup(args.seats, stakes_for(game, side=args.side), args.cut)
+    setup = PlaySetup(args.seats, stakes_for(game, side=args.side), args.cut)
     if args.exact:
         found = report.of_enumeration(game, enumerate_stand(Procedure(game)), setup)
         rounds = 0
@@ -165,8 +165,8 @@ def _basic(game: Game) -> Strategy:
     return basic(game.name)
 
 
-def _plan(args: argparse.Namespace, game: Game, strategy: Strategy) -> Plan:
-    return Plan(
+def _plan(args: argparse.Namespace, game: Game, strategy: Strategy) -> ParPlan:
+    return ParPlan(
         game=args.game,
         settings=_settings(args),
         options=game.options,

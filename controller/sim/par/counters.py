@@ -14,7 +14,7 @@ from controller.procedure.model.game import Game
 from controller.procedure.model.state import State
 from controller.rules.cards import ACE, Card
 from controller.rules.payouts import in_diamonds, wins_insurance
-from controller.sim.play import ALL_PAID, Record
+from controller.sim.play import ALL_PAID, RoundRecord
 
 
 class Sum(Struct):
@@ -70,7 +70,7 @@ class Share(Struct):
         return sqrt(Fraction(self.found * (self.of - self.found), self.of**3))
 
 
-class Tally(Struct):
+class ParTally(Struct):
     """Many rounds. A sum's values are a round's, over all seats."""
 
     main: Sum
@@ -85,7 +85,7 @@ class Tally(Struct):
     """Rounds in which the dealer, who always completed the hand, went bust, by cards."""
     total_22: int = 0
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: ParTally) -> None:
         self.main.add(other.main)
         for bet, values in other.sides.items():
             self.sides.setdefault(bet, Sum()).add(values)
@@ -97,20 +97,20 @@ class Tally(Struct):
         self.total_22 += other.total_22
 
 
-def empty() -> Tally:
-    return Tally(Sum(), {}, Counter(), Share(), Share(), Share(), Counter())
+def empty_tally() -> ParTally:
+    return ParTally(Sum(), {}, Counter(), Share(), Share(), Share(), Counter())
 
 
-class Watch:
+class RoundCounter:
     """Counts what the record of each round says, and what its last state shows."""
 
     def __init__(self, game: Game, *, completes: bool) -> None:
-        self.tally = empty()
+        self.tally = empty_tally()
         self._insures = game.insures
         self._completes = completes
         """The dealer always completes the hand: a Buster wager lies there in every round."""
 
-    def note(self, s: State, record: Record, hole: Card) -> None:
+    def note(self, s: State, record: RoundRecord, hole: Card) -> None:
         """A round: its state before the felt is cleared, its record, and the hole card."""
         tally = self.tally
         net = 0

@@ -37,7 +37,7 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import ACE, DECK, DIAMONDS, SUIT, VALUE, Card
 from controller.rules.hands import is_blackjack
-from controller.sim.play import Stepper, Stuck, pay, stakes_for, voice
+from controller.sim.play import RoundStuck, Stepper, pay, stakes_for, voice
 
 SEAT: Final = 1
 
@@ -100,7 +100,7 @@ class _Rounds:
 
     def _figures(self) -> Exact:
         if sum(self._likely.values()) != 1:
-            raise Stuck("the rounds do not add up to one")
+            raise RoundStuck("the rounds do not add up to one")
         outcomes: dict[str, Fraction] = defaultdict(Fraction)
         for (outcome, _), likely in self._likely.items():
             outcomes[outcome] += likely
@@ -151,7 +151,7 @@ class _Rounds:
     def _step(self, s: State, e: Event) -> Decision:
         answer = self._table.step(s, e)
         if isinstance(answer, Refused):
-            raise Stuck(f"{type(e).__name__} at {s.step.value}: {answer.why}")
+            raise RoundStuck(f"{type(e).__name__} at {s.step.value}: {answer.why}")
         return answer
 
     def _next(self, s: State) -> Event:
@@ -170,7 +170,7 @@ class _Rounds:
             case Step.PAYING:
                 return pay(s)
             case _:
-                raise Stuck(f"nobody knows how to go on from {s.step.value}")
+                raise RoundStuck(f"nobody knows how to go on from {s.step.value}")
 
     def _key(self, s: State) -> object:
         """All that tells this state from others, but for the order of the cards."""

@@ -11,9 +11,9 @@ from msgspec import Struct
 from controller.procedure.model.events import Bet
 from controller.procedure.model.game import Game
 from controller.sim.par import odds
-from controller.sim.par.counters import Share, Tally
+from controller.sim.par.counters import ParTally, Share
 from controller.sim.par.exact import Exact
-from controller.sim.play import Setup
+from controller.sim.play import PlaySetup
 
 OUTCOMES: Final = (
     "blackjack",
@@ -45,13 +45,13 @@ class Figure(Struct, frozen=True):
 Side: TypeAlias = dict[str, Figure | dict[str, Figure]]
 
 
-class Report(Struct, frozen=True):
+class ParReport(Struct, frozen=True):
     main: Figure
     outcomes: dict[str, Figure]
     side: Side
 
 
-def of_rounds(game: Game, setup: Setup, tally: Tally) -> Report:
+def of_rounds(game: Game, setup: PlaySetup, tally: ParTally) -> ParReport:
     unit = setup.stakes.main * setup.seats
     wagers = tally.main.count * setup.seats
     main = Figure(
@@ -61,20 +61,20 @@ def of_rounds(game: Game, setup: Setup, tally: Tally) -> Report:
         outcome: Figure(outcome, tally.outcomes[outcome] / wagers, of=wagers)
         for outcome in _ends(tally)
     }
-    return Report(main, outcomes, _side(game, setup, tally))
+    return ParReport(main, outcomes, _side(game, setup, tally))
 
 
-def of_enumeration(game: Game, exact: Exact, setup: Setup) -> Report:
+def of_enumeration(game: Game, exact: Exact, setup: PlaySetup) -> ParReport:
     main = Figure("earns", float(exact.ev), 0.0, exact=exact.ev, earns=True)
     outcomes = {
         outcome: Figure(outcome, float(likely), exact=likely)
         for outcome in OUTCOMES
         for likely in [exact.outcomes.get(outcome, Fraction())]
     }
-    return Report(main, outcomes, _side(game, setup, None))
+    return ParReport(main, outcomes, _side(game, setup, None))
 
 
-def _ends(tally: Tally) -> tuple[str, ...]:
+def _ends(tally: ParTally) -> tuple[str, ...]:
     """The outcomes that every game is told in, and any other that came up."""
     return (*OUTCOMES, *sorted(set(tally.outcomes) - set(OUTCOMES)))
 
@@ -82,7 +82,7 @@ def _ends(tally: Tally) -> tuple[str, ...]:
 # Beside the main wager
 
 
-def _side(game: Game, setup: Setup, tally: Tally | None) -> Side:
+def _side(game: Game, setup: PlaySetup, tally: ParTally | None) -> Side:
     side: Side = {}
     exact = not setup.cut
     for name, figure in _side_figures(game, setup, tally):
@@ -98,7 +98,9 @@ def _side(game: Game, setup: Setup, tally: Tally | None) -> Side:
     return side
 
 
-def _side_figures(game: Game, setup: Setup, tally: Tally | None) -> Iterator[tuple[str, Figure]]:
+def _side_figures(
+    game: Game, setup: PlaySetup, tally: ParTally | None
+) -> Iterator[tuple[str, Figure]]:
     decks, options = game.decks, game.options
     dealt = tally.blackjacks if tally else None
     yield "blackjack_dealt", _share("blackjack dealt", dealt, odds.blackjack_dealt(decks))
@@ -128,7 +130,7 @@ def _share(text: str, share: Share | None, exact: Fraction) -> Figure:
     return Figure(text, share.mean(), share.error(), share.of, exact)
 
 
-def _bet(text: str, bet: Bet, setup: Setup, tally: Tally | None, exact: Fraction) -> Figure:
+def _bet(text: str, bet: Bet, setup: PlaySetup, tally: ParTally | None, exact: Fraction) -> Figure:
     sums = tally.sides.get(bet) if tally else None
     if sums is None:
         return Figure(text, exact=exact, earns=True)
@@ -136,7 +138,7 @@ def _bet(text: str, bet: Bet, setup: Setup, tally: Tally | None, exact: Fraction
     return Figure(text, sums.mean(unit), sums.error(unit), sums.count, exact, earns=True)
 
 
-def _insured(figure: Figure, game: Game, tally: Tally | None) -> Figure:
+def _insured(figure: Figure, game: Game, tally: ParTally | None) -> Figure:
     """What each insurance would have earned, whether or not anybody took it."""
     pays = game.options.insurance.pays
     if tally is None or not tally.insurance.of or pays is None:
@@ -148,7 +150,9 @@ def _insured(figure: Figure, game: Game, tally: Tally | None) -> Figure:
     )
 
 
-def _bust_figures(game: Game, setup: Setup, tally: Tally | None) -> Iterator[tuple[str, Figure]]:
+def _bust_figures(
+    game: Game, setup: PlaySetup, tally: ParTally | None
+) -> Iterator[tuple[str, Figure]]:
     """The dealer who always completes the hand; simulated where a Buster bet makes him."""
     seen = tally if tally is not None and setup.stakes.of("buster") else None
     ends = odds.dealer_ends(game.decks, game.options)
@@ -167,7 +171,7 @@ def _bust_figures(game: Game, setup: Setup, tally: Tally | None) -> Iterator[tup
 # For programs
 
 
-def as_json(report: Report) -> tuple[dict[str, object], dict[str, object]]:
+def as_json(report: ParReport) -> tuple[dict[str, object], dict[str, object]]:
     """What stands under "main" and under "side"."""
     ev = report.main.value or 0.0
     main: dict[str, object] = {
@@ -196,7 +200,7 @@ def _figure_json(figure: Figure) -> dict[str, object]:
 _HEAD: Final = f"{'':<28}{'simulated':>12}{'std. error':>12}{'exact':>12}"
 
 
-def lines(report: Report, *, simulated: bool) -> Iterator[str]:
+def lines(report: ParReport, *, simulated: bool) -> Iterator[str]:
     main = report.main
     edge = Figure(
         "house edge",

@@ -27,8 +27,8 @@ from controller.games import unburned_game
 from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from controller.rules.options import Options
-from controller.sim.par.counters import Tally, Watch, empty
-from controller.sim.play import Play, Setup, Strategy, stakes_for
+from controller.sim.par.counters import ParTally, RoundCounter, empty_tally
+from controller.sim.play import Play, PlaySetup, Strategy, stakes_for
 
 BLOCK: Final = 10_000
 """Rounds in a block. Part of what a seed means: another size would give other cards."""
@@ -36,7 +36,7 @@ _WAITING_PER_JOB: Final = 2
 """Blocks handed out ahead, so that no job waits for the next one."""
 
 
-class Plan(Struct, frozen=True):
+class ParPlan(Struct, frozen=True):
     """What is to be played. It travels to other processes as it is."""
 
     game: str
@@ -62,23 +62,23 @@ def game_for(name: str, settings: Mapping[str, object]) -> Game:
     return unburned_game(name, settings, SET)
 
 
-class Player:
+class BlockPlayer:
     """A plan with its game laid out, ready to play any of its blocks."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ParPlan) -> None:
         game = game_for(plan.game, plan.settings)
         if game.options != plan.options:
             raise UsageProblem(plan.game, "changed while its rounds were played")
         self.plan = plan
         self._table = Procedure(game)
-        self._setup = Setup(plan.seats, stakes_for(game, side=plan.side), plan.cut)
+        self._setup = PlaySetup(plan.seats, stakes_for(game, side=plan.side), plan.cut)
 
-    def play(self, block: int) -> Tally:
+    def play(self, block: int) -> ParTally:
         """One block, whichever process plays it, and whichever others it plays."""
         plan = self.plan
         random = Random(seed_of(plan.seed, block)).random
         play = Play(self._table, plan.strategy, self._setup, random)
-        watch = Watch(self._table.game, completes=self._setup.stakes.of("buster") > 0)
+        watch = RoundCounter(self._table.game, completes=self._setup.stakes.of("buster") > 0)
         for _ in range(min(BLOCK, plan.rounds - block * BLOCK)):
             watch.note(play.round(), play.record, play.hole)
         return watch.tally
@@ -88,9 +88,9 @@ def seed_of(seed: int, block: int) -> int:
     return int.from_bytes(sha256(f"holecard par {seed} {block}".encode()).digest(), "big")
 
 
-def run(plan: Plan, jobs: int, told: Callable[[int], None] = lambda rounds: None) -> Tally:
+def run(plan: ParPlan, jobs: int, told: Callable[[int], None] = lambda rounds: None) -> ParTally:
     """Plays the plan. `told` hears of the rounds played, block by block."""
-    whole = empty()
+    whole = empty_tally()
     with played(plan, min(jobs, plan.blocks)) as blocks:
         for tally in blocks:
             whole.add(tally)
@@ -99,17 +99,17 @@ def run(plan: Plan, jobs: int, told: Callable[[int], None] = lambda rounds: None
 
 
 @contextmanager
-def played(plan: Plan, jobs: int) -> Iterator[Iterator[Tally]]:
+def played(plan: ParPlan, jobs: int) -> Iterator[Iterator[ParTally]]:
     """The plan's blocks in their order."""
     if jobs == 1:
-        yield map(Player(plan).play, range(plan.blocks))
+        yield map(BlockPlayer(plan).play, range(plan.blocks))
         return
     with workers(plan, jobs) as pool:
-        yield handed_out(pool, range(plan.blocks), jobs)
+        yield ordered_tallies(pool, range(plan.blocks), jobs)
 
 
 @contextmanager
-def workers(plan: Plan, jobs: int) -> Iterator[ProcessPoolExecutor]:
+def workers(plan: ParPlan, jobs: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that play blocks of the plan; whatever happens, none of them stays behind."""
     pool = ProcessPoolExecutor(
         jobs, mp_context=get_context("spawn"), initializer=_begin, initargs=(plan,)
@@ -123,9 +123,9 @@ def workers(plan: Plan, jobs: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def handed_out(pool: ProcessPoolExecutor, blocks: range, jobs: int) -> Iterator[Tally]:
+def ordered_tallies(pool: ProcessPoolExecutor, blocks: range, jobs: int) -> Iterator[ParTally]:
     """The blocks' tallies in order; only a few blocks are out at a time."""
-    out: deque[Future[Tally]] = deque()
+    out: deque[Future[ParTally]] = deque()
     for block in blocks:
         out.append(pool.submit(play_block, block))
         if len(out) >= jobs * _WAITING_PER_JOB:
@@ -147,10 +147,10 @@ def _interrupts_held_back() -> Iterator[None]:
 
 # In a worker process
 
-_plan: Plan | None = None
+_plan: ParPlan | None = None
 
 
-def _begin(plan: Plan) -> None:
+def _begin(plan: ParPlan) -> None:
     global _plan  # noqa: PLW0603 - an initializer has no other way to leave something behind
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -170,11 +170,11 @@ def _ready() -> None:
 
 
 @cache
-def _player() -> Player:
+def _player() -> BlockPlayer:
     # Laid out with the first block, whose result can carry what is wrong with it.
     assert _plan is not None
-    return Player(_plan)
+    return BlockPlayer(_plan)
 
 
-def play_block(block: int) -> Tally:
+def play_block(block: int) -> ParTally:
     return _player().play(block)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from controller.sim.play.rounds import ALL_PAID, Play, Record, Setup, Stepper, Stuck, pay, voice
+from controller.sim.play.rounds import (
+    ALL_PAID,
+    Play,
+    PlaySetup,
+    RoundRecord,
+    RoundStuck,
+    Stepper,
+    pay,
+    voice,
+)
 from controller.sim.play.strategy import POLICIES, Strategy, basic, load
-from controller.sim.play.vault import ScriptVault, Vault
+from controller.sim.play.vault import HoleVault, ScriptVault
 from controller.sim.play.wagers import stakes_for
 
 __all__ = [
     "ALL_PAID",
     "POLICIES",
+    "HoleVault",
     "Play",
-    "Record",
+    "PlaySetup",
+    "RoundRecord",
+    "RoundStuck",
     "ScriptVault",
-    "Setup",
     "Stepper",
     "Strategy",
-    "Stuck",
-    "Vault",
     "basic",
     "load",
     "pay",

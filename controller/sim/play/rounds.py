@@ -46,12 +46,12 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import VALUE, Card
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
-from controller.sim.play.shoe import Shoe, refill
+from controller.sim.play.shoe import SimulatedShoe, refill
 from controller.sim.play.strategy import Strategy
-from controller.sim.play.vault import SimulatedVault, Vault
+from controller.sim.play.vault import HoleVault, SimulatedVault
 from controller.sim.play.wagers import Stakes
 
-Record: TypeAlias = list[tuple[Event, tuple[str, ...], tuple[Effect, ...]]]
+RoundRecord: TypeAlias = list[tuple[Event, tuple[str, ...], tuple[Effect, ...]]]
 """A round as the table would keep it: event, rows, effects."""
 
 CLEARED: Final = Cleared(DEALER)
@@ -78,11 +78,11 @@ class Stepper(Protocol):
     def step(self, s: State, e: Event, /) -> Decision | Refused: ...
 
 
-class Stuck(Exception):
+class RoundStuck(Exception):
     """The procedure does not take what the book says, or the round does not end."""
 
 
-class Setup(Struct, frozen=True):
+class PlaySetup(Struct, frozen=True):
     """Who plays for what, and from which cards."""
 
     seats: int
@@ -101,10 +101,10 @@ class Play:
         self,
         table: Stepper,
         strategy: Strategy,
-        setup: Setup,
+        setup: PlaySetup,
         random: Callable[[], float],
         *,
-        vault: Vault | None = None,
+        vault: HoleVault | None = None,
         start: State | None = None,
     ) -> None:
         """`start`: a table without a loaded shoe, which goes on from there by its own rows. Without
@@ -113,13 +113,13 @@ class Play:
         if start is not None and (start.shoe.loaded or not setup.cut):
             raise ValueError("a table goes on by its rows from an empty shoe, to the cut card")
         game = table.game
-        self.record: Record = []
+        self.record: RoundRecord = []
         self._vault = vault = SimulatedVault() if vault is None else vault
         self._step = table.step
         self._choose = strategy.choose
         self._insures = strategy.insurance
         self._evens = strategy.even_money and game.options.even_money.offered
-        self._shoe = Shoe(game.decks, random)
+        self._shoe = SimulatedShoe(game.decks, random)
         self._cards = game.decks * 52
         self._money = game.money
         self._cut = setup.cut
@@ -177,7 +177,7 @@ class Play:
             event = acts[s.step](s)
             answer = step(s, event)
             if isinstance(answer, Refused):
-                raise Stuck(f"{type(event).__name__} at {s.step.value}: {answer.why}")
+                raise RoundStuck(f"{type(event).__name__} at {s.step.value}: {answer.why}")
             keep((event, answer.rows, answer.effects))
             if event is CLEARED:
                 if self._cut:
@@ -186,7 +186,7 @@ class Play:
                     self._shoe.shuffle()
                 return s
             s = answer.state
-        raise Stuck(f"no end after {_MOST_EVENTS} events, at {s.step.value}")
+        raise RoundStuck(f"no end after {_MOST_EVENTS} events, at {s.step.value}")
 
     # Wagers and cards
 

@@ -21,7 +21,7 @@ from controller.rules.cards import DECK, Card
 from controller.rules.hands import is_blackjack
 
 
-class Vault(Protocol):
+class HoleVault(Protocol):
     """What becomes of the cards of a shoe."""
 
     @property

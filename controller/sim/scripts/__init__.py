@@ -10,20 +10,20 @@ from controller.sim.scripts.cli import (
     run_scripts,
     usable,
 )
-from controller.sim.scripts.format import Action, Script, ScriptRound, ScriptSeat
+from controller.sim.scripts.format import Script, ScriptAction, ScriptRound, ScriptSeat
 from controller.sim.scripts.results import RoundResult
-from controller.sim.scripts.runner import Standing, Watch, play_at
+from controller.sim.scripts.runner import RoundWatcher, ScriptStart, play_at
 
 __all__ = [
     "ENGINE",
-    "Action",
     "PlaysScript",
     "RoundResult",
+    "RoundWatcher",
     "Script",
+    "ScriptAction",
     "ScriptRound",
     "ScriptSeat",
-    "Standing",
-    "Watch",
+    "ScriptStart",
     "play_at",
     "register_script",
     "run_rounds",

@@ -19,19 +19,19 @@ from controller.procedure.model.effects import Fact, Prompt
 from controller.procedure.model.events import Event, HoleDealt, HoleRevealed
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.prompts import fact, say
-from controller.procedure.prompts.text import Currency
+from controller.procedure.prompts.text import MoneyFormat
 from controller.publish import event_words
 from controller.rules.cards import NAMES
 from controller.sim.scripts.format import ScriptRound, read_scripts
 from controller.sim.scripts.results import RoundResult
-from controller.sim.scripts.runner import Watch, play_script, procedure_for
+from controller.sim.scripts.runner import RoundWatcher, play_script, procedure_for
 
 EXIT_FAILED = 1
 EXIT_BROKEN = 70
 ENGINE: Final = "engine"
 OVERS: Final = "holecard.overs"
 """Entry points of what else plays scripted rounds: an `Over` each."""
-_CENTS: Final = Currency()
+_CENTS: Final = MoneyFormat()
 """Scripts count in cents."""
 
 SCRIPT_EXAMPLES = """\
@@ -81,7 +81,7 @@ def register_script(
 # --- script run ---------------------------------------------------------------------------------
 
 
-PlaysScript: TypeAlias = Callable[[ScriptRound, Watch | None, Procedure], RoundResult]
+PlaysScript: TypeAlias = Callable[[ScriptRound, RoundWatcher | None, Procedure], RoundResult]
 """What plays a scripted round."""
 Over: TypeAlias = Callable[
     [Sequence[tuple[ScriptRound, Procedure]]], AbstractContextManager[PlaysScript]
@@ -169,7 +169,7 @@ def _count(results: list[RoundResult]) -> str:
     return f"{rounds}: {held} as expected, {len(results) - held} not"
 
 
-def _watcher() -> Watch:
+def _watcher() -> RoundWatcher:
     """Prints what was handed in, and what came of it."""
 
     def watch(event: Event, answer: Decision | Refused) -> None:

@@ -32,7 +32,7 @@ class ScriptSeat(Struct, frozen=True, forbid_unknown_fields=True):
     bets: dict[str, int]
 
 
-class Action(Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptAction(Struct, frozen=True, forbid_unknown_fields=True):
     phase: Phase
     seat: int
     do: Do
@@ -46,7 +46,7 @@ class Action(Struct, frozen=True, forbid_unknown_fields=True):
         return self.expect == "rejected"
 
 
-class HandExpected(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ExpectedHand(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     seat: int | msgspec.UnsetType = msgspec.UNSET
     hand: int | msgspec.UnsetType = msgspec.UNSET
     cards: list[str] | msgspec.UnsetType = msgspec.UNSET
@@ -58,7 +58,7 @@ class HandExpected(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     when: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class SideBetExpected(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ExpectedSideBet(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     seat: int | msgspec.UnsetType = msgspec.UNSET
     bet: str | msgspec.UnsetType = msgspec.UNSET
     stake: int | msgspec.UnsetType = msgspec.UNSET
@@ -68,21 +68,21 @@ class SideBetExpected(Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     net: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class RejectedExpected(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ExpectedRejection(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     seat: int | msgspec.UnsetType = msgspec.UNSET
     bet: str | msgspec.UnsetType = msgspec.UNSET
     amount: int | msgspec.UnsetType = msgspec.UNSET
     why: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class Expected(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ScriptExpectation(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is named here is compared, at every depth; what is left out is not."""
 
     dealer_cards: list[str] | msgspec.UnsetType = msgspec.UNSET
-    hands: list[HandExpected] | msgspec.UnsetType = msgspec.UNSET
-    side_bets: list[SideBetExpected] | msgspec.UnsetType = msgspec.UNSET
+    hands: list[ExpectedHand] | msgspec.UnsetType = msgspec.UNSET
+    side_bets: list[ExpectedSideBet] | msgspec.UnsetType = msgspec.UNSET
     seat_net: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
-    rejected_bets: list[RejectedExpected] | msgspec.UnsetType = msgspec.UNSET
+    rejected_bets: list[ExpectedRejection] | msgspec.UnsetType = msgspec.UNSET
     rejected_actions: list[int] | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -94,8 +94,8 @@ class Script(Struct, frozen=True, forbid_unknown_fields=True):
     title: str = ""
     config: dict[str, Any] = {}
     first_round_of_shuffle: bool = True
-    actions: list[Action] = []
-    expect: Expected = Expected()
+    actions: list[ScriptAction] = []
+    expect: ScriptExpectation = ScriptExpectation()
     decided_by: Any = None
     """Whatever its author wants to say of it; carried, not judged."""
 
@@ -112,11 +112,11 @@ class ScriptRound(Struct, frozen=True):
 _SHAPES: Final[dict[str, type[Struct]]] = {
     "": Script,
     "seats": ScriptSeat,
-    "actions": Action,
-    "expect": Expected,
-    "expect.hands": HandExpected,
-    "expect.side_bets": SideBetExpected,
-    "expect.rejected_bets": RejectedExpected,
+    "actions": ScriptAction,
+    "expect": ScriptExpectation,
+    "expect.hands": ExpectedHand,
+    "expect.side_bets": ExpectedSideBet,
+    "expect.rejected_bets": ExpectedRejection,
 }
 _WORDS: Final[dict[str, tuple[str, ...]]] = {
     "game": get_args(GameName),

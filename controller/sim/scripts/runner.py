@@ -35,19 +35,19 @@ from controller.procedure.model.game import BETS, Game
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.procedure.prompts import say
-from controller.procedure.prompts.text import Currency
+from controller.procedure.prompts.text import MoneyFormat
 from controller.rules.cards import NAMES, Card
-from controller.sim.play import ScriptVault, Vault
-from controller.sim.scripts.format import Action, ScriptRound, check_copies
+from controller.sim.play import HoleVault, ScriptVault
+from controller.sim.scripts.format import ScriptAction, ScriptRound, check_copies
 from controller.sim.scripts.results import RejectedBet, RoundResult, differences, result_of
 
-Watch = Callable[[Event, Decision | Refused], None]
+RoundWatcher = Callable[[Event, Decision | Refused], None]
 
 _OVER: Final = frozenset({Step.WAGERING, Step.SHUFFLE_NEEDED, Step.CLOSED})
 _MOST_EVENTS: Final = 10_000
 
 
-class Table(Protocol):
+class ScriptTable(Protocol):
     """What decides over the events of a round."""
 
     @property
@@ -56,19 +56,19 @@ class Table(Protocol):
     def shows(self, s: State, /) -> tuple[Effect, ...]: ...
 
 
-class Standing(NamedTuple):
+class ScriptStart(NamedTuple):
     """A table where a scripted round begins: the shoe loaded, the felt empty."""
 
-    table: Table
+    table: ScriptTable
     state: State
-    vault: Vault
+    vault: HoleVault
 
 
 class _Stopped(Exception):
     """The round cannot go on; the failures say why."""
 
 
-def decision_for(action: Action, actor: Actor) -> Event:
+def decision_for(action: ScriptAction, actor: Actor) -> Event:
     """The event that an action hands in."""
     seat = action.seat
     match action.do:
@@ -93,7 +93,9 @@ def decision_for(action: Action, actor: Actor) -> Event:
 class _Round:
     """One round in the playing. The hole card's value lies in the vault, not in the procedure."""
 
-    def __init__(self, standing: Standing, scripted: ScriptRound, watch: Watch | None) -> None:
+    def __init__(
+        self, standing: ScriptStart, scripted: ScriptRound, watch: RoundWatcher | None
+    ) -> None:
         self.table = standing.table
         self.game: Game = standing.table.game
         self.script = scripted.script
@@ -167,7 +169,7 @@ class _Round:
     def _wanted(self) -> str:
         """What the missing card was for."""
         prompts = [e for e in self.table.shows(self.state) if type(e) is Prompt]
-        return say(prompts[0], Currency()) if prompts else self.state.step.value
+        return say(prompts[0], MoneyFormat()) if prompts else self.state.step.value
 
     def deal(self) -> None:
         s = self.state
@@ -182,7 +184,7 @@ class _Round:
         """Who brings a seat's decision: its station, or the dealer who sees the signal."""
         return player(seat) if self.game.buttons else DEALER
 
-    def waiting(self) -> Action | None:
+    def waiting(self) -> ScriptAction | None:
         """The next action that is not to be skipped."""
         while self.next < len(self.script.actions):
             action = self.script.actions[self.next]
@@ -191,7 +193,7 @@ class _Round:
             self.next += 1
         return None
 
-    def _skips(self, action: Action) -> bool:
+    def _skips(self, action: ScriptAction) -> bool:
         """A stand for a hand that stood by itself; if marked implicit, anything for one that ended.
 
         What the script itself has ended did not end by itself.
@@ -205,7 +207,7 @@ class _Round:
             return any((h.seat, h.number) == hand and h.done for h in self.state.hands)
         return action.do == "stand" and hand in self.stood
 
-    def take(self, action: Action) -> None:
+    def take(self, action: ScriptAction) -> None:
         """Hands the action in, and holds the answer against its mark."""
         index = self.next
         self.next += 1
@@ -232,7 +234,7 @@ class _Round:
         else:
             self.must(Decline(self.decider(asked), asked))
 
-    def _is_for_insurance(self, action: Action, asked: int) -> bool:
+    def _is_for_insurance(self, action: ScriptAction, asked: int) -> bool:
         """A decision of play waits for play, but for one to be refused amid the insurance's own."""
         if action.phase == "insurance":
             return action.rejected or action.seat <= asked
@@ -367,14 +369,16 @@ def procedure_for(scripted: ScriptRound, known: dict[bytes, Procedure] | None = 
 
 
 def play_script(
-    scripted: ScriptRound, watch: Watch | None = None, procedure: Procedure | None = None
+    scripted: ScriptRound, watch: RoundWatcher | None = None, procedure: Procedure | None = None
 ) -> RoundResult:
     """Plays one scripted round, with the procedure that `procedure_for` gives where none is."""
     begun = wagering(0 if scripted.script.first_round_of_shuffle else 1)
-    standing = Standing(procedure or procedure_for(scripted), begun, ScriptVault())
+    standing = ScriptStart(procedure or procedure_for(scripted), begun, ScriptVault())
     return play_at(standing, scripted, watch)
 
 
-def play_at(standing: Standing, scripted: ScriptRound, watch: Watch | None = None) -> RoundResult:
+def play_at(
+    standing: ScriptStart, scripted: ScriptRound, watch: RoundWatcher | None = None
+) -> RoundResult:
     """Plays one scripted round where a table stands; the cards are those of the script."""
     return _Round(standing, scripted, watch).play()

@@ -25,7 +25,7 @@ from controller.audit.keys import (
 )
 from controller.audit.log import gaming_day
 from controller.audit.simulate import Keys
-from controller.config import DevicePlace, Devices, TableConfig
+from controller.config import DevicePlace, DevicePlaces, TableConfig
 from controller.errors import UsageProblem
 from controller.games import game_of_table
 from controller.procedure.model.events import Bet
@@ -74,7 +74,7 @@ def load_keys(place: Path) -> Keys:
     return keys
 
 
-def house_of(devices: Devices) -> DeviceSettings:
+def house_of(devices: DevicePlaces) -> DeviceSettings:
     """What the table's configuration says of its devices."""
     standing = {
         seat: tuple((bet, bets[bet]) for bet in _BETS if bet in bets)
@@ -90,7 +90,7 @@ def _there(part: _T | None, where: str, allowed: str) -> _T:
     return part
 
 
-def _check_seats(config: TableConfig, devices: Devices) -> None:
+def _check_seats(config: TableConfig, devices: DevicePlaces) -> None:
     """Where nobody else enters decisions, each seat has its buttons."""
     if config.sheet.options.decisions.by != "buttons":
         return
@@ -102,7 +102,7 @@ def _check_seats(config: TableConfig, devices: Devices) -> None:
         raise UsageProblem(where, what, "a station for each seat")
 
 
-def _fitted(devices: Devices, store: KeyStore, file: str) -> Iterator[DeviceConfig]:
+def _fitted(devices: DevicePlaces, store: KeyStore, file: str) -> Iterator[DeviceConfig]:
     yield _device(devices.shoe, DeviceClass.SHOE, store, f"{file}: devices.shoe")
     if devices.shuffler is not None:
         where = f"{file}: devices.shuffler"

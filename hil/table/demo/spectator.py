@@ -27,7 +27,7 @@ from controller.procedure.model.effects import (
 )
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import State
-from controller.procedure.prompts import BETS, Currency, fact
+from controller.procedure.prompts import BETS, MoneyFormat, fact
 from controller.publish import event_words
 from hil.table.demo.terminal import Felt, Screen
 from hil.table.robots import state_of
@@ -68,7 +68,7 @@ class Tally(Struct):
     """What went over a table's felt. Tokes are the dealers' money and stand apart."""
 
     table: str
-    money: Currency
+    money: MoneyFormat
     rounds: int = 0
     decisions: int = 0
     wagers: int = 0
@@ -110,7 +110,7 @@ class Spectator:
         self._people = people
         self._screen = screen
         self._record = record
-        money = Currency(view.currency.symbol, view.currency.minor_digits)
+        money = MoneyFormat(view.currency.symbol, view.currency.minor_digits)
         self.tally = Tally(view.title, money) if tally is None else tally
         self._money = money
         self._view = view

@@ -22,7 +22,7 @@ from controller.procedure.model.effects import Tell
 from controller.procedure.model.game import BETS
 from controller.procedure.model.state import Seat, State, Step
 from controller.procedure.prompts import BETS as BET_WORDS
-from controller.procedure.prompts import Speaks, total_words
+from controller.procedure.prompts import AmountFormat, total_words
 from controller.rules.cards import NAMES, SUIT, Card
 from controller.rules.hands import Hand
 
@@ -56,7 +56,7 @@ class Felt(Struct, frozen=True):
     """What the picture shows besides the state."""
 
     title: str
-    money: Speaks
+    money: AmountFormat
     results: Mapping[tuple[int, int], str]
     """What became of a hand, by seat and hand."""
     people: str = ""

@@ -14,7 +14,7 @@ from msgspec import Struct
 from controller.api.contract.view import PromptShown, View
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.state import State
-from controller.procedure.prompts import Currency, total_words
+from controller.procedure.prompts import MoneyFormat, total_words
 from controller.rules.cards import NAMES, SUIT, Card
 from firmware_protocol.device.control import ButtonName
 from firmware_protocol.device.interfaces import Answer
@@ -146,7 +146,7 @@ def shown(
 ) -> Shown:
     """`told`: of each device its class, its seats, and what it says of itself."""
     prompt = view.prompt
-    money = Currency(view.currency.symbol, view.currency.minor_digits)
+    money = MoneyFormat(view.currency.symbol, view.currency.minor_digits)
     stations = {seat: (serial, one[2]) for serial, one in told.items() for seat in one[1]}
     dealer = "nobody" if view.dealer is None else view.dealer.name
     if robot_deals:
@@ -266,7 +266,7 @@ class At(Struct, frozen=True):
     view: View
     state: State
     company: Company
-    money: Currency
+    money: MoneyFormat
     robot_deals: bool
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import State
-from controller.procedure.prompts import Currency
+from controller.procedure.prompts import MoneyFormat
 from controller.table.memory import TableDisplay
 from firmware_protocol.device.control import Describe, Draw, Press
 from firmware_protocol.device.interfaces import CannotDo
@@ -186,9 +186,9 @@ class Shared(Robot):
         self._bet = (felt.round, done)
 
     @property
-    def _money(self) -> Currency:
+    def _money(self) -> MoneyFormat:
         shown = self._console.view.currency
-        return Currency(shown.symbol, shown.minor_digits)
+        return MoneyFormat(shown.symbol, shown.minor_digits)
 
     # --- cards by a person's hand ---------------------------------------------------------
 
@@ -201,7 +201,7 @@ class Shared(Robot):
             self.face_down = len(inside["out"])
 
 
-def _words(said: Said, money: Currency) -> str:
+def _words(said: Said, money: MoneyFormat) -> str:
     """As a player would say it."""
     choice = said.choice.replace("_", " ")
     return choice if said.amount is None else f"{choice} {money.amount(said.amount)}"

@@ -25,7 +25,14 @@ from controller.procedure.model.holds import IN_ROUND
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.sim.play import ScriptVault
-from controller.sim.scripts import PlaysScript, RoundResult, ScriptRound, Standing, Watch, play_at
+from controller.sim.scripts import (
+    PlaysScript,
+    RoundResult,
+    RoundWatcher,
+    ScriptRound,
+    ScriptStart,
+    play_at,
+)
 from hil.table.robots import Console, Mimics, Robot, Stuck, Ways, console
 from hil.table.scripts.shoe import rounds_of, shoe_of
 from hil.table.scripts.wire_table import Wired, WireTable
@@ -84,7 +91,9 @@ class Playing:
         self._open: AsyncExitStack | None = None
         self._at: _AtTable | None = None
 
-    def play(self, scripted: ScriptRound, watch: Watch | None, procedure: Procedure) -> RoundResult:
+    def play(
+        self, scripted: ScriptRound, watch: RoundWatcher | None, procedure: Procedure
+    ) -> RoundResult:
         """What came of it; `watch` is told what was seen of it meanwhile."""
         if id(scripted) not in self._played:
             self._play_all(procedure)
@@ -183,10 +192,10 @@ def _play(
         seen.append((event, answer))
 
     for plain in rounds[:-1]:
-        before = play_at(Standing(table, table.state, ScriptVault()), plain)
+        before = play_at(ScriptStart(table, table.state, ScriptVault()), plain)
         if not before.ok or table.state.step is not Step.WAGERING:
             raise Stuck(f"{plain.where}: no round can stand before it: {before.failures}")
-    result = play_at(Standing(table, table.state, ScriptVault()), rounds[-1], watch)
+    result = play_at(ScriptStart(table, table.state, ScriptVault()), rounds[-1], watch)
     return Played(result, seen)
 
 

@@ -92,7 +92,7 @@ def test_the_unharmed_files_load(kind: str, write: Callable[[str | bytes], Path]
         (b"a = 1\na = 2\n", ":2", "cannot overwrite a value"),
         (b"a = " + b"[" * 50_000, "", "has a value that is too long or too deep"),
         (b"a = " + b"9" * 10_000, "", "has a value that is too long or too deep"),
-        (b"#" * (files.MOST_BYTES + 1), "", "is too large"),
+        (b"#" * (files.MAX_BYTES + 1), "", "is too large"),
         (b"[game]\n[table]\n", "", "has the head of more than one kind of file"),
         (b"decks = 6\n", "", "does not say what it is"),
     ],

@@ -10,13 +10,13 @@ import pytest
 from controller.config import (
     ControlPlace,
     DevicePlace,
-    Devices,
+    DevicePlaces,
     Equipment,
     ScreensPlace,
     installed,
     load_table,
 )
-from controller.config.equipment import NO_EQUIPMENT, Batch, RecordPlace, as_json, lines
+from controller.config.equipment import NO_EQUIPMENT, CardBatch, RecordPlace, as_json, lines
 from controller.errors import UsageProblem, each
 
 HEAD = """
@@ -84,11 +84,11 @@ def test_a_table_without_them_is_a_table(tmp_path: Path) -> None:
 
 def test_everything_that_there_is(tmp_path: Path) -> None:
     found = loaded(tmp_path, WHOLE)
-    assert found.devices == Devices(
+    assert found.devices == DevicePlaces(
         DevicePlace("SH-1", "usb:SH-1"),
         DevicePlace("SF-1"),
         (DevicePlace("ST-1", "", (1, 2)), DevicePlace("ST-2", "adapter:X9", (5,))),
-        Batch(75, (3, 9)),
+        CardBatch(75, (3, 9)),
         {1: {"main": 2500}, 2: {"main": 1000, "buster": 500}},
     )
     # A bet without the main wager before it is refused: the order is the procedure's.
@@ -140,7 +140,7 @@ def test_another_port_is_as_it_stands_there(tmp_path: Path, port: str) -> None:
 
 def test_what_may_be_left_out(tmp_path: Path) -> None:
     found = loaded(tmp_path, '[devices.shoe]\nserial = "SH-1"\n[record]\ndirectory = "r"\n')
-    devices = Devices(DevicePlace("SH-1"), None, (), Batch(), {})
+    devices = DevicePlaces(DevicePlace("SH-1"), None, (), CardBatch(), {})
     assert found == Equipment(devices, RecordPlace(tmp_path / "r"), None)
 
 

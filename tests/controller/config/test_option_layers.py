@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.config import load_game, load_jurisdiction, load_table
-from controller.config.option_layers import Layer, Origin, merge, read_layer
+from controller.config.option_layers import Layer, OptionOrigin, merge, read_layer
 from controller.config.option_paths import GROUPS, LEAVES
 from controller.errors import UsageProblem, each
 from controller.rules.money import Odds
@@ -32,9 +32,9 @@ def refused(game: str, overrides: Mapping[str, object]) -> dict[str, str]:
 def test_an_override_outranks_the_sheet_and_says_so() -> None:
     sheet = load_game("sf21x", {"blackjack.tie": "push", "decks": 2}, overrides_from="round 3")
     assert sheet.options.blackjack.tie == "push"
-    assert sheet.origin["decks"] == Origin(2, "round 3", "override")
-    assert sheet.origin["dealer.push_22"] == Origin(True, "configs/games/sf21x.toml", "sheet")
-    assert sheet.origin["payout.floor_from"] == Origin(None, "default", "default")
+    assert sheet.origin["decks"] == OptionOrigin(2, "round 3", "override")
+    assert sheet.origin["dealer.push_22"] == OptionOrigin(True, "configs/games/sf21x.toml", "sheet")
+    assert sheet.origin["payout.floor_from"] == OptionOrigin(None, "default", "default")
     assert list(sheet.origin) == list(LEAVES)
 
 
@@ -154,7 +154,7 @@ def test_an_option_whose_feature_is_off_is_refused(
 def test_a_feature_that_a_later_layer_turns_on_brings_what_is_common() -> None:
     sheet = load_game("classic", {"surrender.when": "any_time"})
     assert sheet.options.surrender.of_doubled == "half_total"
-    assert sheet.origin["surrender.of_doubled"] == Origin("half_total", "default", "default")
+    assert sheet.origin["surrender.of_doubled"] == OptionOrigin("half_total", "default", "default")
     sheet = load_game("classic", {"instant.pays_21": "2:1", "instant.cards_21": 5})
     assert sheet.options.instant.on_split is True
     assert load_game("mega", {"bonus.diamond.pays": 9}).options.bonus.diamond == (

@@ -21,7 +21,7 @@ from controller.publish import cli, pages
 from controller.publish import rows as publish
 from controller.publish.diagram import LEFT_OUT, diagram
 from controller.publish.guards import CONDITIONS, condition_of
-from controller.publish.rows import Family, families
+from controller.publish.rows import RowFamily, families
 from controller.publish.terms import AFTER_RULINGS, STEPS, Part, part_of, steps_words
 from tests.support.paths import ROOT
 
@@ -32,7 +32,7 @@ _STYLE = re.compile(r"  Class (\w+) s_(waits|passes)")
 _ARROW = re.compile(r"  (\w+|\[\*\]) --> (\w+)(?:: (.+))?")
 
 
-def _families(game: str) -> list[Family]:
+def _families(game: str) -> list[RowFamily]:
     return list(families(rows_of(publish.load(game).game)))
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
-from controller.sim.par import Plan, odds, report
+from controller.sim.par import ParPlan, odds, report
 from controller.sim.par.exact import Exact, enumerate_stand
-from controller.sim.par.report import Figure, Report
+from controller.sim.par.report import Figure, ParReport
 from controller.sim.par.simulation import game_for, run
-from controller.sim.play import POLICIES, Setup, Strategy, basic, stakes_for
+from controller.sim.play import POLICIES, PlaySetup, Strategy, basic, stakes_for
 from tests.long.certify import published
 
 ROUNDS = 2_000_000
@@ -31,9 +31,9 @@ def simulated(
     settings: dict[str, object] | None = None,
     cut: bool = False,
     side: bool = False,
-) -> Report:
+) -> ParReport:
     game = game_for(name, settings or {})
-    plan = Plan(
+    plan = ParPlan(
         game=name,
         settings=settings or {},
         options=game.options,
@@ -44,7 +44,7 @@ def simulated(
         cut=cut,
         side=side,
     )
-    setup = Setup(1, stakes_for(game, side=side), cut)
+    setup = PlaySetup(1, stakes_for(game, side=side), cut)
     return report.of_rounds(game, setup, run(plan, JOBS))
 
 

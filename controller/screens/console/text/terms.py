@@ -7,7 +7,7 @@ from typing import Final
 
 from controller.api.contract.view import DeviceShown
 from controller.procedure.model.effects import Tell
-from controller.procedure.prompts import DETAILS, Speaks
+from controller.procedure.prompts import DETAILS, AmountFormat
 from controller.rules.cards import RANK, RANKS, SUIT, SUITS, Card
 from controller.rules.hands import total_of
 from controller.rules.money import Amount, Odds
@@ -32,7 +32,7 @@ def either(texts: Texts, named: Sequence[str]) -> str:
 class Tongue:
     """Words for cards, amounts, bets, reasons, irregularities and ways on."""
 
-    def __init__(self, texts: Texts, money: Speaks) -> None:
+    def __init__(self, texts: Texts, money: AmountFormat) -> None:
         self.texts = texts
         self._money = money
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from controller.api.contract.view import View
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.game import Game
-from controller.procedure.prompts import Currency
+from controller.procedure.prompts import MoneyFormat
 from controller.rules.cards import RANKS, SUITS
 from controller.screens.common.texts import Texts
 from controller.screens.console.text import PAYMENTS, Tongue, parts_of, sentence
@@ -86,7 +86,7 @@ class Console(Struct, frozen=True):
 
 
 def console_of(view: View, game: Game, here: Here, texts: Texts) -> Console:
-    money = Currency(view.currency.symbol, view.currency.minor_digits)
+    money = MoneyFormat(view.currency.symbol, view.currency.minor_digits)
     tongue = Tongue(texts, money)
     offers = Offers(view, game)
     instruction, say = _instruction(offers, tongue)

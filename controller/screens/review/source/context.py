@@ -17,7 +17,7 @@ from controller.audit.format.records import Opened, Place
 from controller.audit.read.retirements import gone
 from controller.audit.replay import procedure_of
 from controller.audit.text import currency_of
-from controller.procedure.prompts import Speaks
+from controller.procedure.prompts import AmountFormat
 from controller.screens.common.access import NotHere, Visit, see_other
 from controller.screens.common.sessions import Known
 from controller.screens.common.templates import Pages
@@ -49,7 +49,7 @@ class Table(Struct, frozen=True):
     seats: int
 
     @property
-    def money(self) -> Speaks:
+    def money(self) -> AmountFormat:
         return currency_of(self.opened)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller.procedure.model.state import Seat, State, Step
-from controller.procedure.prompts import BETS, Speaks, card_words, irregularity
+from controller.procedure.prompts import BETS, AmountFormat, card_words, irregularity
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import Hand, is_blackjack
 from controller.screens.common.felt_svg import (
@@ -67,7 +67,7 @@ class Felt(Struct, frozen=True):
         return ". ".join(_words(self))
 
 
-def felt_of(s: State, money: Speaks) -> Felt:
+def felt_of(s: State, money: AmountFormat) -> Felt:
     dealer = _names(s.dealer)
     if s.hole:
         dealer = (*dealer, DOWN)
@@ -85,7 +85,7 @@ def felt_of(s: State, money: Speaks) -> Felt:
     )
 
 
-def _seat(s: State, seat: Seat, money: Speaks) -> FeltSeat:
+def _seat(s: State, seat: Seat, money: AmountFormat) -> FeltSeat:
     hands = [(turn, hand) for turn, hand in enumerate(s.hands) if hand.seat == seat.number]
     bets = [
         (BETS[bet], money.amount(getattr(seat, bet)))
@@ -106,7 +106,7 @@ def _lies(hand: Hand, seat: Seat) -> bool:
     return not hand.out or (hand.busted and seat.buster > 0)
 
 
-def _hand(s: State, turn: int, hand: Hand, money: Speaks) -> FeltHand:
+def _hand(s: State, turn: int, hand: Hand, money: AmountFormat) -> FeltHand:
     tags = {
         "blackjack": len(hand.cards) == 2 and not hand.split and is_blackjack(*hand.cards),
         "bust": hand.busted,

@@ -13,7 +13,7 @@ from controller.audit.format.records import KINDS
 from controller.audit.index import RecordQuery, check_query, parse_amount, parse_time
 from controller.errors import UsageProblem
 from controller.procedure.engine import EVENTS
-from controller.procedure.prompts import Speaks
+from controller.procedure.prompts import AmountFormat
 from controller.rules.cards import parse_card
 from controller.rules.irregularities import Irregularity
 from controller.screens.common.forms import shown
@@ -59,7 +59,7 @@ class Filters(Struct, frozen=True):
         return ", ".join(f"{name} {value}" for name, value in self.fields.items()) or "all rounds"
 
 
-def filters_of(fields: Mapping[str, str], money: Speaks) -> Filters:
+def filters_of(fields: Mapping[str, str], money: AmountFormat) -> Filters:
     """UsageProblem that names the field."""
     given = {name: fields[name] for name in FIELDS if name in fields}
     found: dict[str, Any] = {}

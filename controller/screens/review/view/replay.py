@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from controller.procedure.model.state import State
-from controller.procedure.prompts import Speaks
+from controller.procedure.prompts import AmountFormat
 from controller.screens.review.view.felt import felt_of, picture
 from controller.screens.review.view.timeline import Line, problem_words
 
@@ -42,7 +42,11 @@ class Replay(Struct, frozen=True):
 
 
 def replay_of(
-    number: int, lines: Sequence[Line], states: Iterable[State | None], money: Speaks, seats: int
+    number: int,
+    lines: Sequence[Line],
+    states: Iterable[State | None],
+    money: AmountFormat,
+    seats: int,
 ) -> Replay:
     """Records that tell nothing of the table are passed over."""
     numbers: dict[str, int] = {}

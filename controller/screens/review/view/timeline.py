@@ -31,7 +31,7 @@ from controller.procedure.model.events import (
     HoleDealt,
     HoleRevealed,
 )
-from controller.procedure.prompts import CHOICES, WHAT, Speaks
+from controller.procedure.prompts import CHOICES, WHAT, AmountFormat
 from controller.rules.cards import DECK, Card
 from controller.screens.review.view.queries import Face
 
@@ -98,7 +98,7 @@ class Line(Struct, frozen=True):
 
 def timeline(
     records: Sequence[Record],
-    money: Speaks,
+    money: AmountFormat,
     faces: Mapping[int, Sequence[Face]] | None = None,
     problems: Mapping[int, str] | None = None,
     before: int = 0,
@@ -125,7 +125,7 @@ def timeline(
     return found
 
 
-def line_of(record: Record, money: Speaks, before: int) -> Line:
+def line_of(record: Record, money: AmountFormat, before: int) -> Line:
     """One record by itself."""
     what, *rest = [*record_lines(record, money), ""]
     said = _said(record)

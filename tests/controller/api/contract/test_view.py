@@ -13,7 +13,7 @@ from controller.audit.errors import NotNow
 from controller.people import NO_SIGN_INS, SignInSession
 from controller.procedure.model.effects import Effect, Prompt, Tell
 from controller.procedure.model.state import State, Step
-from controller.procedure.prompts import Currency, say
+from controller.procedure.prompts import MoneyFormat, say
 from controller.rules.hands import Hand
 from controller.table.memory import TableDisplay
 from firmware_protocol.device.control import Plug
@@ -35,13 +35,13 @@ def test_a_prompt_says_what_the_dealer_reads() -> None:
         state = State(step=Step.PAYING, round=3, hands=hands)
         view = view_of(BJ, stands(TableDisplay(5, state, (PAY,))), NOON)
         assert view.prompt is not None
-        assert view.prompt.words == say(PAY, Currency(), several=several)
+        assert view.prompt.words == say(PAY, MoneyFormat(), several=several)
         assert ("hand 1" in view.prompt.words) is several
         assert asdict(view.prompt) == asdict(PAY) | {"words": view.prompt.words}
 
 
 def test_amounts_are_in_the_currency_of_the_table() -> None:
-    euros = replace(BJ, money=Currency("EUR", 0))
+    euros = replace(BJ, money=MoneyFormat("EUR", 0))
     view = view_of(euros, stands(TableDisplay(5, State(step=Step.PAYING), (PAY,))), NOON)
     assert view.prompt is not None
     assert "EUR 1,000" in view.prompt.words

@@ -18,7 +18,7 @@ from controller.audit.read.reader import records
 from controller.audit.replay.identity import game_from, terms_of
 from controller.audit.simulate import record_par
 from controller.games import unburned_game
-from controller.procedure.prompts import Currency
+from controller.procedure.prompts import MoneyFormat
 from tests.support.audit.record.dealing import keyring
 from tests.support.audit.tools.audit_command import Runs, rounds
 
@@ -37,7 +37,7 @@ def test_amounts_are_written_as_the_game_of_their_boot_writes_them(
 ) -> None:
     """However a record is found: in the first segment and in later ones, over boots."""
     runs = Runs(tmp_path, capsys)
-    for currency in (Currency("\u20ac", 2), None, Currency("kr", 0)):
+    for currency in (MoneyFormat("\u20ac", 2), None, MoneyFormat("kr", 0)):
         game = unburned_game("classic", {}, "a test")
         say = str if currency is None else currency.amount
         dealt = game_from(replace(terms_of(game), currency=currency))
@@ -92,7 +92,7 @@ def dealt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rounds in dollars."""
     place = tmp_path_factory.mktemp("dollars") / "record"
     terms = terms_of(unburned_game("classic", {}, "a test"))
-    game = game_from(replace(terms, currency=Currency("$", 2)))
+    game = game_from(replace(terms, currency=MoneyFormat("$", 2)))
     record_par(place, game, 8, keyring, seed=3)
     return place
 
@@ -142,7 +142,7 @@ def test_records_are_found_by_amount_as_the_table_writes_it(found: Found) -> Non
 
     amounts = sorted({amount for amount in _amounts(found.every) if amount > 0})
     low, high = amounts[0], amounts[-1]
-    say = Currency("$", 2).amount
+    say = MoneyFormat("$", 2).amount
     assert with_amounts(low, low)
     for text in (say(low), say(low).lstrip("$"), f"{low / 100:.2f}"):
         assert found("--amount", text) == with_amounts(low, low)

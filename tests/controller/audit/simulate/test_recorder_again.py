@@ -22,7 +22,7 @@ from controller.procedure.model import events as e
 from controller.procedure.model.events import Event
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
-from controller.sim.play import Stuck
+from controller.sim.play import RoundStuck
 from controller.sim.scripts import ScriptRound
 from controller.sim.scripts.runner import procedure_for
 from tests.support.audit.record.dealing import KEYS, keyring
@@ -245,7 +245,7 @@ def test_the_record_goes_on_from_where_it_stands(place: Path) -> None:
         recorder.begin(procedure_for(scripted))
         with pytest.raises(ValueError, match="from nowhere else"):
             recorder.step(State(step=Step.PAYING), e.Cleared(e.Actor("dealer", "d")))
-        with pytest.raises(Stuck, match="Cleared at closed"):
+        with pytest.raises(RoundStuck, match="Cleared at closed"):
             recorder.must(e.Cleared(e.Actor("dealer", "d")))
     assert kinds_of(place).count("refusal") == 1
 

@@ -13,7 +13,7 @@ from controller.games import game_of_table, unburned_game
 from controller.procedure.engine import Procedure
 from controller.procedure.model import events as e
 from controller.procedure.model.state import Shoe, State, Step
-from controller.sim.play import POLICIES, Play, Setup, basic, stakes_for
+from controller.sim.play import POLICIES, Play, PlaySetup, basic, stakes_for
 from tests.support.audit.record.dealing import keyring
 from tests.support.audit.record.scripted import decisions, ends, events, kinds_of, replayed
 
@@ -73,6 +73,9 @@ def test_a_simulation_that_is_recorded_begins_with_an_empty_shoe() -> None:
     game = unburned_game("classic", {}, "a test")
     stakes = stakes_for(game, side=False)
     loaded = State(step=Step.WAGERING, shoe=Shoe(loaded=True))
-    for setup, start in ((Setup(1, stakes, True), loaded), (Setup(1, stakes, False), State())):
+    for setup, start in (
+        (PlaySetup(1, stakes, True), loaded),
+        (PlaySetup(1, stakes, False), State()),
+    ):
         with pytest.raises(ValueError, match="from an empty shoe"):
             Play(Procedure(game), POLICIES["stand"], setup, lambda: 0.5, start=start)

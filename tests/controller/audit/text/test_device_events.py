@@ -11,7 +11,7 @@ from controller.audit.format.records import By, DeviceCursor, Kind, Record
 from controller.audit.text import is_access, is_quiet, record_lines
 from controller.audit.text.device_events import SAYINGS
 from controller.people.records import SignInEntry
-from controller.procedure.prompts import Currency
+from controller.procedure.prompts import MoneyFormat
 from controller.table.loop.record_store import ADOPTED
 from controller.table.memory.inventory import WHAT
 from drivers.devices import events, shoe, shuffler, station
@@ -28,7 +28,7 @@ def record_of(
 
 
 def said(kind: Kind, who: By | None = None, /, **data: Any) -> str:
-    (line,) = record_lines(record_of(kind, data, who), Currency())
+    (line,) = record_lines(record_of(kind, data, who), MoneyFormat())
     return line
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from controller.audit.format.records import By, Kind, Opened, Record
 from controller.audit.text import currency_of, format_time, record_lines
-from controller.procedure.prompts import Currency
+from controller.procedure.prompts import MoneyFormat
 
 
 def record_of(kind: Kind, data: object) -> Record:
@@ -65,7 +65,7 @@ def record_of(kind: Kind, data: object) -> Record:
     ],
 )
 def test_each_kind_has_its_words(kind: Kind, data: object, words: list[str]) -> None:
-    found = list(record_lines(record_of(kind, data), Currency()))
+    found = list(record_lines(record_of(kind, data), MoneyFormat()))
     assert len(found) == len(words)
     for line, start in zip(found, words, strict=True):
         assert line.strip().startswith(start)

@@ -25,7 +25,7 @@ from controller.procedure.model.events import (
 )
 from controller.procedure.model.state import Step
 from controller.procedure.prompts import say
-from controller.procedure.prompts.text import Currency
+from controller.procedure.prompts.text import MoneyFormat
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from tests.controller.procedure.irregularities.test_cards import dealt, one_more_round
@@ -78,7 +78,7 @@ def test_unreadable_card(house: str) -> None:
 def test_an_entered_card_does_not_lie_beside_the_shoe(house: str) -> None:
     t = dealt(house).hit(1).do(UNREADABLE)
     t.do(CardEntered(DEALER, card("9D")), CardConfirmed(FLOOR))
-    assert "beside the shoe" not in say(t.prompt, Currency())
+    assert "beside the shoe" not in say(t.prompt, MoneyFormat())
 
 
 def test_nobody_confirms_the_card_that_he_entered(house: str) -> None:

@@ -33,7 +33,7 @@ from controller.procedure.model.game import BETS
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.prompts import fact, say, terms
 from controller.procedure.prompts import text as words
-from controller.procedure.prompts.text import Currency
+from controller.procedure.prompts.text import MoneyFormat
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import CHOICES
 from controller.rules.irregularities import WAYS, Irregularity, Way
@@ -43,7 +43,7 @@ from controller.sim.scripts.runner import play_script
 from tests.support.paths import SCRIPT_FILES
 
 SCRIPTS = sorted(SCRIPT_FILES.glob("*.json"))
-DOLLARS = Currency()
+DOLLARS = MoneyFormat()
 
 
 def cards(names: str) -> tuple[Card, ...]:
@@ -63,13 +63,13 @@ def cards(names: str) -> tuple[Card, ...]:
         (DOLLARS, 7, "$0.07"),
         (DOLLARS, 123456700, "$1,234,567"),
         (DOLLARS, -1250, "-$12.50"),
-        (Currency("CHF", 2), 2500, "CHF 25"),
-        (Currency("¥", 0), 2500, "¥2,500"),
-        (Currency("KD", 3), 2500, "KD 2.500"),
+        (MoneyFormat("CHF", 2), 2500, "CHF 25"),
+        (MoneyFormat("¥", 0), 2500, "¥2,500"),
+        (MoneyFormat("KD", 3), 2500, "KD 2.500"),
     ],
 )
 def test_amounts_are_written_as_people_read_them(
-    currency: Currency, amount: int, text: str
+    currency: MoneyFormat, amount: int, text: str
 ) -> None:
     assert currency.amount(amount) == text
 

@@ -11,7 +11,7 @@ from controller.procedure.model.state import State
 from controller.sim.par.exact import enumerate_stand
 from controller.sim.par.odds import blackjack_dealt
 from controller.sim.par.simulation import game_for
-from controller.sim.play import Stuck
+from controller.sim.play import RoundStuck
 from tests.long.certify import published
 
 
@@ -40,5 +40,5 @@ class _Refusing:
 
 
 def test_rows_that_refuse_to_be_enumerated_are_told() -> None:
-    with pytest.raises(Stuck, match="Stand at turn: not today"):
+    with pytest.raises(RoundStuck, match="Stand at turn: not today"):
         enumerate_stand(_Refusing())

@@ -24,8 +24,16 @@ from controller.procedure.model.events import (
 from controller.procedure.model.state import Step
 from controller.rules.cards import DECK, Card
 from controller.sim.par.simulation import game_for
-from controller.sim.play import POLICIES, Play, Record, Setup, Strategy, Stuck, stakes_for
-from controller.sim.play.shoe import Shoe
+from controller.sim.play import (
+    POLICIES,
+    Play,
+    PlaySetup,
+    RoundRecord,
+    RoundStuck,
+    Strategy,
+    stakes_for,
+)
+from controller.sim.play.shoe import SimulatedShoe
 from controller.sim.play.strategy import parse
 
 
@@ -39,11 +47,11 @@ def plays(
     **settings: object,
 ) -> Play:
     game = game_for(name, {path.replace("__", "."): value for path, value in settings.items()})
-    setup = Setup(seats, stakes_for(game, side=side), cut)
+    setup = PlaySetup(seats, stakes_for(game, side=side), cut)
     return Play(Procedure(game), policy, setup, Random(7).random)
 
 
-def records(play: Play, rounds: int) -> list[Record]:
+def records(play: Play, rounds: int) -> list[RoundRecord]:
     kept = []
     for _ in range(rounds):
         play.round()
@@ -51,7 +59,7 @@ def records(play: Play, rounds: int) -> list[Record]:
     return kept
 
 
-def names(record: Record) -> list[str]:
+def names(record: RoundRecord) -> list[str]:
     return [type(event).__name__ for event, _, _ in record]
 
 
@@ -59,7 +67,7 @@ def names(record: Record) -> list[str]:
 
 
 def test_a_shoe_deals_every_card_once() -> None:
-    shoe = Shoe(2, Random(1).random)
+    shoe = SimulatedShoe(2, Random(1).random)
     for _ in range(3):
         assert shoe.left == 104
         drawn = [shoe.draw() for _ in range(104)]
@@ -70,7 +78,7 @@ def test_a_shoe_deals_every_card_once() -> None:
 
 def test_a_shoe_is_well_shuffled() -> None:
     """Every card comes first, and second, about as often as any other."""
-    shoe = Shoe(1, Random(2).random)
+    shoe = SimulatedShoe(1, Random(2).random)
     rounds = 52_000
     first: Counter[int] = Counter()
     second: Counter[int] = Counter()
@@ -84,7 +92,7 @@ def test_a_shoe_is_well_shuffled() -> None:
 
 
 def test_a_refilled_shoe_has_all_but_what_lies_on_the_felt() -> None:
-    shoe = Shoe(1, Random(3).random)
+    shoe = SimulatedShoe(1, Random(3).random)
     felt = [shoe.draw() for _ in range(20)][:8]
     shoe.refill(felt)
     assert shoe.left == 44
@@ -121,7 +129,7 @@ def test_the_commitment_tells_nothing() -> None:
     told = []
     for seed in (1, 2):
         game = game_for("classic", {})
-        setup = Setup(1, stakes_for(game, side=False))
+        setup = PlaySetup(1, stakes_for(game, side=False))
         play = Play(Procedure(game), POLICIES["stand"], setup, Random(seed).random)
         kept = records(play, 30)
         told.append(
@@ -180,7 +188,7 @@ def test_a_shoe_that_runs_out_is_filled_with_the_discards() -> None:
         assert after == "ShoeLoaded"
 
 
-class _NoDiscards(Shoe):
+class _NoDiscards(SimulatedShoe):
     """Whatever ran out lies on the felt."""
 
     def refill(self, on_felt: Iterable[Card]) -> None:
@@ -246,7 +254,7 @@ def test_players_who_decide_by_buttons() -> None:
 def test_a_table_that_is_stuck_says_where() -> None:
     play = plays("classic")
     play._acts[Step.TURN] = lambda s: Cleared(DEALER)
-    with pytest.raises(Stuck, match="Cleared at turn"):
+    with pytest.raises(RoundStuck, match="Cleared at turn"):
         records(play, 50)
 
 

@@ -5,21 +5,21 @@ from random import Random
 import pytest
 
 from controller.procedure.engine import Procedure
-from controller.sim.par import Plan, odds, report
-from controller.sim.par.counters import Watch
-from controller.sim.par.report import Report
+from controller.sim.par import ParPlan, odds, report
+from controller.sim.par.counters import RoundCounter
+from controller.sim.par.report import ParReport
 from controller.sim.par.simulation import game_for, run
-from controller.sim.play import POLICIES, Play, Setup, stakes_for
+from controller.sim.play import POLICIES, Play, PlaySetup, stakes_for
 from tests.long.certify import published
 from tests.long.certify.test_figures import agrees
 
 ROUNDS = 40_000
 
 
-def played(name: str, policy: str = "stand", rounds: int = ROUNDS) -> Report:
+def played(name: str, policy: str = "stand", rounds: int = ROUNDS) -> ParReport:
     game = game_for(name, {})
-    plan = Plan(name, {}, game.options, POLICIES[policy], 1, rounds, 1, cut=False, side=True)
-    return report.of_rounds(game, Setup(1, stakes_for(game, side=True)), run(plan, 1))
+    plan = ParPlan(name, {}, game.options, POLICIES[policy], 1, rounds, 1, cut=False, side=True)
+    return report.of_rounds(game, PlaySetup(1, stakes_for(game, side=True)), run(plan, 1))
 
 
 @pytest.mark.parametrize("name", published.STAND)
@@ -57,9 +57,9 @@ def test_outcomes_of_a_player_who_stands_are_all_there_is() -> None:
 def test_every_seat_has_the_same_figures() -> None:
     """Seven seats share a dealer: the mean is theirs all, the error is that of rounds."""
     game = game_for("classic", {})
-    setup = Setup(7, stakes_for(game, side=False))
+    setup = PlaySetup(7, stakes_for(game, side=False))
     play = Play(Procedure(game), POLICIES["stand"], setup, Random(5).random)
-    watch = Watch(game, completes=False)
+    watch = RoundCounter(game, completes=False)
     for _ in range(4_000):
         watch.note(play.round(), play.record, play.hole)
     found = report.of_rounds(game, setup, watch.tally)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from controller.procedure.engine import Procedure
-from controller.sim.scripts import PlaysScript, RoundResult, ScriptRound, Watch, cli
+from controller.sim.scripts import PlaysScript, RoundResult, RoundWatcher, ScriptRound, cli
 from controller.sim.scripts.cli import OverFailed
 from controller.sim.scripts.runner import play_script
 from tests.controller.sim.conftest import Run
@@ -41,7 +41,9 @@ def announce(monkeypatch: pytest.MonkeyPatch) -> Announce:
 def over_air(rounds: Sequence[tuple[ScriptRound, Procedure]]) -> Iterator[PlaysScript]:
     begun.append([scripted.script.id for scripted, _ in rounds])
 
-    def play(scripted: ScriptRound, watch: Watch | None, procedure: Procedure) -> RoundResult:
+    def play(
+        scripted: ScriptRound, watch: RoundWatcher | None, procedure: Procedure
+    ) -> RoundResult:
         return play_script(scripted, watch, procedure)
 
     yield play
@@ -49,7 +51,9 @@ def over_air(rounds: Sequence[tuple[ScriptRound, Procedure]]) -> Iterator[PlaysS
 
 @contextmanager
 def over_ice(rounds: Sequence[tuple[ScriptRound, Procedure]]) -> Iterator[PlaysScript]:
-    def play(scripted: ScriptRound, watch: Watch | None, procedure: Procedure) -> RoundResult:
+    def play(
+        scripted: ScriptRound, watch: RoundWatcher | None, procedure: Procedure
+    ) -> RoundResult:
         raise OverFailed("the ice has broken")
 
     yield play

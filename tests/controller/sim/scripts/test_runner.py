@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller.rules.option_constraints import MOST_MONEY
+from controller.rules.option_constraints import MAX_MONEY
 from tests.controller.sim.conftest import Run
 from tests.support.sim.a_round import ROUND, action, changed, refused
 
@@ -62,12 +62,12 @@ def test_a_wager_of_nothing_or_less_is_refused(run: Run, amount: int) -> None:
 
 
 def test_the_largest_wager_is_settled_to_the_cent_and_no_larger_one_is_taken(run: Run) -> None:
-    seats = [{"seat": 1, "bets": {"main": MOST_MONEY}}]
-    made = result(run, changed(seats=seats, expect={"seat_net": {"1": -MOST_MONEY}}))
+    seats = [{"seat": 1, "bets": {"main": MAX_MONEY}}]
+    made = result(run, changed(seats=seats, expect={"seat_net": {"1": -MAX_MONEY}}))
     assert made["ok"]
-    seats = [{"seat": 1, "bets": {"main": MOST_MONEY + 1}}]
+    seats = [{"seat": 1, "bets": {"main": MAX_MONEY + 1}}]
     refused = result(run, changed(seats=seats, shoe=[], actions=[], expect={}))
-    assert refused["rejected_bets"][0]["amount"] == MOST_MONEY + 1
+    assert refused["rejected_bets"][0]["amount"] == MAX_MONEY + 1
     assert refused["hands"] == []
 
 

@@ -19,7 +19,7 @@ from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import RoundOver
 from controller.procedure.model.events import Event
 from controller.procedure.model.state import State
-from controller.sim.scripts import RoundResult, ScriptRound, Watch
+from controller.sim.scripts import RoundResult, RoundWatcher, ScriptRound
 from controller.sim.scripts.format import read_scripts
 from controller.sim.scripts.runner import procedure_for
 from tests.support.audit.record.dealing import keyring
@@ -39,7 +39,7 @@ def record_all(
     rounds: list[ScriptRound],
     *,
     size: int = SCRIPTS_SIZE,
-    watch: Watch | None = None,
+    watch: RoundWatcher | None = None,
     keys: Keyring = keyring,
 ) -> list[RoundResult]:
     with Recorder(place, SCRIPTS, keys, size=size) as recorder:

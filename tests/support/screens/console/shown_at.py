@@ -12,7 +12,7 @@ from controller.audit.format.records import ClockQuality
 from controller.procedure.engine import Procedure
 from controller.procedure.model.game import Game
 from controller.procedure.model.state import State, Step
-from controller.procedure.prompts import Currency
+from controller.procedure.prompts import MoneyFormat
 from controller.rules.cards import Card
 from controller.screens.common.sessions import Looks
 from controller.screens.common.static_files import StaticFiles
@@ -136,7 +136,7 @@ def view_at(at: At, around: Around = USUAL) -> View:
     effects = at.procedure.shows(at.state)
     shown = TableDisplay(7, at.state, effects, again=around.again, stopped=around.stopped)
     shown = replace(shown, soon=around.soon)
-    named = Named("bj-1", at.game.name, at.game.title, Currency())
+    named = Named("bj-1", at.game.name, at.game.title, MoneyFormat())
     by_hand = around.out or at.state.step is Step.REFILL
     by_hand = by_hand or all(one.device != "shuffler" for one in around.devices)
     quality, problem = around.quality, around.problem

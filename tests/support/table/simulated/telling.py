@@ -22,7 +22,7 @@ from controller.procedure.model.effects import Told as Informed
 from controller.procedure.model.events import Actor, Event
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import Step
-from controller.procedure.prompts import Currency, say
+from controller.procedure.prompts import MoneyFormat, say
 from controller.rules.irregularities import Irregularity, Way
 from controller.table.intake import DeviceSettings
 from controller.table.loop import RequestResult
@@ -121,7 +121,7 @@ class Told(Served):
         """What the dealer's screen says now."""
         prompt, hands = self.prompt, self.state.hands
         several = sum(hand.seat == prompt.seat for hand in hands) > 1
-        return say(prompt, Currency(), several=several)
+        return say(prompt, MoneyFormat(), several=several)
 
     def shows(self, words: str = "", **houses: str) -> None:
         """These words, or those of this house."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from controller.api.contract.view import PromptShown, View
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.state import WAITING
-from controller.procedure.prompts import BETS, CHOICES, DETAILS, WHAT, WHY, Currency, card_words
+from controller.procedure.prompts import BETS, CHOICES, DETAILS, WHAT, WHY, MoneyFormat, card_words
 from controller.procedure.prompts.terms import NEAR, WARNS, WAYS
 from controller.screens.common.texts import NAME, Texts, load
 from controller.screens.console.text import Tongue
@@ -62,7 +62,7 @@ def test_what_is_declared_first_is_not_told_before() -> None:
         assert console.payments is not None
         assert console.payments.first.amount == ""
         assert console.payments.first.chips == ()
-        money = Currency().amount(view.prompt.amount)
+        money = MoneyFormat().amount(view.prompt.amount)
         assert money not in console.say.split()
         assert not any(money in part for part in console.instruction.small)
         assert [ask.name for one in console.actions for ask in one.asks] == ["amount"]
@@ -80,7 +80,7 @@ def test_the_floor_sees_the_payment_that_it_signs_for_where_payments_are_declare
             continue
         console = console_at(at)
         assert console.payments is not None
-        assert console.payments.first.amount == Currency().amount(view.prompt.amount)
+        assert console.payments.first.amount == MoneyFormat().amount(view.prompt.amount)
         assert console.say == sentence_of(view)
         seen += 1
     assert seen > 3
@@ -92,7 +92,7 @@ def sentence_of(view: View) -> str:
 
 
 def test_everything_that_has_a_term_has_a_text() -> None:
-    tongue = Tongue(TEXTS, Currency())
+    tongue = Tongue(TEXTS, MoneyFormat())
     assert {word: tongue.choice(word) for word in CHOICES} == CHOICES
     assert {bet: tongue.bet(bet) for bet in BETS} == BETS
     assert {warn: tongue.warn(warn) for warn in WARNS} == WARNS

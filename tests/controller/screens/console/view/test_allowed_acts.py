@@ -21,7 +21,7 @@ from controller.procedure.model.events import Actor, Event, ShoeRanOut
 from controller.procedure.model.holds import CARD_STEPS
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
-from controller.procedure.prompts import Currency
+from controller.procedure.prompts import MoneyFormat
 from controller.rules.cards import DECK
 from controller.screens.console.view.allowed_acts import Action, Ask
 from controller.screens.console.view.page import Console
@@ -335,7 +335,7 @@ def test_payments_are_listed_in_their_order() -> None:
             continue
         assert console.payments is not None
         listed = (console.payments.first, *console.payments.more)
-        money = Currency()
+        money = MoneyFormat()
         assert [one.amount for one in listed] == [money.amount(due.moves) for due in at.state.due]
         assert [one.who.split(" ")[1].strip(",") for one in listed] == [
             str(due.seat) for due in at.state.due

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller.procedure.model.state import Step
-from controller.procedure.prompts import Currency
+from controller.procedure.prompts import MoneyFormat
 from controller.rules.cards import NAMES
 from controller.screens.common.felt_svg import where
 from controller.screens.common.sessions import Looks
@@ -118,7 +118,7 @@ def test_buttons_are_large_enough_for_a_finger() -> None:
 
 def test_no_card_that_lies_face_down_is_in_the_page() -> None:
     """The hole card, the card beside the shoe: not by name, word, picture or commitment."""
-    tongue = Tongue(TEXTS, Currency())
+    tongue = Tongue(TEXTS, MoneyFormat())
     down = 0
     for at in everywhere("hidden", 50):
         s = at.state

@@ -14,7 +14,7 @@ from controller.audit.read.reader import records
 from controller.audit.replay import Replay, at_rest
 from controller.procedure.engine import Procedure
 from controller.procedure.model.state import State, Step
-from controller.procedure.prompts import Currency, card_words
+from controller.procedure.prompts import MoneyFormat, card_words
 from controller.procedure.rows import shut
 from controller.rules.cards import NAMES
 from controller.screens.review.view import replay_state
@@ -26,7 +26,7 @@ from tests.support.audit.record.scripted import states as states_of
 from tests.support.procedure.random_games import some_game
 from tests.support.screens.looked_at import Browser, dealt, written
 
-MONEY: Final = Currency()
+MONEY: Final = MoneyFormat()
 _NAMESPACE: Final = "{http://www.w3.org/2000/svg}"
 
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from controller.audit.index import RecordQuery, parse_amount, parse_time
 from controller.audit.text.records import PlainAmounts
 from controller.errors import UsageProblem
-from controller.procedure.prompts import Currency
+from controller.procedure.prompts import MoneyFormat
 from controller.rules.cards import NAMES
 from controller.screens.review.view.filters import FIELDS, Filters, filters_of, number_of
 from tests.support.screens.looked_at import Browser
 
-DOLLARS = Currency("$", 2)
+DOLLARS = MoneyFormat("$", 2)
 EIGHT = 1_800_000_000_000_000  # 2027-01-15 08:00:00
 
 
@@ -112,8 +112,8 @@ def test_whatever_is_typed_is_taken_or_refused_in_words(fields: dict[str, str]) 
         assert found.allowed
 
 
-@given(st.integers(-(10**14), 10**14), st.sampled_from([Currency(), Currency("CHF", 2)]))
-def test_an_amount_is_read_as_it_is_written(amount: int, money: Currency) -> None:
+@given(st.integers(-(10**14), 10**14), st.sampled_from([MoneyFormat(), MoneyFormat("CHF", 2)]))
+def test_an_amount_is_read_as_it_is_written(amount: int, money: MoneyFormat) -> None:
     assert parse_amount("least", money.amount(amount), money) == amount
 
 
