@@ -26,7 +26,7 @@ from firmware_protocol.messages.enums import ButtonMask, DeviceClass, Verdict
 from firmware_protocol.tablelink.fingerprints import public_bytes
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.bench.measure import Line, Pace, Section
-from hil.simulator import Running, running
+from hil.simulator import DeviceProcess, device_process
 
 OWN: Final = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
 PUBLIC: Final = public_bytes(OWN)
@@ -126,7 +126,7 @@ _SECONDS: Final = 4.0
 
 
 class _Device:
-    def __init__(self, sim: Running, host: Host) -> None:
+    def __init__(self, sim: DeviceProcess, host: Host) -> None:
         self.sim = sim
         self.host = host
 
@@ -142,7 +142,7 @@ async def _table(folder: Path) -> AsyncIterator[_Table]:
             serial = f"{profile[:2].upper()}-{number:04}"
             place = folder / f"{profile}-{number}"
             sim = stack.enter_context(
-                running(profile, place, "--serial", serial, paired_with=PUBLIC)
+                device_process(profile, place, "--serial", serial, paired_with=PUBLIC)
             )
             address = Address(Transport.SERIAL, str(sim.port))
             wanted = Wanted(DeviceClass[profile.upper()], serial, sim.key, address)

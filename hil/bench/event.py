@@ -23,9 +23,9 @@ from firmware_protocol.messages.enums import DeviceClass, JamCode
 from firmware_protocol.messages.shoe import ShoeJam
 from hil.bench.devices import PUBLIC, Memory, hosted
 from hil.bench.measure import Line, Pace, Section
-from hil.devices import Shoe
+from hil.devices import SimulatedShoe
 from hil.faults import faulty_device
-from hil.ports import point
+from hil.ports import set_link
 
 SIZE: Final = 86
 """Bytes of an event and of an acknowledgement on the wire, and of what is echoed."""
@@ -42,8 +42,8 @@ class _Far:
     def __init__(self, link: Path, place: Path) -> None:
         self.master, self.slave = os.openpty()
         tty.setraw(self.slave)
-        point(link, os.ttyname(self.slave))
-        self.device = faulty_device(place, Shoe(), now=_now(), sync=False)
+        set_link(link, os.ttyname(self.slave))
+        self.device = faulty_device(place, SimulatedShoe(), now=_now(), sync=False)
 
     def echo(self, count: int) -> list[float]:
         """Microseconds until all bytes of a frame have come back."""

@@ -31,7 +31,7 @@ from controller.api.contract.view import PromptShown, StateShown, View
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import Step
 from controller.table.memory import TableDisplay
-from hil.simulator import Live, Stand
+from hil.simulator import LiveDevice, SimulatedDevice
 from hil.table.robots import PREFIX, Api, Console, Robot, Said, Screen, Unreachable, Ways
 from hil.table.setup import DEALER, Stage
 
@@ -51,7 +51,7 @@ class Cards:
     """Each card's way, from the shoe's pty to whoever looks. An outlet of the shoe: it is told of
     what was written right after its pty has it."""
 
-    def __init__(self, shoe: Live) -> None:
+    def __init__(self, shoe: LiveDevice) -> None:
         self.times: list[float] = []
         """Seconds of each card that was laid on the felt."""
         self.drawn = 0
@@ -78,7 +78,7 @@ class Cards:
             self.drawn += 1
             self._written = at
 
-    def follow(self, stand: Stand) -> None:
+    def follow(self, stand: SimulatedDevice) -> None:
         """Its power is never cut."""
 
     def close(self) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hil.control.socket import Control, ControlLost, ControlServer, HandRefused
-from hil.control.verbs import BY_CLASS, BadHand, Verbs, read
+from hil.control.socket import ControlClient, ControlLost, ControlServer, RequestRefused
+from hil.control.verbs import BY_CLASS, InvalidRequest, Verbs, parse_request
 
 __all__ = [
     "BY_CLASS",
-    "BadHand",
-    "Control",
+    "ControlClient",
     "ControlLost",
     "ControlServer",
-    "HandRefused",
+    "InvalidRequest",
+    "RequestRefused",
     "Verbs",
-    "read",
+    "parse_request",
 ]

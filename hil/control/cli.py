@@ -43,18 +43,18 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def _do(args: argparse.Namespace) -> int:
-    from hil.control.socket import Control, ControlLost, HandRefused
-    from hil.control.verbs import ALL, BadHand, read
+    from hil.control.socket import ControlClient, ControlLost, RequestRefused
+    from hil.control.verbs import ALL, InvalidRequest, parse_request
 
     if not args.socket:
         raise UsageProblem("SOCKET", "is empty", _ALLOWED)
     line = _as_line(args.hand, args.fields)
     try:
-        hand = read(line, ALL)
-    except BadHand as bad:
+        hand = parse_request(line, ALL)
+    except InvalidRequest as bad:
         raise UsageProblem(bad.where, bad.what, bad.allowed) from None
     try:
-        control = Control(Path(args.socket))
+        control = ControlClient(Path(args.socket))
     except ControlLost as lost:
         raise UsageProblem("SOCKET", str(lost), _ALLOWED) from None
     try:
@@ -63,7 +63,7 @@ def _do(args: argparse.Namespace) -> int:
     except ControlLost as lost:
         print(f"holecard: {args.socket}: {lost}", file=sys.stderr)
         return EXIT_LOST
-    except HandRefused as refused:
+    except RequestRefused as refused:
         print(f"holecard: {refused}", file=sys.stderr)
         return EXIT_NO
     print(json.dumps(answer, indent=2) if args.get is None else _field(answer, args.get))
@@ -99,12 +99,12 @@ def _encoded(text: str) -> bytes:
 
 def _pair(verb: str, field: str) -> tuple[str, object]:
     """`count=3`, `read=low`, `cards=Ah,Td`: a value is JSON, or else text, or a list of texts."""
-    from hil.control.verbs import ALL, words
+    from hil.control.verbs import ALL, request_fields
 
     name, equals, value = field.partition("=")
     if not equals or not name:
         raise UsageProblem(repr(field), "no field=value", f"{verb} field=value ...")
-    of_verb = words(ALL[verb]) if verb in ALL else ()
+    of_verb = request_fields(ALL[verb]) if verb in ALL else ()
     word = next((word for word in of_verb if word.name == name), None)
     if word is not None and word.textual:
         return name, value

@@ -15,8 +15,8 @@ from typing import Final
 
 from firmware_protocol.device import control
 from firmware_protocol.device.control import ControlRequest
-from hil.control.replies import ANSWERS, LAMPS, MECHANISM, READ_BY_CONFORM, SEAT, Told
-from hil.control.verbs import Word, paragraphs, verbs_of, words
+from hil.control.replies import ANSWERS, LAMPS, MECHANISM, READ_BY_CONFORM, SEAT, ReplyField
+from hil.control.verbs import RequestField, paragraphs, request_fields, verbs_of
 from hil.faults import BREAKS
 
 PAGE: Final = Path(__file__).parent.parent / "CONTROL.md"
@@ -95,7 +95,7 @@ def _verb(verb: str, hand: type[ControlRequest]) -> Iterator[str]:
     yield f"### {verb}\n"
     for paragraph in paragraphs(hand):
         yield textwrap.fill(paragraph, 100, break_on_hyphens=False) + "\n"
-    fields = words(hand)
+    fields = request_fields(hand)
     if fields:
         yield "| field | allowed | default |\n|---|---|---|"
         yield from (_row(word) for word in fields)
@@ -108,7 +108,7 @@ def _verb(verb: str, hand: type[ControlRequest]) -> Iterator[str]:
         yield from _told("`lamps` of a seat", LAMPS)
 
 
-def _told(of: str, told: tuple[Told, ...]) -> Iterator[str]:
+def _told(of: str, told: tuple[ReplyField, ...]) -> Iterator[str]:
     if not told:
         yield f"{of}: no fields.\n"
         return
@@ -117,7 +117,7 @@ def _told(of: str, told: tuple[Told, ...]) -> Iterator[str]:
     yield ""
 
 
-def _row(word: Word) -> str:
+def _row(word: RequestField) -> str:
     default = "" if word.default is None else f"`{word.default}`"
     allowed = word.allowed.replace("|", "\\|")
     return f"| {word.name} | {allowed} | {default} |"

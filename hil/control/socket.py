@@ -22,19 +22,19 @@ import msgspec
 
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, CannotDo
-from hil.control.verbs import BadHand, Verbs, read
+from hil.control.verbs import InvalidRequest, Verbs, parse_request
 from hil.ports import Listener, unix_sockets
 
-LONGEST: Final = 65_536
+MAX_LINE_BYTES: Final = 65_536
 """No line is longer."""
-CLIENTS: Final = 16
+MAX_CLIENTS: Final = 16
 """More than these at a time are turned away."""
 _GONE: Final = "the simulated device has gone, and says why where it ran"
-_PATIENCE: Final = 10.0
+_ANSWER_TIMEOUT: Final = 10.0
 """Seconds that a client waits for an answer."""
 
 
-class HandRefused(Exception):
+class RequestRefused(Exception):
     """The device's side says no: what is wrong, where, and what is allowed instead."""
 
     def __init__(self, what: str, where: str, allowed: str) -> None:
@@ -68,7 +68,7 @@ class ControlServer:
 
     async def start(self) -> None:
         self._server = await asyncio.start_unix_server(
-            self._client, sock=self._listener.sock, limit=LONGEST
+            self._client, sock=self._listener.sock, limit=MAX_LINE_BYTES
         )
 
     async def close(self) -> None:
@@ -92,15 +92,15 @@ class ControlServer:
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._clients) > CLIENTS:
-            writer.write(_refusal("too many clients", "socket", f"{CLIENTS} at a time"))
+        if len(self._clients) > MAX_CLIENTS:
+            writer.write(_refusal("too many clients", "socket", f"{MAX_CLIENTS} at a time"))
             await writer.drain()
             return
         while True:
             try:
                 line = await reader.readuntil()
             except asyncio.LimitOverrunError:
-                writer.write(_refusal("too long", "line", f"{LONGEST} bytes"))
+                writer.write(_refusal("too long", "line", f"{MAX_LINE_BYTES} bytes"))
                 await writer.drain()
                 return
             except asyncio.IncompleteReadError:  # the end; half a line is no hand
@@ -110,8 +110,8 @@ class ControlServer:
 
     def _answer(self, line: bytes) -> bytes:
         try:
-            hand = read(line, self._verbs)
-        except BadHand as bad:
+            hand = parse_request(line, self._verbs)
+        except InvalidRequest as bad:
             return _refusal(bad.what, bad.where, bad.allowed)
         try:
             return _line({"ok": True, "answer": self._do(hand)})
@@ -129,10 +129,10 @@ def _why_not(path: Path, problem: OSError) -> str:
     return problem.strerror or str(problem)
 
 
-class Control:
+class ControlClient:
     """A client that waits for its answers."""
 
-    def __init__(self, path: Path, patience: float = _PATIENCE) -> None:
+    def __init__(self, path: Path, patience: float = _ANSWER_TIMEOUT) -> None:
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._sock.settimeout(patience)
         self._rest = b""
@@ -142,7 +142,7 @@ class Control:
             self._sock.close()
             raise ControlLost(f"{path}: {_why_not(path, problem)}") from problem
 
-    def __enter__(self) -> Control:
+    def __enter__(self) -> ControlClient:
         return self
 
     def __exit__(
@@ -179,13 +179,13 @@ class Control:
             error, where, allowed = (
                 str(answer.get(name, "")) for name in ("error", "where", "allowed")
             )
-            raise HandRefused(error or "refused", where, allowed)
+            raise RequestRefused(error or "refused", where, allowed)
         told = answer.get("answer")
         return told if isinstance(told, dict) else {}
 
     def _read(self) -> bytes:
         while b"\n" not in self._rest:
-            more = self._sock.recv(LONGEST)
+            more = self._sock.recv(MAX_LINE_BYTES)
             if not more:
                 raise ControlLost(_GONE)
             self._rest += more

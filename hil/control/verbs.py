@@ -1,7 +1,7 @@
 """The verbs of the control socket: their names, fields and allowed values.
 
-The control socket reads a line with `read`, the command line and the page of verbs say what is
-allowed with the same words.
+The control socket parses a line with `parse_request`. The command line and hil/CONTROL.md describe
+the allowed values with the same texts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BITS: Final = 64
 _FIELD: Final = re.compile(r" - at `\$\.?([a-z_]*).*`$")
 
 
-class BadHand(Exception):
+class InvalidRequest(Exception):
     """A line that is no hand: what is wrong, where, and what is allowed there."""
 
     def __init__(self, what: str, where: str, allowed: str) -> None:
@@ -71,7 +71,7 @@ BY_CLASS: Final = {
 ALL: Final = verbs_of(control.ControlRequest)
 
 
-class Word(Struct, frozen=True):
+class RequestField(Struct, frozen=True):
     """One field of a hand."""
 
     name: str
@@ -84,11 +84,11 @@ class Word(Struct, frozen=True):
     """Whether it is any text."""
 
 
-def words(hand: type[ControlRequest]) -> tuple[Word, ...]:
+def request_fields(hand: type[ControlRequest]) -> tuple[RequestField, ...]:
     info = type_info(hand)
     assert isinstance(info, StructType)
     return tuple(
-        Word(
+        RequestField(
             field.name,
             _allowed(field.type),
             _default(field),
@@ -137,20 +137,20 @@ def _allowed(kind: Type) -> str:
             raise TypeError(f"no words for {kind}")
 
 
-def read(line: bytes, verbs: Verbs) -> ControlRequest:
+def parse_request(line: bytes, verbs: Verbs) -> ControlRequest:
     """The hand that a line of JSON asks for. BadHand if it is none of these verbs."""
     try:
         raw = msgspec.json.decode(line)
         json.loads(line, object_pairs_hook=_each_once)
     except (msgspec.DecodeError, RecursionError, ValueError) as problem:
-        raise BadHand(f"no JSON: {problem}", "line", '{"do": VERB, ...}') from None
+        raise InvalidRequest(f"no JSON: {problem}", "line", '{"do": VERB, ...}') from None
     if not isinstance(raw, dict):
-        raise BadHand("not an object", "line", '{"do": VERB, ...}')
+        raise InvalidRequest("not an object", "line", '{"do": VERB, ...}')
     verb = raw.get("do")
     hand = verbs.get(verb) if isinstance(verb, str) else None
     if hand is None:
         what = f"{verb!r} cannot be done here" if "do" in raw else "is missing"
-        raise BadHand(what, "do", ", ".join(verbs))
+        raise InvalidRequest(what, "do", ", ".join(verbs))
     return _convert(raw, hand)
 
 
@@ -159,25 +159,29 @@ def _each_once(pairs: list[tuple[str, Any]]) -> None:
     seen: set[str] = set()
     for name, _ in pairs:
         if name in seen:
-            raise BadHand("is there twice", name, "each field once")
+            raise InvalidRequest("is there twice", name, "each field once")
         seen.add(name)
 
 
 def _convert(raw: dict[str, Any], hand: type[ControlRequest]) -> ControlRequest:
-    fields = {word.name: word for word in words(hand)}
+    fields = {word.name: word for word in request_fields(hand)}
     for name, value in raw.items():
         if name == "do":
             continue
         if name not in fields:
-            raise BadHand(f"{_verb(hand)} has no such field", name, ", ".join(fields) or "none")
+            raise InvalidRequest(
+                f"{_verb(hand)} has no such field", name, ", ".join(fields) or "none"
+            )
         if isinstance(value, int) and value.bit_length() > _BITS:
-            raise BadHand("too large a number", name, f"{fields[name].allowed}, of {_BITS} bits")
+            raise InvalidRequest(
+                "too large a number", name, f"{fields[name].allowed}, of {_BITS} bits"
+            )
         texts = value if isinstance(value, list) else [value]
         if not all(text.isprintable() for text in texts if isinstance(text, str)):
-            raise BadHand("holds characters that nobody sees", name, fields[name].allowed)
+            raise InvalidRequest("holds characters that nobody sees", name, fields[name].allowed)
     for word in fields.values():
         if word.default is None and word.name not in raw:
-            raise BadHand("is missing", word.name, word.allowed)
+            raise InvalidRequest("is missing", word.name, word.allowed)
     try:
         return msgspec.convert(raw, type=hand)
     except msgspec.ValidationError as problem:
@@ -185,4 +189,4 @@ def _convert(raw: dict[str, Any], hand: type[ControlRequest]) -> ControlRequest:
         name = found[1] if found else "line"
         what = _FIELD.sub("", str(problem)).replace("`", "")
         allowed = fields[name].allowed if name in fields else ", ".join(fields)
-        raise BadHand(what, name, allowed) from None
+        raise InvalidRequest(what, name, allowed) from None

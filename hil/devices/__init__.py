@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hil.devices.shoe import Shoe
-from hil.devices.shuffler import Shuffler
-from hil.devices.station import Station
+from hil.devices.shoe import SimulatedShoe
+from hil.devices.shuffler import SimulatedShuffler
+from hil.devices.station import SimulatedStation
 
 __all__ = [
-    "Shoe",
-    "Shuffler",
-    "Station",
+    "SimulatedShoe",
+    "SimulatedShuffler",
+    "SimulatedStation",
 ]

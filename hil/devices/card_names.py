@@ -17,7 +17,7 @@ RANKS: Final = "A23456789TJQK"
 SUITS: Final = "cdhs"
 NAMES: Final = tuple(rank + suit for suit in SUITS for rank in RANKS)
 CUT: Final = "cut"
-MOST_CARDS: Final = 10_000
+MAX_CARDS: Final = 10_000
 """As many as ever lie in a simulated shoe; a position has to fit into 16 bits."""
 
 _NUMBERS: Final = {**{name: number for number, name in enumerate(NAMES)}, CUT: CARD_CUT}

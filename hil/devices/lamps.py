@@ -13,7 +13,7 @@ from firmware_protocol.messages.station import Lamps
 DARK: Final = bytes(3)
 
 
-class Shown(Struct, frozen=True):
+class LampDisplay(Struct, frozen=True):
     """What LAMPS said, and when."""
 
     rgb: bytes = DARK
@@ -45,9 +45,9 @@ class Shown(Struct, frozen=True):
         return 100 if phase * count // 1000 == index else 0
 
 
-def shown(said: Lamps, now: int, *, colour: bool, lease_ends: bool) -> Shown:
+def display_after(said: Lamps, now: int, *, colour: bool, lease_ends: bool) -> LampDisplay:
     """What a seat shows from now on."""
-    return Shown(
+    return LampDisplay(
         rgb=said.rgb if colour else bytes((max(said.rgb),)) * 3,
         pattern=said.pattern,
         period_us=said.period * 1000,
@@ -66,7 +66,7 @@ class SeatLamps:
 
     def forget(self) -> None:
         """The firmware starts: dark, and nothing was noticed yet."""
-        self.shown = Shown()
+        self.shown = LampDisplay()
         self._noticed: set[int] = set()
 
     def mend(self, index: int) -> None:

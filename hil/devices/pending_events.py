@@ -18,13 +18,13 @@ from firmware_protocol.messages.limits import REREAD_DEPTH
 from firmware_protocol.messages.registry import EVENTS
 from firmware_protocol.tablelink import plaintext
 
-MOST: Final = 64
+MAX_PENDING: Final = 64
 """As many events as a mechanism remembers while the ring is full."""
 POLL_US: Final = 100_000
 """How often it looks whether the ring has room again."""
 
 
-class Owed(Struct):
+class PendingEvents(Struct):
     events: list[tuple[int, bytes]] = []
     """Id and fields of each."""
     epoch: int = 0
@@ -33,7 +33,7 @@ class Owed(Struct):
 
     def takes(self, count: int) -> bool:
         """Whether so many more can be remembered."""
-        return len(self.events) + count <= MOST
+        return len(self.events) + count <= MAX_PENDING
 
     def room_for(self, count: int) -> None:
         """CannotDo if so many more would be too many: nothing happened then."""

@@ -9,18 +9,20 @@ from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, CannotDo, Mechanism
 
 _M = TypeVar("_M", bound=Mechanism)
-Verbs: TypeAlias = Mapping[type[Any], Callable[[_M, Any, int], Answer]]
+RequestTable: TypeAlias = Mapping[type[Any], Callable[[_M, Any, int], Answer]]
 
 
-def carry_out(mechanism: _M, verbs: Verbs[_M], hand: ControlRequest, now: int) -> Answer:
+def dispatch(mechanism: _M, verbs: RequestTable[_M], hand: ControlRequest, now: int) -> Answer:
     """Do it, or CannotDo if it is nothing for this class of device."""
     do = verbs.get(type(hand))
     if do is None:
         whose = mechanism.device_class.name.lower()
-        raise CannotDo(f"{verb(type(hand))} is nothing for a {whose}", ", ".join(map(verb, verbs)))
+        raise CannotDo(
+            f"{verb_of(type(hand))} is nothing for a {whose}", ", ".join(map(verb_of, verbs))
+        )
     return do(mechanism, hand, now)
 
 
-def verb(hand: type[Any]) -> str:
+def verb_of(hand: type[Any]) -> str:
     """The hand as the control socket names it."""
     return str(hand.__struct_config__.tag)

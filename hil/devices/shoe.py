@@ -47,9 +47,9 @@ from firmware_protocol.messages.shoe import (
 from firmware_protocol.tablelink import plaintext
 from hil.devices import card_names, shoe_reader
 from hil.devices.pending_events import POLL_US
-from hil.devices.request_table import carry_out
-from hil.devices.shoe_cards import Inside, order_of
-from hil.devices.shoe_reader import FIXED_SALT, Eye, Pulled
+from hil.devices.request_table import dispatch
+from hil.devices.shoe_cards import ShoeContents, order_of
+from hil.devices.shoe_reader import FIXED_SALT, CardPull, ReaderFeatures
 
 RECOGNISE_MS: Final = 12
 GAP_MS: Final = 60
@@ -58,7 +58,7 @@ SLOW_PICTURE_MS: Final = 3
 _KEPT: Final = "shoe"
 
 
-class Shoe:
+class SimulatedShoe:
     device_class = DeviceClass.SHOE
 
     def __init__(
@@ -79,14 +79,14 @@ class Shoe:
         self.capabilities = Capabilities(sum(flag for has, flag in flags if has))
         self._has_lock = lock
         self._has_gate = gate
-        self._eye = Eye(backs, orientation)
+        self._eye = ReaderFeatures(backs, orientation)
         self._gap_us = gap_ms * 1000
         self._forget()
 
     def _forget(self) -> None:
         """All that is in RAM, as a start finds it."""
         self._locked = self._has_lock
-        self._inside = Inside()
+        self._inside = ShoeContents()
         self._written = b""
         self._pulls: deque[Draw] = deque()
         self._undrawn = 0
@@ -95,7 +95,7 @@ class Shoe:
         """... and what ended the last of them."""
         self._next_at = 0
         """When the hand pulls the next card, if pulls wait."""
-        self._over: Pulled | None = None
+        self._over: CardPull | None = None
         self._read_at: int | None = None
         """When what is over the reader has been recognised; None while it is stuck there."""
         self._left = 0
@@ -107,7 +107,7 @@ class Shoe:
     def start(self, desk: CoreServices, now: int) -> None:
         self._desk = desk
         self._forget()
-        self._inside = Inside.read(desk.kept(_KEPT))
+        self._inside = ShoeContents.read(desk.kept(_KEPT))
         self._inside.owed.recall(desk)
         self._settle(now)
 
@@ -135,7 +135,7 @@ class Shoe:
         return ()  # what a Defect broke is known to the core
 
     def hand(self, hand: ControlRequest, now: int) -> Answer:
-        return carry_out(self, _HANDS, hand, now)
+        return dispatch(self, _REQUESTS, hand, now)
 
     def wake(self, now: int) -> None:
         if self._inside.owed.events and self._poll_at <= now:
@@ -227,7 +227,7 @@ class Shoe:
         draw = self._pulls.popleft()
         count = 2 if draw.double else 1
         pulled = self._inside.cards[:count]
-        self._over = Pulled(draw, tuple(pulled), now)
+        self._over = CardPull(draw, tuple(pulled), now)
         self._read_at = now + _pull_us(draw)
         if self._desk.broken("pictures-slow") and card_names.is_picture(pulled[0]):
             self._read_at += SLOW_PICTURE_MS * 1000
@@ -346,7 +346,7 @@ class Shoe:
 
     def _defect(self, hand: InjectDefect, now: int) -> Answer:
         if hand.code == "reader":
-            self._eye = Eye(self._eye.backs, self._eye.orientation, blind=hand.on)
+            self._eye = ReaderFeatures(self._eye.backs, self._eye.orientation, blind=hand.on)
         return {}
 
     def _describe(self, hand: Describe, now: int) -> Answer:
@@ -372,14 +372,14 @@ class Shoe:
         }
 
 
-_HANDS: Final[dict[type[Any], Callable[[Shoe, Any, int], Answer]]] = {
-    Load: Shoe._load,
-    Draw: Shoe._draw,
-    Retract: Shoe._retract,
-    CoverHand: Shoe._cover,
-    JamHand: Shoe._jam,
-    InjectDefect: Shoe._defect,
-    Describe: Shoe._describe,
+_REQUESTS: Final[dict[type[Any], Callable[[SimulatedShoe, Any, int], Answer]]] = {
+    Load: SimulatedShoe._load,
+    Draw: SimulatedShoe._draw,
+    Retract: SimulatedShoe._retract,
+    CoverHand: SimulatedShoe._cover,
+    JamHand: SimulatedShoe._jam,
+    InjectDefect: SimulatedShoe._defect,
+    Describe: SimulatedShoe._describe,
 }
 
 

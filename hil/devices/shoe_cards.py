@@ -12,14 +12,14 @@ from firmware_protocol.device.interfaces import CannotDo
 from firmware_protocol.messages.enums import JamCode
 from firmware_protocol.messages.limits import CARD_UNREAD
 from hil.devices import card_names
-from hil.devices.pending_events import Owed
+from hil.devices.pending_events import PendingEvents
 
 FIRST_BACK: Final = 1
 OTHER_BACK: Final = 2
 """Of the two batches that take turns, where nobody says which backs they have."""
 
 
-class Drawn(Struct, frozen=True, array_like=True, gc=False):
+class DrawnCard(Struct, frozen=True, array_like=True, gc=False):
     """A card that has passed the reader."""
 
     card: int
@@ -28,7 +28,7 @@ class Drawn(Struct, frozen=True, array_like=True, gc=False):
     pos: int
 
 
-class Inside(Struct):
+class ShoeContents(Struct):
     loading: int = 0
     decks: int = 0
     """As set at the shoe; 0 not known."""
@@ -36,19 +36,19 @@ class Inside(Struct):
     """The last position that was taken."""
     cards: bytes = b""
     """In the shoe, from the top."""
-    held: list[Drawn] = []
+    held: list[DrawnCard] = []
     """At the gate, until their records are committed."""
-    out: list[Drawn] = []
+    out: list[DrawnCard] = []
     """Out of the shoe, in order."""
     back: int = FIRST_BACK
     """The maker's number of their backs."""
     cover_open: bool = False
     jam: int = JamCode.CLEARED
-    owed: Owed = msgspec.field(default_factory=Owed)
+    owed: PendingEvents = msgspec.field(default_factory=PendingEvents)
 
     @classmethod
-    def read(cls, kept: bytes) -> Inside:
-        return msgspec.msgpack.decode(kept, type=Inside) if kept else cls()
+    def read(cls, kept: bytes) -> ShoeContents:
+        return msgspec.msgpack.decode(kept, type=ShoeContents) if kept else cls()
 
     def write(self) -> bytes:
         return msgspec.msgpack.encode(self)
@@ -74,7 +74,7 @@ class Inside(Struct):
         self.out += self.held
         self.held = []
 
-    def retract(self) -> Drawn:
+    def retract(self) -> DrawnCard:
         """The last card goes back on top; the next one has its position again."""
         last = self.out.pop()
         self.pos = last.pos - 1
@@ -93,6 +93,6 @@ def order_of(hand: Load) -> list[int]:
         if hand.seed:
             order = card_names.shuffled(order, hand.seed)
     order = card_names.with_cut(order, hand.cut_at)
-    if len(order) > card_names.MOST_CARDS:
-        raise CannotDo(f"{len(order)} cards are too many", f"at most {card_names.MOST_CARDS}")
+    if len(order) > card_names.MAX_CARDS:
+        raise CannotDo(f"{len(order)} cards are too many", f"at most {card_names.MAX_CARDS}")
     return order

@@ -13,7 +13,7 @@ from firmware_protocol.messages.enums import CardFlags, ReadWhy
 from firmware_protocol.messages.limits import CARD_CUT, CARD_UNREAD
 from firmware_protocol.messages.shoe import CardRead, CutCard, ReadFail
 from hil.devices import card_names
-from hil.devices.shoe_cards import Drawn, Inside
+from hil.devices.shoe_cards import DrawnCard, ShoeContents
 
 FIXED_SALT: Final = b"pepper&salt"
 """What salt-fixed puts into every record."""
@@ -21,7 +21,7 @@ SURE: Final = 99
 UNSURE: Final = 55
 DOUBTFUL: Final = 80
 """Below this confidence the reader names an alternative."""
-MOST_DWELL_MS: Final = 65_535
+MAX_DWELL_MS: Final = 65_535
 """CARD_READ's way to say: so long or longer."""
 
 _FAILS: Final = {
@@ -32,7 +32,7 @@ _FAILS: Final = {
 }
 
 
-class Eye(Struct, frozen=True):
+class ReaderFeatures(Struct, frozen=True):
     """What the reader can do, and whether it does."""
 
     backs: bool = True
@@ -40,7 +40,7 @@ class Eye(Struct, frozen=True):
     blind: bool = False
 
 
-class Pulled(Struct, frozen=True):
+class CardPull(Struct, frozen=True):
     """What is over the reader, and how it came there."""
 
     draw: Draw
@@ -50,8 +50,12 @@ class Pulled(Struct, frozen=True):
 
 
 def report(
-    pulled: Pulled, inside: Inside, eye: Eye, salt: Callable[[], bytes], dwell_ms: int
-) -> list[tuple[Event, Drawn]]:
+    pulled: CardPull,
+    inside: ShoeContents,
+    eye: ReaderFeatures,
+    salt: Callable[[], bytes],
+    dwell_ms: int,
+) -> list[tuple[Event, DrawnCard]]:
     """The event of each card, in the order of their positions, and what went out by it."""
     first, pos = pulled.cards[0], inside.pos + 1
     fail = _failure(pulled, eye)
@@ -63,20 +67,20 @@ def report(
     else:
         seen = card_names.neighbour(first) if pulled.draw.read == "wrong" else first
         event = _read(pulled, inside, eye, salt, seen, dwell_ms)
-    found: list[tuple[Event, Drawn]] = [(event, Drawn(first, seen, pos))]
+    found: list[tuple[Event, DrawnCard]] = [(event, DrawnCard(first, seen, pos))]
     for more, card in enumerate(pulled.cards[1:], 1):
         # Nothing of it was seen: it lay under the other one.
         under = ReadFail(pos + more, ReadWhy.NO_INDEX)
-        found.append((under, Drawn(card, CARD_UNREAD, pos + more)))
+        found.append((under, DrawnCard(card, CARD_UNREAD, pos + more)))
     return found
 
 
-def back_of(inside: Inside) -> int:
+def back_of(inside: ShoeContents) -> int:
     """The maker's number of the back of the card that comes next."""
     return inside.back
 
 
-def _failure(pulled: Pulled, eye: Eye) -> ReadWhy | None:
+def _failure(pulled: CardPull, eye: ReaderFeatures) -> ReadWhy | None:
     if eye.blind:
         return ReadWhy.READER
     why = _FAILS.get(pulled.draw.read)
@@ -88,9 +92,9 @@ def _failure(pulled: Pulled, eye: Eye) -> ReadWhy | None:
 
 
 def _read(
-    pulled: Pulled,
-    inside: Inside,
-    eye: Eye,
+    pulled: CardPull,
+    inside: ShoeContents,
+    eye: ReaderFeatures,
     salt: Callable[[], bytes],
     seen: int,
     dwell_ms: int,
@@ -112,7 +116,7 @@ def _read(
         confidence=confidence,
         alternative=card_names.neighbour(seen) if confidence < DOUBTFUL else CARD_UNREAD,
         flags=flags,
-        dwell=min(dwell_ms, MOST_DWELL_MS),
+        dwell=min(dwell_ms, MAX_DWELL_MS),
         back=back_of(inside) if eye.backs else 0,
         salt=salt(),
     )

@@ -50,15 +50,15 @@ from firmware_protocol.messages.shuffler import (
     StartReply,
 )
 from hil.devices import card_names
-from hil.devices.pending_events import POLL_US, Owed
-from hil.devices.request_table import carry_out
+from hil.devices.pending_events import POLL_US, PendingEvents
+from hil.devices.request_table import dispatch
 
 SHUFFLE_MS: Final = 5_000
 STEP_PERCENT: Final = 5
 _KEPT: Final = "shuffler"
 
 
-class Inside(Struct):
+class ShufflerContents(Struct):
     """What a shuffler keeps over restarts."""
 
     tray: bytes = b""
@@ -75,10 +75,10 @@ class Inside(Struct):
     decks: int = 0
     door_open: bool = False
     jam: int = JamCode.CLEARED
-    owed: Owed = msgspec.field(default_factory=Owed)
+    owed: PendingEvents = msgspec.field(default_factory=PendingEvents)
 
 
-class Shuffler:
+class SimulatedShuffler:
     device_class = DeviceClass.SHUFFLER
 
     def __init__(
@@ -99,7 +99,7 @@ class Shuffler:
 
     def _forget(self) -> None:
         """All that is in RAM, as a start finds it."""
-        self._inside = Inside()
+        self._inside = ShufflerContents()
         self._since = 0
         """Since when the motor has been turning; meaningless while it stands."""
         self._turned = 0
@@ -115,7 +115,9 @@ class Shuffler:
         self._desk = desk
         self._forget()
         kept = desk.kept(_KEPT)
-        self._inside = msgspec.msgpack.decode(kept, type=Inside) if kept else Inside()
+        self._inside = (
+            msgspec.msgpack.decode(kept, type=ShufflerContents) if kept else ShufflerContents()
+        )
         self._inside.owed.recall(desk)
         if self._inside.running:
             self._abort(now)
@@ -146,7 +148,7 @@ class Shuffler:
         return ((FaultCode.RANDOM, 0),) if self._rng_fails else ()
 
     def hand(self, hand: ControlRequest, now: int) -> Answer:
-        return carry_out(self, _HANDS, hand, now)
+        return dispatch(self, _REQUESTS, hand, now)
 
     def wake(self, now: int) -> None:
         if self._inside.owed.events and self._poll_at <= now:
@@ -347,16 +349,16 @@ class Shuffler:
         return min(100, self._turned_by(now) * 100 // max(1, self._shuffle_us))
 
 
-_COMMANDS: Final[dict[type[Any], Callable[[Shuffler, Any, int], Reply]]] = {
-    Start: Shuffler._start,
-    Eject: Shuffler._eject,
-    Abort: Shuffler._abort_command,
+_COMMANDS: Final[dict[type[Any], Callable[[SimulatedShuffler, Any, int], Reply]]] = {
+    Start: SimulatedShuffler._start,
+    Eject: SimulatedShuffler._eject,
+    Abort: SimulatedShuffler._abort_command,
 }
-_HANDS: Final[dict[type[Any], Callable[[Shuffler, Any, int], Answer]]] = {
-    Put: Shuffler._put,
-    DoorHand: Shuffler._door,
-    JamHand: Shuffler._jam,
-    ShufflePace: Shuffler._pace,
-    InjectDefect: Shuffler._defect,
-    Describe: Shuffler._describe,
+_REQUESTS: Final[dict[type[Any], Callable[[SimulatedShuffler, Any, int], Answer]]] = {
+    Put: SimulatedShuffler._put,
+    DoorHand: SimulatedShuffler._door,
+    JamHand: SimulatedShuffler._jam,
+    ShufflePace: SimulatedShuffler._pace,
+    InjectDefect: SimulatedShuffler._defect,
+    Describe: SimulatedShuffler._describe,
 }

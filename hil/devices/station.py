@@ -48,11 +48,11 @@ from firmware_protocol.messages.station import (
 from hil.devices import lamps
 from hil.devices.button_contact import DEBOUNCE_US, Contact, bouncing
 from hil.devices.lamps import SeatLamps
-from hil.devices.pending_events import POLL_US, Owed
-from hil.devices.request_table import carry_out
+from hil.devices.pending_events import POLL_US, PendingEvents
+from hil.devices.request_table import dispatch
 
 STUCK_US: Final = STUCK_AFTER_MS * 1000
-MOST_HELD_MS: Final = 65_535
+MAX_HELD_MS: Final = 65_535
 CHORD_STEP_US: Final = 1_000
 """No two fingers are quite at the same time."""
 _KEPT: Final = "station"
@@ -65,7 +65,7 @@ BUZZ_MS: Final = {
 }
 
 
-class Armed(Struct, frozen=True):
+class SeatArming(Struct, frozen=True):
     mask: int = 0
     token: int = 0
     until: int | None = 0
@@ -75,7 +75,7 @@ class Armed(Struct, frozen=True):
         return bool(self.mask) and (self.until is None or at < self.until)
 
 
-class Down(Struct):
+class PressedButton(Struct):
     """A button that is down, as it counts."""
 
     since: int
@@ -85,12 +85,12 @@ class Down(Struct):
     stuck: bool = False
 
 
-class Place(NamedTuple):
+class ButtonId(NamedTuple):
     seat: int
     button: WhichButton
 
 
-class Station:
+class SimulatedStation:
     device_class = DeviceClass.STATION
 
     def __init__(
@@ -113,23 +113,23 @@ class Station:
         self._colour, self._buzzer, self._lamp_check = colour, buzzer, lamp_check
         self._lamps = {seat: SeatLamps(lamps_per_seat) for seat in seats}
         self._contacts = {
-            Place(seat, button): Contact() for seat in seats for button in WhichButton
+            ButtonId(seat, button): Contact() for seat in seats for button in WhichButton
         }
         self._forget(0)
 
     def _forget(self, now: int) -> None:
         """All that is in RAM, as a start finds it. Fingers and broken lamps stay as they are."""
-        self._arms = dict.fromkeys(self._lamps, Armed())
+        self._arms = dict.fromkeys(self._lamps, SeatArming())
         for lit in self._lamps.values():
             lit.forget()
         for contact in self._contacts.values():
             contact.forget(now)
-        self._down: dict[Place, Down] = {}
+        self._down: dict[ButtonId, PressedButton] = {}
         self._presses = 0
         self._buzz = BuzzPattern.OFF
         self._buzz_until = 0
         self._buzzes = 0
-        self._owed = Owed()
+        self._owed = PendingEvents()
         self._written = b""
         self._poll_at = 0
 
@@ -139,7 +139,7 @@ class Station:
         self._desk = desk
         self._forget(now)
         kept = self._written = desk.kept(_KEPT)
-        self._owed = msgspec.msgpack.decode(kept, type=Owed) if kept else Owed()
+        self._owed = msgspec.msgpack.decode(kept, type=PendingEvents) if kept else PendingEvents()
         self._owed.recall(desk)
         self._settle(now)
 
@@ -151,7 +151,7 @@ class Station:
         return do(self, command, now)
 
     def safe(self, now: int) -> None:
-        self._arms = dict.fromkeys(self._arms, Armed())
+        self._arms = dict.fromkeys(self._arms, SeatArming())
 
     def state(self) -> DeviceState:
         armed = any(arm.mask for arm in self._arms.values())
@@ -163,7 +163,7 @@ class Station:
 
     def hand(self, hand: ControlRequest, now: int) -> Answer:
         self.wake(now)
-        return carry_out(self, _HANDS, hand, now)
+        return dispatch(self, _REQUESTS, hand, now)
 
     def wake(self, now: int) -> None:
         """All that has happened by now, in the order in which it did."""
@@ -192,7 +192,7 @@ class Station:
         """What happens at `at`. An arm that ends then ends before an edge of that moment."""
         for seat, arm in self._arms.items():
             if arm.mask and not arm.at(at):
-                self._arms[seat] = Armed()
+                self._arms[seat] = SeatArming()
         for place, contact in self._contacts.items():
             due = contact.due(self._settle_us())
             if due is not None and due <= at and contact.step(at, self._settle_us()):
@@ -207,14 +207,14 @@ class Station:
 
     # --- buttons --------------------------------------------------------------------------
 
-    def _edge(self, place: Place, closed: bool, at: int) -> None:
+    def _edge(self, place: ButtonId, closed: bool, at: int) -> None:
         if closed:
             self._went_down(place, at)
         else:
             self._came_up(place, at)
 
-    def _went_down(self, place: Place, at: int) -> None:
-        self._down[place] = down = Down(at)
+    def _went_down(self, place: ButtonId, at: int) -> None:
+        self._down[place] = down = PressedButton(at)
         arm = self._arms[place.seat]
         counts = arm.at(at) and arm.mask >> place.button & 1
         if not counts and not self._desk.broken("unarmed-counts"):
@@ -223,10 +223,10 @@ class Station:
         down.press, down.token = self._presses, arm.token
         self._report(at, Button(*place, Edge.DOWN, 0, down.press, down.token))
 
-    def _came_up(self, place: Place, at: int) -> None:
+    def _came_up(self, place: ButtonId, at: int) -> None:
         down = self._down.pop(place)
         if down.press:
-            held = min((at - down.since) // 1000, MOST_HELD_MS)
+            held = min((at - down.since) // 1000, MAX_HELD_MS)
             self._report(at, Button(*place, Edge.UP, held, down.press, down.token))
 
     def _find_stuck(self, at: int) -> None:
@@ -264,18 +264,18 @@ class Station:
     def _arm(self, command: Arm, now: int) -> ArmReply:
         seat = self._seat(command.seat)
         if not command.mask or not command.ttl:
-            self._arms[seat] = Armed()
+            self._arms[seat] = SeatArming()
         elif self._desk.full():
             raise CommandRefusal(Refusal.NOT_NOW)
         else:
             until = None if self._desk.broken("ttl-ignored") else now + command.ttl * 1000
-            self._arms[seat] = Armed(command.mask, command.token, until)
+            self._arms[seat] = SeatArming(command.mask, command.token, until)
         return ArmReply()
 
     def _show(self, command: Lamps, now: int) -> LampsReply:
         seat = self._lamps[self._seat(command.seat)]
         lease_ends = not self._desk.broken("lease-ignored")
-        seat.shown = lamps.shown(command, now, colour=self._colour, lease_ends=lease_ends)
+        seat.shown = lamps.display_after(command, now, colour=self._colour, lease_ends=lease_ends)
         self._check_lamps(command.seat, now)
         return LampsReply()
 
@@ -297,7 +297,7 @@ class Station:
     def _contact(self, seat: int, button: str) -> Contact:
         if seat not in self._arms:
             raise CannotDo(f"there is no seat {seat} here", f"seats {sorted(self._arms)}")
-        return self._contacts[Place(seat, WhichButton[button.upper()])]
+        return self._contacts[ButtonId(seat, WhichButton[button.upper()])]
 
     def _free(self, seat: int, button: str) -> Contact:
         contact = self._contact(seat, button)
@@ -371,16 +371,16 @@ class Station:
         }
 
 
-_COMMANDS: Final[dict[type[Any], Callable[[Station, Any, int], Reply]]] = {
-    Arm: Station._arm,
-    Lamps: Station._show,
-    Buzz: Station._play,
+_COMMANDS: Final[dict[type[Any], Callable[[SimulatedStation, Any, int], Reply]]] = {
+    Arm: SimulatedStation._arm,
+    Lamps: SimulatedStation._show,
+    Buzz: SimulatedStation._play,
 }
-_HANDS: Final[dict[type[Any], Callable[[Station, Any, int], Answer]]] = {
-    Press: Station._press,
-    LetGo: Station._let_go,
-    Chord: Station._chord,
-    LampHand: Station._lamp,
-    InjectDefect: Station._defect,
-    Describe: Station._describe,
+_REQUESTS: Final[dict[type[Any], Callable[[SimulatedStation, Any, int], Answer]]] = {
+    Press: SimulatedStation._press,
+    LetGo: SimulatedStation._let_go,
+    Chord: SimulatedStation._chord,
+    LampHand: SimulatedStation._lamp,
+    InjectDefect: SimulatedStation._defect,
+    Describe: SimulatedStation._describe,
 }

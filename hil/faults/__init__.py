@@ -5,18 +5,18 @@ from __future__ import annotations
 from hil.faults.behaviour import FaultyBehaviour
 from hil.faults.catalogue import BREAKS, BY_NAME
 from hil.faults.device import faulty_device
-from hil.faults.frames import to_the_end, whole_frames
-from hil.faults.line import CLEAN, Strand
-from hil.faults.tap import Tapped
+from hil.faults.frames import frame_remainder, whole_frames
+from hil.faults.line import CLEAN, CableDirection
+from hil.faults.tap import TappedFrame
 
 __all__ = [
     "BREAKS",
     "BY_NAME",
     "CLEAN",
+    "CableDirection",
     "FaultyBehaviour",
-    "Strand",
-    "Tapped",
+    "TappedFrame",
     "faulty_device",
-    "to_the_end",
+    "frame_remainder",
     "whole_frames",
 ]

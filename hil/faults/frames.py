@@ -10,7 +10,7 @@ def whole_frames(data: bytes, room: int) -> bytes:
     return data[: data.rfind(0, 0, max(room, 0)) + 1]
 
 
-def to_the_end(data: bytes, at: int) -> bytes:
+def frame_remainder(data: bytes, at: int) -> bytes:
     """What is left of the frame that is cut at `at`; nothing if a frame begins there."""
     if not at or data[at - 1] == 0:
         return b""

@@ -20,14 +20,14 @@ from msgspec import Struct
 
 from firmware_protocol.device.control import LineNoise
 
-LONGEST: Final = 512
+MAX_FRAME_BYTES: Final = 512
 """So many bytes without a 0x00 are taken for a frame."""
-MOST: Final = 1 << 20
+MAX_IN_FLIGHT: Final = 1 << 20
 """No more bytes are under way; what comes beyond is lost."""
 CLEAN: Final = LineNoise()
 
 
-class Struck(Struct):
+class NoiseCounts(Struct):
     """How many frames the noise has seen and struck."""
 
     frames: int = 0
@@ -49,11 +49,11 @@ class _Draws(Struct, frozen=True):
     length: float
 
 
-class Strand:
+class CableDirection:
     """One direction of the cable."""
 
     def __init__(self, name: str) -> None:
-        self.struck = Struck()
+        self.struck = NoiseCounts()
         self.lost = 0
         """Bytes for which there was no room."""
         self._name = name
@@ -71,7 +71,7 @@ class Strand:
         self._line = line
         self._noisy = any((line.flip, line.drop, line.double, line.splice, line.cut))
         self._random = Random(f"{line.seed} {self._name}")
-        self.struck = Struck()
+        self.struck = NoiseCounts()
 
     def clear(self) -> None:
         """The cable is pulled: what was under way is gone."""
@@ -100,7 +100,7 @@ class Strand:
         return self._way[0][0] if self._way else None
 
     def _send(self, data: bytes, now: int) -> None:
-        if self._size + len(data) > MOST:
+        if self._size + len(data) > MAX_IN_FLIGHT:
             self.lost += len(data)
             return
         if not data:
@@ -112,9 +112,9 @@ class Strand:
         """What is whole, each with its 0x00; the rest stays held."""
         out = []
         while self._held:
-            zero = self._held.find(0, 0, LONGEST)
-            size = zero + 1 if zero >= 0 else LONGEST
-            if zero < 0 and len(self._held) < LONGEST:
+            zero = self._held.find(0, 0, MAX_FRAME_BYTES)
+            size = zero + 1 if zero >= 0 else MAX_FRAME_BYTES
+            if zero < 0 and len(self._held) < MAX_FRAME_BYTES:
                 break
             out.append(bytes(self._held[:size]))
             del self._held[:size]

@@ -37,7 +37,7 @@ _SEALED: Final = (FrameKind.DATA, FrameKind.HS1, FrameKind.HS2)
 _SEALED_PAIRING: Final = (FrameKind.PAIR1, FrameKind.PAIR2, FrameKind.PAIR3)
 
 
-class Said(Struct, frozen=True):
+class TappedBytes(Struct, frozen=True):
     """Bytes on the cable, and when."""
 
     at: int
@@ -45,7 +45,7 @@ class Said(Struct, frozen=True):
     data: bytes
 
 
-class Tapped(Struct, frozen=True):
+class TappedFrame(Struct, frozen=True):
     """A frame on the cable: complete at `at`, `size` bytes long with its COBS and its 0x00."""
 
     at: int
@@ -70,17 +70,17 @@ class Tap:
     """All that crossed the cable, in order."""
 
     def __init__(self) -> None:
-        self.said: list[Said] = []
+        self.said: list[TappedBytes] = []
 
     def note(self, at: int, side: Side, data: bytes) -> None:
         if data:
-            self.said.append(Said(at, side, data))
+            self.said.append(TappedBytes(at, side, data))
 
-    def frames(self, since: int = 0) -> list[Tapped]:
+    def frames(self, since: int = 0) -> list[TappedFrame]:
         """The frames from that moment on. Damaged ones are no part of it."""
         deframers = {"host": Deframer(), "device": Deframer()}
         return [
-            Tapped(one.at, one.side, heard, len(heard.encode()))
+            TappedFrame(one.at, one.side, heard, len(heard.encode()))
             for one in self.said
             for heard in deframers[one.side].feed(one.data)
             if not isinstance(heard, FrameDamage) and one.at >= since
@@ -90,7 +90,7 @@ class Tap:
 # --- two runs that differ in their cards only -----------------------------------------------
 
 
-def differs(one: Sequence[Tapped], other: Sequence[Tapped]) -> str | None:
+def first_difference(one: Sequence[TappedFrame], other: Sequence[TappedFrame]) -> str | None:
     """Where two runs look unlike: number, direction, kind, length or time of their frames. Times
     are those since the first frame, and compared to the microsecond."""
     if len(one) != len(other):
@@ -105,7 +105,7 @@ def differs(one: Sequence[Tapped], other: Sequence[Tapped]) -> str | None:
     return None
 
 
-def differs_in_clear(one: Sequence[Tapped], other: Sequence[Tapped]) -> str | None:
+def first_clear_difference(one: Sequence[TappedFrame], other: Sequence[TappedFrame]) -> str | None:
     """Where two runs say something else in clear. Session ids and serial numbers belong to it: let
     the runs be of one device, or of two that were made alike."""
     for ours, theirs in zip(one, other, strict=False):
@@ -117,7 +117,9 @@ def differs_in_clear(one: Sequence[Tapped], other: Sequence[Tapped]) -> str | No
 # --- one run and what was drawn in it -------------------------------------------------------
 
 
-def found(tapped: Iterable[Tapped], secrets: Iterable[bytes], window: int = 8) -> list[str]:
+def find_secrets(
+    tapped: Iterable[TappedFrame], secrets: Iterable[bytes], window: int = 8
+) -> list[str]:
     """The pieces of `secrets`, `window` bytes each, that are in some payload.
 
     Pieces of few different bytes are let go: zeros are everywhere. A short window finds pieces by
@@ -140,7 +142,7 @@ def _pieces(secret: bytes, window: int) -> Iterator[bytes]:
             yield piece
 
 
-def repeated(tapped: Iterable[Tapped]) -> list[str]:
+def repeated_ciphertexts(tapped: Iterable[TappedFrame]) -> list[str]:
     """Ciphertexts that came more than once."""
     seen = Counter(one.frame.payload for one in tapped if one.frame.kind in _SEALED)
     return [f"{payload.hex()}, {times} times" for payload, times in seen.items() if times > 1]
@@ -154,7 +156,7 @@ def secrets_of(records: Iterable[EventRecord]) -> list[bytes]:
 # --- a chain that was published before the card was turned ----------------------------------
 
 
-def cards_that_fit(record: EventRecord, previous: bytes, salts: Iterable[bytes]) -> set[int]:
+def matching_cards(record: EventRecord, previous: bytes, salts: Iterable[bytes]) -> set[int]:
     """The cards that explain the record's chain, if its salt were one of `salts`.
 
     Of the record all is taken as known but card and salt, which is more than anyone has.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hil.ports.pty import LinkTaken, PtyPort, point
+from hil.ports.pty import LinkTaken, PtyPort, set_link
 from hil.ports.unix_sockets import Listener, PathTaken
 from hil.ports.usb_bus import BusFull, UsbDevice
-from hil.ports.usb_messages import Status
+from hil.ports.usb_messages import UsbStatus
 
 __all__ = [
     "BusFull",
@@ -13,7 +13,7 @@ __all__ = [
     "Listener",
     "PathTaken",
     "PtyPort",
-    "Status",
     "UsbDevice",
-    "point",
+    "UsbStatus",
+    "set_link",
 ]

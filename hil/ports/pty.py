@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from firmware_protocol.device.storage import naming
-from hil.faults import to_the_end
+from hil.faults import frame_remainder
 
 _READ: Final = 4096
 _MAKER: Final = "/dev/ptmx"
@@ -93,7 +93,7 @@ class PtyPort:
             mark = undone.enter_context(_claim(name))
             pty = _Pty()
             undone.callback(pty.close)
-            point(name, pty.name)
+            set_link(name, pty.name)
             undone.pop_all()
         self._pty, self._name, self._mark = pty, name, mark
         self._loop.add_reader(pty.master, self._read)
@@ -103,7 +103,7 @@ class PtyPort:
         if self._pty is None:
             return
         self._loop.remove_reader(self._pty.master)
-        unpoint(self._name, self._pty.name)
+        remove_link(self._name, self._pty.name)
         self._pty.close()
         self._pty = None
         if self._mark is not None:
@@ -120,7 +120,7 @@ class PtyPort:
             self.dropped += len(data)
             return
         written = _write(self._pty, data)
-        self._rest = to_the_end(data, written)
+        self._rest = frame_remainder(data, written)
         self.dropped += len(data) - written - len(self._rest)
 
     def _finish(self, pty: _Pty) -> bool:
@@ -147,7 +147,7 @@ def _write(pty: _Pty, data: bytes) -> int:
     return len(data) - len(rest)
 
 
-def look(link: Path) -> None:
+def check_link(link: Path) -> None:
     """LinkTaken if something stands there that no device of ours can have left behind."""
     if link.is_symlink():
         target = link.readlink()
@@ -157,9 +157,9 @@ def look(link: Path) -> None:
         raise LinkTaken(f"{link} is no symlink")
 
 
-def point(link: Path, target: str) -> None:
+def set_link(link: Path, target: str) -> None:
     """Make `link` point to `target` at once: nobody ever finds it missing or half made."""
-    look(link)
+    check_link(link)
     fresh = link.with_name(f".{link.name}.{os.getpid()}")
     with naming(link):
         try:
@@ -185,7 +185,7 @@ def _claim(link: Path) -> socket.socket:
     return mark
 
 
-def unpoint(link: Path, target: str) -> None:
+def remove_link(link: Path, target: str) -> None:
     """Remove `link`, if it still is the one that was made. Where the disk does not let go of it,
     it stands in nobody's way: it is nobody's."""
     with suppress(OSError):

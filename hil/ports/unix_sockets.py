@@ -30,8 +30,8 @@ class Listener:
     """A socket that listens at a path, for its owner only."""
 
     def __init__(self, path: Path, kind: socket.SocketKind) -> None:
-        look(path)
-        if alive(path, kind):
+        check_path(path)
+        if is_listening(path, kind):
             raise PathTaken(f"somebody listens at {path} already")
         self.path = path
         self.sock = socket.socket(socket.AF_UNIX, kind)
@@ -62,7 +62,7 @@ class Listener:
         self.sock.close()
 
 
-def look(path: Path) -> None:
+def check_path(path: Path) -> None:
     """PathTaken if something stands there that no socket of ours can have left behind."""
     if path.is_symlink() or (path.exists() and not path.is_socket()):
         raise PathTaken(f"{path} is there and is no socket")
@@ -72,7 +72,7 @@ def connect(sock: socket.socket, path: Path) -> None:
     _named(sock.connect, path)
 
 
-def alive(path: Path, kind: socket.SocketKind) -> bool:
+def is_listening(path: Path, kind: socket.SocketKind) -> bool:
     """Whether somebody listens there."""
     with socket.socket(socket.AF_UNIX, kind) as probe:
         probe.setblocking(False)

@@ -31,14 +31,14 @@ from hil.ports.usb_messages import (
     END_IN,
     END_OUT,
     ERRNO,
-    LARGEST,
+    MAX_MESSAGE_BYTES,
     SOCKET_PATTERN,
     TEXT,
     TOKEN,
     Descriptors,
-    Message,
     Op,
-    Status,
+    UsbMessage,
+    UsbStatus,
     decode,
 )
 
@@ -57,14 +57,14 @@ def backend(argument: str) -> SimBackend:
 
 def _check(status: int) -> None:
     if status < 0:
-        _fail(Status(status))
+        _fail(UsbStatus(status))
 
 
-def _fail(known: Status) -> NoReturn:
+def _fail(known: UsbStatus) -> NoReturn:
     """Raise what pyusb raises for this number of libusb."""
-    if known is Status.NOT_SUPPORTED:
+    if known is UsbStatus.NOT_SUPPORTED:
         raise NotImplementedError(TEXT[known])
-    kind = USBTimeoutError if known is Status.TIMEOUT else USBError
+    kind = USBTimeoutError if known is UsbStatus.TIMEOUT else USBError
     raise kind(TEXT[known], int(known), ERRNO[known])
 
 
@@ -81,7 +81,7 @@ class _Pipe:
         except OSError as problem:
             self._sock.close()
             denied = isinstance(problem, PermissionError)
-            _fail(Status.ACCESS if denied else Status.NO_DEVICE)
+            _fail(UsbStatus.ACCESS if denied else UsbStatus.NO_DEVICE)
 
     def close(self) -> None:
         with suppress(OSError):  # the other side has gone already
@@ -89,38 +89,38 @@ class _Pipe:
         with self._lock:
             self._sock.close()
 
-    def ask(self, op: Op, arg: int = 0, data: bytes = b"") -> Message:
+    def ask(self, op: Op, arg: int = 0, data: bytes = b"") -> UsbMessage:
         """What is answered at once. Errors are raised."""
         with self._lock:
             number = next(self._numbers)
-            self._say(Message(op, number, arg, 0, data))
+            self._say(UsbMessage(op, number, arg, 0, data))
             answer = self._wait(number, _SOON)
         if answer is None:
-            _fail(Status.TIMEOUT)
+            _fail(UsbStatus.TIMEOUT)
         _check(answer.arg)
         return answer
 
-    def transfer(self, op: Op, arg: int, data: bytes, until: float | None) -> Message:
+    def transfer(self, op: Op, arg: int, data: bytes, until: float | None) -> UsbMessage:
         """A transfer, with its status and with what it moved before it failed."""
         with self._lock:
             number = next(self._numbers)
-            self._say(Message(op, number, arg, 0, data))
+            self._say(UsbMessage(op, number, arg, 0, data))
             answer = self._wait(number, _left(until))
             if answer is None:
-                self._say(Message(Op.GIVE_UP, number))
+                self._say(UsbMessage(Op.GIVE_UP, number))
                 answer = self._wait(number, _SOON)
         if answer is None:  # the device's process stands still: neither moved nor given up
-            _fail(Status.IO)
+            _fail(UsbStatus.IO)
         return answer
 
-    def _say(self, message: Message) -> None:
+    def _say(self, message: UsbMessage) -> None:
         try:
             self._sock.settimeout(_SOON)
             self._sock.send(message.encode())
         except OSError:
-            _fail(Status.NO_DEVICE)
+            _fail(UsbStatus.NO_DEVICE)
 
-    def _wait(self, number: int, seconds: float | None) -> Message | None:
+    def _wait(self, number: int, seconds: float | None) -> UsbMessage | None:
         """The answer to this question; None when the time is over."""
         until = None if seconds is None else time.monotonic() + seconds
         while True:
@@ -128,13 +128,13 @@ class _Pipe:
             # Zero would mean "do not wait" to the socket; what has come by now is still taken.
             self._sock.settimeout(None if left is None else max(left, 1e-6))
             try:
-                raw = self._sock.recv(LARGEST)
+                raw = self._sock.recv(MAX_MESSAGE_BYTES)
             except TimeoutError:
                 return None
             except OSError:
                 raw = b""
             if not raw:
-                _fail(Status.NO_DEVICE)
+                _fail(UsbStatus.NO_DEVICE)
             answer = decode(raw)
             if answer.number == number:
                 return answer
@@ -187,7 +187,7 @@ class _Handle:
     def end(self, address: int) -> _Pipe:
         pipe = self._ends.get(address)
         if pipe is None:
-            _fail(Status.NOT_FOUND)
+            _fail(UsbStatus.NOT_FOUND)
         return pipe
 
     def close(self) -> None:
@@ -247,8 +247,8 @@ class SimBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no ty
         try:
             dev_handle.control.ask(Op.CONTROL, 0, data)
         except USBError as problem:
-            if problem.backend_error_code == Status.PIPE:  # no such configuration
-                _fail(Status.NOT_FOUND)
+            if problem.backend_error_code == UsbStatus.PIPE:  # no such configuration
+                _fail(UsbStatus.NOT_FOUND)
             raise
 
     def get_configuration(self, dev_handle: _Handle) -> int:
@@ -258,7 +258,7 @@ class SimBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no ty
     def set_interface_altsetting(self, dev_handle: _Handle, intf: int, altsetting: int) -> None:
         dev_handle.end(_ENDS[0])  # it must be claimed
         if intf or altsetting:
-            _fail(Status.NOT_FOUND)
+            _fail(UsbStatus.NOT_FOUND)
 
     def claim_interface(self, dev_handle: _Handle, intf: int) -> None:
         dev_handle.claim(intf)
@@ -276,10 +276,10 @@ class SimBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no ty
         return False
 
     def detach_kernel_driver(self, dev_handle: _Handle, intf: int) -> None:
-        _fail(Status.NOT_FOUND)
+        _fail(UsbStatus.NOT_FOUND)
 
     def attach_kernel_driver(self, dev_handle: _Handle, intf: int) -> None:
-        _fail(Status.NOT_FOUND)
+        _fail(UsbStatus.NOT_FOUND)
 
     # --- transfers --------------------------------------------------------------------------------
 
@@ -291,7 +291,7 @@ class SimBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no ty
             chunk = raw[done : done + CHUNK]
             answer = pipe.transfer(Op.OUT, 0, chunk, until)
             done += answer.count
-            if answer.arg != Status.OK or done >= len(raw):
+            if answer.arg != UsbStatus.OK or done >= len(raw):
                 return _moved(answer.arg, done)
 
     def bulk_read(
@@ -305,7 +305,7 @@ class SimBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no ty
             with memoryview(buff).cast("B") as room:
                 room[done : done + len(answer.data)] = answer.data
             done += len(answer.data)
-            if answer.arg != Status.OK or len(answer.data) < wanted or done == size:
+            if answer.arg != UsbStatus.OK or len(answer.data) < wanted or done == size:
                 return _moved(answer.arg, done)
 
     def ctrl_transfer(
@@ -331,7 +331,7 @@ class SimBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no ty
 
 def _moved(status: int, done: int) -> int:
     """As pyusb does it: a time-out that has moved something is none."""
-    if not (done and status == Status.TIMEOUT):
+    if not (done and status == UsbStatus.TIMEOUT):
         _check(status)
     return done
 

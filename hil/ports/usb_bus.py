@@ -25,17 +25,17 @@ import msgspec
 from firmware_protocol.device.storage import naming, read_whole, write_whole
 from hil.ports import unix_sockets, usb_descriptors
 from hil.ports.unix_sockets import Listener
-from hil.ports.usb_endpoints import Done, InPipe, OutPipe
+from hil.ports.usb_endpoints import InPipe, OutPipe, TransferResult
 from hil.ports.usb_messages import (
     END_IN,
     END_OUT,
-    LARGEST,
+    MAX_MESSAGE_BYTES,
     SOCKET_PATTERN,
     TOKEN,
     Descriptors,
-    Message,
     Op,
-    Status,
+    UsbMessage,
+    UsbStatus,
     decode,
     socket_path,
 )
@@ -58,8 +58,8 @@ class _Connection:
         self.token = b""
         self.opened = False
 
-    def answer(self, done: Done) -> None:
-        message = Message(Op.DONE, done.number, done.status, done.count, done.data)
+    def answer(self, done: TransferResult) -> None:
+        message = UsbMessage(Op.DONE, done.number, done.status, done.count, done.data)
         # A host that has gone, or that asks and never listens, gets no answer.
         with suppress(OSError):
             self.sock.send(message.encode())
@@ -75,7 +75,7 @@ class UsbDevice:
         heard: Callable[[bytes], None],
         *,
         reading: Callable[[], bool] = lambda: True,
-        gone: Status = Status.NO_DEVICE,
+        gone: UsbStatus = UsbStatus.NO_DEVICE,
     ) -> None:
         """`names`: maker, model, serial number. `reading`: whether the firmware takes packets."""
         self._bus = bus
@@ -164,7 +164,7 @@ class UsbDevice:
         if connection not in self._connections:  # dropped in the same turn of the loop
             return
         try:
-            raw = connection.sock.recv(LARGEST)
+            raw = connection.sock.recv(MAX_MESSAGE_BYTES)
         except BlockingIOError:
             return
         except ConnectionError:
@@ -185,7 +185,7 @@ class UsbDevice:
             self._give_up(number)
         connection.sock.close()
 
-    def _dispatch(self, connection: _Connection, message: Message) -> None:
+    def _dispatch(self, connection: _Connection, message: UsbMessage) -> None:
         if message.op in (Op.OUT, Op.IN):
             self._transfer(connection, message)
         elif message.op is Op.GIVE_UP:
@@ -194,17 +194,17 @@ class UsbDevice:
                     self._give_up(number)
         else:
             status, data = self._at_once(connection, message)
-            connection.answer(Done(message.number, status, len(data), data))
+            connection.answer(TransferResult(message.number, status, len(data), data))
 
-    def _at_once(self, connection: _Connection, message: Message) -> tuple[Status, bytes]:
+    def _at_once(self, connection: _Connection, message: UsbMessage) -> tuple[UsbStatus, bytes]:
         """What is answered without waiting."""
         if message.op is Op.DESCRIBE:
-            return Status.OK, msgspec.json.encode(self._descriptors)
+            return UsbStatus.OK, msgspec.json.encode(self._descriptors)
         if message.op is Op.OPEN and len(message.data) == TOKEN:
             connection.token, connection.opened = message.data, message.arg == 0
-            return Status.OK, b""
+            return UsbStatus.OK, b""
         if not connection.token:
-            return Status.INVALID, b""
+            return UsbStatus.INVALID, b""
         if message.op is Op.CONTROL:
             return self._control(message.data)
         simple = {
@@ -214,49 +214,49 @@ class UsbDevice:
             Op.RESET: self._reset,
         }
         do = simple.get(message.op)
-        return (do(connection, message.arg) if do else Status.NOT_SUPPORTED), b""
+        return (do(connection, message.arg) if do else UsbStatus.NOT_SUPPORTED), b""
 
-    def _control(self, data: bytes) -> tuple[Status, bytes]:
+    def _control(self, data: bytes) -> tuple[UsbStatus, bytes]:
         if self._claimed and usb_descriptors.configures(data):
-            return Status.BUSY, b""
+            return UsbStatus.BUSY, b""
         return usb_descriptors.control(self._descriptors, data)
 
-    def _claim(self, connection: _Connection, interface: int) -> Status:
+    def _claim(self, connection: _Connection, interface: int) -> UsbStatus:
         if interface:
-            return Status.NOT_FOUND
+            return UsbStatus.NOT_FOUND
         if self._claimed not in (b"", connection.token):
-            return Status.BUSY
+            return UsbStatus.BUSY
         self._claimed = connection.token
-        return Status.OK
+        return UsbStatus.OK
 
-    def _release(self, connection: _Connection, interface: int) -> Status:
+    def _release(self, connection: _Connection, interface: int) -> UsbStatus:
         if interface or self._claimed != connection.token:
-            return Status.NOT_FOUND
+            return UsbStatus.NOT_FOUND
         self._claimed = b""
-        return Status.OK
+        return UsbStatus.OK
 
-    def _clear_halt(self, _: _Connection, end: int) -> Status:
+    def _clear_halt(self, _: _Connection, end: int) -> UsbStatus:
         if end not in (END_IN, END_OUT):
-            return Status.NOT_FOUND
+            return UsbStatus.NOT_FOUND
         if end == END_IN:
             self._in.halted = False
         else:
             self._out.halted = False
-        return Status.OK
+        return UsbStatus.OK
 
-    def _reset(self, _: _Connection, __: int) -> Status:
+    def _reset(self, _: _Connection, __: int) -> UsbStatus:
         """The address and the claim stay, as Linux does it; what was under way is gone."""
-        self._answer(self._in.end(Status.IO) + self._out.end(Status.IO))
+        self._answer(self._in.end(UsbStatus.IO) + self._out.end(UsbStatus.IO))
         self._in.clear()
         self._out.clear()
         self._in.halted = self._out.halted = False
-        return Status.OK
+        return UsbStatus.OK
 
     # --- transfers --------------------------------------------------------------------------------
 
-    def _transfer(self, connection: _Connection, message: Message) -> None:
+    def _transfer(self, connection: _Connection, message: UsbMessage) -> None:
         if not connection.token or connection.token != self._claimed:
-            connection.answer(Done(message.number, Status.NOT_FOUND))
+            connection.answer(TransferResult(message.number, UsbStatus.NOT_FOUND))
             return
         self._number += 1
         self._asked[self._number] = (connection, message.number)
@@ -269,10 +269,10 @@ class UsbDevice:
     def _give_up(self, number: int) -> None:
         self._answer(self._in.give_up(number) + self._out.give_up(number))
 
-    def _answer(self, dones: list[Done]) -> None:
+    def _answer(self, dones: list[TransferResult]) -> None:
         for done in dones:
             connection, number = self._asked.pop(done.number)
-            connection.answer(Done(number, done.status, done.count, done.data))
+            connection.answer(TransferResult(number, done.status, done.count, done.data))
 
     def _hear(self) -> None:
         # After the answers: what the device does with it may pull the cable.
@@ -297,7 +297,7 @@ def _free_address(bus: Path) -> int:
     """The next one after the last that was given out, so that none comes back soon."""
     taken = set()
     for path in bus.glob(SOCKET_PATTERN):
-        if unix_sockets.alive(path, socket.SOCK_SEQPACKET):
+        if unix_sockets.is_listening(path, socket.SOCK_SEQPACKET):
             taken.add(int(path.name[-3:]))
         else:  # left behind by a device that was killed
             path.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ import struct
 from types import SimpleNamespace
 from typing import Final
 
-from hil.ports.usb_messages import END_IN, END_OUT, PACKET, Descriptors, Status
+from hil.ports.usb_messages import END_IN, END_OUT, PACKET, Descriptors, UsbStatus
 
 VENDOR: Final = 0x1209
 PRODUCT: Final = 0x0001
@@ -132,10 +132,10 @@ def setup(request_type: int, request: int, value: int, index: int, length: int) 
     return _SETUP.pack(request_type, request, value, index, length)
 
 
-def control(of: Descriptors, data: bytes) -> tuple[Status, bytes]:
+def control(of: Descriptors, data: bytes) -> tuple[UsbStatus, bytes]:
     """What the device answers at endpoint 0: it stalls what it does not know."""
     if len(data) < _SETUP.size:
-        return Status.INVALID, b""
+        return UsbStatus.INVALID, b""
     request_type, request, value, _, length = _SETUP.unpack_from(data)
     answer: bytes | None = None
     if (request_type, request) == (_IN_STANDARD, _GET_DESCRIPTOR):
@@ -145,8 +145,8 @@ def control(of: Descriptors, data: bytes) -> tuple[Status, bytes]:
     elif (request_type, request, value) == (_OUT_STANDARD, _SET_CONFIGURATION, CONFIGURATION):
         answer = b""
     if answer is None:
-        return Status.PIPE, b""
-    return Status.OK, answer[:length]
+        return UsbStatus.PIPE, b""
+    return UsbStatus.OK, answer[:length]
 
 
 def configures(data: bytes) -> bool:

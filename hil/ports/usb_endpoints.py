@@ -14,21 +14,21 @@ from typing import Final
 from msgspec import Struct
 
 from hil.faults import whole_frames
-from hil.ports.usb_messages import PACKET, Status
+from hil.ports.usb_messages import PACKET, UsbStatus
 
 IN_HARDWARE: Final = 2
 """Packets that an endpoint holds by itself, whether the firmware looks at it or not."""
-WAITING: Final = 16_384
+MAX_WAITING: Final = 16_384
 """Bytes that wait for a host which reads slowly; frames beyond are lost."""
-ASSEMBLY: Final = 4096
+ASSEMBLY_BYTES: Final = 4096
 """The firmware's buffer for a transfer; when it is full the transfer is taken as it is."""
 
 
-class Done(Struct, frozen=True):
+class TransferResult(Struct, frozen=True):
     """How a transfer ended: what was read, or how much was written."""
 
     number: int
-    status: Status
+    status: UsbStatus
     count: int = 0
     data: bytes = b""
 
@@ -61,7 +61,7 @@ class InPipe:
         self._size = 0
         self._reads: deque[_Read] = deque()
 
-    def send(self, transfer: bytes, *, claimed: bool) -> list[Done]:
+    def send(self, transfer: bytes, *, claimed: bool) -> list[TransferResult]:
         """The firmware has something for the host. Without a host that has claimed the interface
         only what the endpoint itself holds stays."""
         fit = whole_frames(transfer, self._room(claimed))
@@ -73,25 +73,25 @@ class InPipe:
 
     def _room(self, claimed: bool) -> int:
         if claimed:
-            return WAITING - self._size
+            return MAX_WAITING - self._size
         # One byte less, so that no empty packet is needed at the end.
         return (IN_HARDWARE - len(self._packets)) * PACKET - 1
 
-    def read(self, number: int, size: int) -> list[Done]:
+    def read(self, number: int, size: int) -> list[TransferResult]:
         if self.halted:
-            return [Done(number, Status.PIPE)]
+            return [TransferResult(number, UsbStatus.PIPE)]
         self._reads.append(_Read(number, size, bytearray()))
         return self._move()
 
-    def give_up(self, number: int) -> list[Done]:
+    def give_up(self, number: int) -> list[TransferResult]:
         """The host's time is over: it gets what there is of it."""
-        return self._end([read for read in self._reads if read.number == number], Status.TIMEOUT)
+        return self._end([read for read in self._reads if read.number == number], UsbStatus.TIMEOUT)
 
-    def halt(self) -> list[Done]:
+    def halt(self) -> list[TransferResult]:
         self.halted = True
-        return self.end(Status.PIPE)
+        return self.end(UsbStatus.PIPE)
 
-    def end(self, status: Status) -> list[Done]:
+    def end(self, status: UsbStatus) -> list[TransferResult]:
         """All that wait end so."""
         return self._end(list(self._reads), status)
 
@@ -100,19 +100,21 @@ class InPipe:
         self._packets.clear()
         self._size = 0
 
-    def _end(self, reads: list[_Read], status: Status) -> list[Done]:
+    def _end(self, reads: list[_Read], status: UsbStatus) -> list[TransferResult]:
         for read in reads:
             self._reads.remove(read)
-        return [Done(read.number, status, len(read.got), bytes(read.got)) for read in reads]
+        return [
+            TransferResult(read.number, status, len(read.got), bytes(read.got)) for read in reads
+        ]
 
-    def _move(self) -> list[Done]:
+    def _move(self) -> list[TransferResult]:
         out = []
         while self._reads and (status := self._fill(self._reads[0])) is not None:
             read = self._reads.popleft()
-            out.append(Done(read.number, status, len(read.got), bytes(read.got)))
+            out.append(TransferResult(read.number, status, len(read.got), bytes(read.got)))
         return out
 
-    def _fill(self, read: _Read) -> Status | None:
+    def _fill(self, read: _Read) -> UsbStatus | None:
         """How the read ended; None while it waits for more packets."""
         while len(read.got) < read.size:
             if not self._packets:
@@ -122,10 +124,10 @@ class InPipe:
             room = read.size - len(read.got)
             read.got += packet[:room]
             if len(packet) > room:  # the rest of the packet is lost, as it is in life
-                return Status.OVERFLOW
+                return UsbStatus.OVERFLOW
             if len(packet) < PACKET:
                 break
-        return Status.OK
+        return UsbStatus.OK
 
 
 class OutPipe:
@@ -139,22 +141,22 @@ class OutPipe:
         self._hardware: deque[bytes] = deque()
         self._writes: deque[_Write] = deque()
 
-    def write(self, number: int, data: bytes) -> list[Done]:
+    def write(self, number: int, data: bytes) -> list[TransferResult]:
         if self.halted:
-            return [Done(number, Status.PIPE)]
+            return [TransferResult(number, UsbStatus.PIPE)]
         # Not packets(): the host itself sends the empty one, or forgets it.
         cut = [data[at : at + PACKET] for at in range(0, len(data), PACKET)] or [b""]
         self._writes.append(_Write(number, deque(cut)))
         return self.go_on()
 
-    def go_on(self) -> list[Done]:
+    def go_on(self) -> list[TransferResult]:
         """Move what can be moved now."""
         while self._hardware and self._reading():
             self._take(self._hardware.popleft())
         out = []
         while self._writes and self._move(self._writes[0]):
             write = self._writes.popleft()
-            out.append(Done(write.number, Status.OK, write.taken))
+            out.append(TransferResult(write.number, UsbStatus.OK, write.taken))
         return out
 
     def take(self) -> list[bytes]:
@@ -162,24 +164,26 @@ class OutPipe:
         arrived, self._arrived = self._arrived, []
         return arrived
 
-    def give_up(self, number: int) -> list[Done]:
+    def give_up(self, number: int) -> list[TransferResult]:
         return self._end([write for write in self._writes if write.number == number])
 
-    def halt(self) -> list[Done]:
+    def halt(self) -> list[TransferResult]:
         self.halted = True
-        return self.end(Status.PIPE)
+        return self.end(UsbStatus.PIPE)
 
-    def end(self, status: Status) -> list[Done]:
+    def end(self, status: UsbStatus) -> list[TransferResult]:
         return self._end(list(self._writes), status)
 
     def clear(self) -> None:
         self._assembly.clear()
         self._hardware.clear()
 
-    def _end(self, writes: list[_Write], status: Status = Status.TIMEOUT) -> list[Done]:
+    def _end(
+        self, writes: list[_Write], status: UsbStatus = UsbStatus.TIMEOUT
+    ) -> list[TransferResult]:
         for write in writes:
             self._writes.remove(write)
-        return [Done(write.number, status, write.taken) for write in writes]
+        return [TransferResult(write.number, status, write.taken) for write in writes]
 
     def _move(self, write: _Write) -> bool:
         while write.packets:
@@ -194,7 +198,7 @@ class OutPipe:
 
     def _take(self, packet: bytes) -> None:
         self._assembly += packet
-        if len(packet) < PACKET or len(self._assembly) >= ASSEMBLY:
+        if len(packet) < PACKET or len(self._assembly) >= ASSEMBLY_BYTES:
             transfer = bytes(self._assembly)
             self._assembly.clear()
             if transfer:

@@ -22,7 +22,7 @@ END_IN: Final = 0x81
 END_OUT: Final = 0x01
 CHUNK: Final = 16_384
 """A longer transfer is made of several questions, as libusb does."""
-LARGEST: Final = CHUNK + 64
+MAX_MESSAGE_BYTES: Final = CHUNK + 64
 """No message is longer."""
 SOCKET_NAME: Final = "device-{:03d}"
 SOCKET_PATTERN: Final = "device-[0-9][0-9][0-9]"
@@ -52,7 +52,7 @@ class Op(IntEnum):
     """`number`: the question that is not waited for any longer."""
 
 
-class Status(IntEnum):
+class UsbStatus(IntEnum):
     """How it went, in the numbers of libusb."""
 
     OK = 0
@@ -69,28 +69,28 @@ class Status(IntEnum):
 
 
 ERRNO: Final = {
-    Status.IO: errno.EIO,
-    Status.INVALID: errno.EINVAL,
-    Status.ACCESS: errno.EACCES,
-    Status.NO_DEVICE: errno.ENODEV,
-    Status.NOT_FOUND: errno.ENOENT,
-    Status.BUSY: errno.EBUSY,
-    Status.TIMEOUT: errno.ETIMEDOUT,
-    Status.OVERFLOW: errno.EOVERFLOW,
-    Status.PIPE: errno.EPIPE,
-    Status.NOT_SUPPORTED: errno.ENOSYS,
+    UsbStatus.IO: errno.EIO,
+    UsbStatus.INVALID: errno.EINVAL,
+    UsbStatus.ACCESS: errno.EACCES,
+    UsbStatus.NO_DEVICE: errno.ENODEV,
+    UsbStatus.NOT_FOUND: errno.ENOENT,
+    UsbStatus.BUSY: errno.EBUSY,
+    UsbStatus.TIMEOUT: errno.ETIMEDOUT,
+    UsbStatus.OVERFLOW: errno.EOVERFLOW,
+    UsbStatus.PIPE: errno.EPIPE,
+    UsbStatus.NOT_SUPPORTED: errno.ENOSYS,
 }
 TEXT: Final = {
-    Status.IO: "Input/Output Error",
-    Status.INVALID: "Invalid parameter",
-    Status.ACCESS: "Access denied (insufficient permissions)",
-    Status.NO_DEVICE: "No such device (it may have been disconnected)",
-    Status.NOT_FOUND: "Entity not found",
-    Status.BUSY: "Resource busy",
-    Status.TIMEOUT: "Operation timed out",
-    Status.OVERFLOW: "Overflow",
-    Status.PIPE: "Pipe error",
-    Status.NOT_SUPPORTED: "Operation not supported or unimplemented on this platform",
+    UsbStatus.IO: "Input/Output Error",
+    UsbStatus.INVALID: "Invalid parameter",
+    UsbStatus.ACCESS: "Access denied (insufficient permissions)",
+    UsbStatus.NO_DEVICE: "No such device (it may have been disconnected)",
+    UsbStatus.NOT_FOUND: "Entity not found",
+    UsbStatus.BUSY: "Resource busy",
+    UsbStatus.TIMEOUT: "Operation timed out",
+    UsbStatus.OVERFLOW: "Overflow",
+    UsbStatus.PIPE: "Pipe error",
+    UsbStatus.NOT_SUPPORTED: "Operation not supported or unimplemented on this platform",
 }
 """The words that libusb has for them."""
 
@@ -109,7 +109,7 @@ class Descriptors(Struct, frozen=True):
 _HEAD: Final = struct.Struct("<BIiI")
 
 
-class Message(Struct, frozen=True):
+class UsbMessage(Struct, frozen=True):
     op: Op
     number: int
     """Of the question; an answer has the same."""
@@ -123,12 +123,12 @@ class Message(Struct, frozen=True):
         return _HEAD.pack(self.op, self.number, self.arg, self.count) + self.data
 
 
-def decode(raw: bytes) -> Message:
+def decode(raw: bytes) -> UsbMessage:
     """ValueError if it is none."""
     if len(raw) < _HEAD.size:
         raise ValueError(f"a message of {len(raw)} bytes")
     op, number, arg, count = _HEAD.unpack_from(raw)
-    return Message(Op(op), number, arg, count, raw[_HEAD.size :])
+    return UsbMessage(Op(op), number, arg, count, raw[_HEAD.size :])
 
 
 def socket_path(bus: Path, address: int) -> Path:

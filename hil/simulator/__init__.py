@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from hil.simulator.device import Stand
-from hil.simulator.event_loop import Live
-from hil.simulator.process import Running, running
-from hil.simulator.run import Setup, plugged_in, sole
+from hil.simulator.device import SimulatedDevice
+from hil.simulator.event_loop import LiveDevice
+from hil.simulator.process import DeviceProcess, device_process
+from hil.simulator.run import DeviceSetup, exclusive_use, running_device
 
 __all__ = [
-    "Live",
-    "Running",
-    "Setup",
-    "Stand",
-    "plugged_in",
-    "running",
-    "sole",
+    "DeviceProcess",
+    "DeviceSetup",
+    "LiveDevice",
+    "SimulatedDevice",
+    "device_process",
+    "exclusive_use",
+    "running_device",
 ]

@@ -22,8 +22,8 @@ from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.limits import MAX_SEAT
 from hil.control import cli
 from hil.faults import BREAKS, BY_NAME
-from hil.ports import Status
-from hil.simulator.paths import look_at_folders, others
+from hil.ports import UsbStatus
+from hil.simulator.paths import check_paths, foreign_files
 
 if TYPE_CHECKING:
     from hil.simulator import run as sim
@@ -34,7 +34,7 @@ CLASSES: Final = {
     "station": DeviceClass.STATION,
 }
 _SERIALS: Final = {"shoe": "SH-0001", "shuffler": "SF-0001", "station": "ST-0001"}
-_GONE: Final = {"ENODEV": Status.NO_DEVICE, "EIO": Status.IO}
+_GONE: Final = {"ENODEV": UsbStatus.NO_DEVICE, "EIO": UsbStatus.IO}
 _MEND: Final = {
     errno.ENOSPC: "make room there",
     errno.EDQUOT: "make room there, or have the quota raised",
@@ -165,9 +165,9 @@ def _run(args: argparse.Namespace) -> int:
         _say(args, setup, told)
 
     try:
-        look_at_folders(setup)
+        check_paths(setup)
         _settle(args, setup)
-        with sim.sole(setup.place):
+        with sim.exclusive_use(setup.place):
             _own(args, setup)
             asyncio.run(sim.run(setup, ready))
     except FolderProblem as problem:
@@ -195,7 +195,7 @@ def _refused(problem: OSError, *, runs: bool) -> int:
     return EXIT_DISK
 
 
-def _setup(args: argparse.Namespace) -> sim.Setup:
+def _setup(args: argparse.Namespace) -> sim.DeviceSetup:
     from hil.simulator import run as sim
 
     for option in ("dir", "port", "usb", "control"):
@@ -206,7 +206,7 @@ def _setup(args: argparse.Namespace) -> sim.Setup:
     if args.gone is not None and args.usb is None:
         raise UsageProblem("--gone", "a serial port has no such reads", "--gone with --usb")
     place = Path(args.dir)
-    return sim.Setup(
+    return sim.DeviceSetup(
         device_class=CLASSES[args.device],
         place=place,
         control=Path(args.control or place / "control"),
@@ -239,7 +239,7 @@ def _seats(args: argparse.Namespace) -> tuple[int, ...]:
     return tuple(seats)
 
 
-def _settle(args: argparse.Namespace, setup: sim.Setup) -> None:
+def _settle(args: argparse.Namespace, setup: sim.DeviceSetup) -> None:
     """A device lives in the folder, or a new one is made."""
     place = setup.place
     if args.serial is not None and not identity.is_serial(args.serial):
@@ -248,7 +248,7 @@ def _settle(args: argparse.Namespace, setup: sim.Setup) -> None:
         return
     if not args.create:
         raise UsageProblem(f"--dir {place}", "no device lives there", "--create makes one")
-    for name in others(setup):
+    for name in foreign_files(setup):
         what = f"holds {shown(Path(name))}, which is nothing of a device's"
         raise UsageProblem(f"--dir {place}", what, "an empty folder, or a name that is free")
     _key(args.paired_with)
@@ -256,7 +256,7 @@ def _settle(args: argparse.Namespace, setup: sim.Setup) -> None:
     identity.create(place, setup.device_class, serial, rng=setup.random("maker"))
 
 
-def _own(args: argparse.Namespace, setup: sim.Setup) -> None:
+def _own(args: argparse.Namespace, setup: sim.DeviceSetup) -> None:
     """The device that lives there is the one that is meant. It is not running: we are the sole."""
     place = setup.place
     own = identity.load(place)
@@ -282,7 +282,7 @@ def _key(text: str | None) -> bytes | None:
     return key
 
 
-def _say(args: argparse.Namespace, setup: sim.Setup, told: Answer) -> None:
+def _say(args: argparse.Namespace, setup: sim.DeviceSetup, told: Answer) -> None:
     if args.json:
         print(json.dumps({**told, "control": str(setup.control)}), flush=True)
         return
@@ -295,7 +295,7 @@ def shown(path: Path) -> str:
     return os.fsencode(path).decode(errors="replace")
 
 
-def _words(setup: sim.Setup, told: Answer) -> Iterator[str]:
+def _words(setup: sim.DeviceSetup, told: Answer) -> Iterator[str]:
     yield f"{told['class']} {told['serial']} ({told['maker']} {told['model']})"
     control = shown(setup.control)
     if setup.usb is not None:

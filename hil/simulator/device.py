@@ -30,16 +30,16 @@ from firmware_protocol.device.control import (
 from firmware_protocol.device.core import Device, PowerCut
 from firmware_protocol.device.interfaces import Answer, CannotDo, Mechanism
 from firmware_protocol.messages.enums import PowerCause
-from hil.faults import CLEAN, Strand, faulty_device, whole_frames
+from hil.faults import CLEAN, CableDirection, faulty_device, whole_frames
 
-UART: Final = 256
+UART_BYTES: Final = 256
 """Bytes that the serial hardware keeps for firmware that does not look; more are lost."""
-OUT: Final = 1 << 20
+MAX_OUTPUT_BYTES: Final = 1 << 20
 """Bytes that wait to be taken; more are lost."""
 T = TypeVar("T")
 
 
-class Lost(Struct):
+class LostBytes(Struct):
     """Bytes that fell off, and where."""
 
     unplugged: int = 0
@@ -48,7 +48,7 @@ class Lost(Struct):
     full: int = 0
 
 
-class Stand:
+class SimulatedDevice:
     def __init__(
         self,
         place: Path,
@@ -68,7 +68,7 @@ class Stand:
         """How often the device has begun to run."""
         self.facts: Answer = {}
         """What front ends add to `describe`."""
-        self.lost = Lost()
+        self.lost = LostBytes()
         self._mechanism = mechanism
         self._options: dict[str, Any] = {
             "breaks": set() if breaks is None else breaks,
@@ -85,7 +85,7 @@ class Stand:
         """How long the device's clock has stood still."""
         self._uart = bytearray()
         self._line = CLEAN
-        self._to_device, self._to_host = Strand("to device"), Strand("to host")
+        self._to_device, self._to_host = CableDirection("to device"), CableDirection("to host")
         self._out = bytearray()
         self._start(cause, now)
 
@@ -145,7 +145,7 @@ class Stand:
     def hand(self, hand: ControlRequest, now: int) -> Answer:
         """CannotDo if it makes no sense now; nothing has changed then."""
         self.wake(now)
-        mine = _HANDS.get(type(hand))
+        mine = _REQUESTS.get(type(hand))
         answer = self._at_device(hand, now) if mine is None else mine(self, hand, now)
         self._leave(now)
         return answer
@@ -290,7 +290,7 @@ class Stand:
         if self._device is None:
             self.lost.unpowered += len(data)
         elif self.frozen:
-            room = max(0, UART - len(self._uart))
+            room = max(0, UART_BYTES - len(self._uart))
             self._uart += data[:room]
             self.lost.frozen += len(data[room:])
         else:
@@ -307,7 +307,7 @@ class Stand:
 
     def _leave(self, now: int) -> None:
         data = self._to_host.take(now)
-        fit = whole_frames(data, OUT - len(self._out))
+        fit = whole_frames(data, MAX_OUTPUT_BYTES - len(self._out))
         self._out += fit
         self.lost.full += len(data) - len(fit)
 
@@ -321,10 +321,10 @@ def _shown(line: LineNoise) -> Answer:
     return {name: value for name, value in _values(line).items() if name != "do"}
 
 
-_HANDS: Final[dict[type[ControlRequest], Callable[[Stand, Any, int], Answer]]] = {
-    Describe: Stand._describe,
-    CutPower: Stand._power,
-    Plug: Stand._plug,
-    Freeze: Stand._freeze,
-    LineNoise: Stand._set_line,
+_REQUESTS: Final[dict[type[ControlRequest], Callable[[SimulatedDevice, Any, int], Answer]]] = {
+    Describe: SimulatedDevice._describe,
+    CutPower: SimulatedDevice._power,
+    Plug: SimulatedDevice._plug,
+    Freeze: SimulatedDevice._freeze,
+    LineNoise: SimulatedDevice._set_line,
 }

@@ -19,7 +19,7 @@ from typing import Protocol
 from firmware_protocol.device.control import ControlRequest, Plug
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from hil.ports import BusFull, LinkTaken, PtyPort, UsbDevice
-from hil.simulator.device import Stand
+from hil.simulator.device import SimulatedDevice
 
 
 def now() -> int:
@@ -27,10 +27,10 @@ def now() -> int:
     return time.monotonic_ns() // 1000
 
 
-class Outlet(Protocol):
+class PortAdapter(Protocol):
     """A port that follows what happens to the stand."""
 
-    def follow(self, stand: Stand) -> None:
+    def follow(self, stand: SimulatedDevice) -> None:
         """Be plugged in or not, as the stand has it."""
 
     def write(self, data: bytes) -> None: ...
@@ -38,7 +38,7 @@ class Outlet(Protocol):
     def close(self) -> None: ...
 
 
-class PtyOutlet:
+class PtyAdapter:
     """Serial: the adapter is in the cable, so the port stays while the device has no power."""
 
     def __init__(self, port: PtyPort) -> None:
@@ -46,7 +46,7 @@ class PtyOutlet:
         self.write = port.write
         self.close = port.close
 
-    def follow(self, stand: Stand) -> None:
+    def follow(self, stand: SimulatedDevice) -> None:
         if not stand.plugged:
             self.port.unplug()
         else:
@@ -56,7 +56,7 @@ class PtyOutlet:
         stand.facts["port"] = name if self.port.plugged else None
 
 
-class UsbOutlet:
+class UsbAdapter:
     """USB: the device itself is on the bus, so each of its starts plugs it in anew."""
 
     def __init__(self, device: UsbDevice) -> None:
@@ -65,7 +65,7 @@ class UsbOutlet:
         self.close = device.close
         self._starts = 0
 
-    def follow(self, stand: Stand) -> None:
+    def follow(self, stand: SimulatedDevice) -> None:
         if not (stand.plugged and stand.powered) or stand.starts != self._starts:
             self.device.unplug()
         if stand.plugged and stand.powered:
@@ -76,18 +76,18 @@ class UsbOutlet:
             self.device.go_on()
 
 
-class Live:
+class LiveDevice:
     """Made inside of a running loop."""
 
-    def __init__(self, stand: Stand) -> None:
+    def __init__(self, stand: SimulatedDevice) -> None:
         self.stand = stand
         self._loop = asyncio.get_running_loop()
-        self._outlets: list[Outlet] = []
+        self._outlets: list[PortAdapter] = []
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
         self._pump()
 
-    def attach(self, outlet: Outlet) -> None:
+    def attach(self, outlet: PortAdapter) -> None:
         self._outlets.append(outlet)
         outlet.follow(self.stand)
 

@@ -20,7 +20,7 @@ _LEFT: Final = re.compile(r"(-[0-9]+)?(\.[0-9]+)?(\.new)?$")
 """How the name goes on of a file that a killed device has left, or of its other port."""
 
 
-def look_at_folders(setup: sim.Setup) -> None:
+def check_paths(setup: sim.DeviceSetup) -> None:
     """What is to be made there can be. UsageProblem, PathTaken, LinkTaken."""
     from hil.ports import pty as pty_port
     from hil.ports import unix_sockets as unix_paths
@@ -36,12 +36,12 @@ def look_at_folders(setup: sim.Setup) -> None:
             raise UsageProblem(option, what, "a name in a folder that is there")
     _look_apart(setup)
     # What others have put there stays, and no device is made in vain.
-    unix_paths.look(setup.control)
+    unix_paths.check_path(setup.control)
     if setup.port is not None:
-        pty_port.look(setup.port)
+        pty_port.check_link(setup.port)
 
 
-def _look_apart(setup: sim.Setup) -> None:
+def _look_apart(setup: sim.DeviceSetup) -> None:
     """The port and the control socket are two things, and neither is a folder."""
     taken = {_real(setup.place): "--dir"}
     if setup.usb is not None:
@@ -57,7 +57,7 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path.parent), path.name)
 
 
-def others(setup: sim.Setup) -> list[str]:
+def foreign_files(setup: sim.DeviceSetup) -> list[str]:
     """What lies in the folder and belongs to no device, not even to one that was killed."""
     from hil.simulator import run as sim
 

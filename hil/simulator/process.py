@@ -24,25 +24,25 @@ from firmware_protocol.conformance import Profile
 from firmware_protocol.device import identity
 from firmware_protocol.device.interfaces import Answer
 from firmware_protocol.messages.enums import DeviceClass
-from hil.control import Control
-from hil.simulator.event_loop import Live
-from hil.simulator.run import Setup, plugged_in, sole
+from hil.control import ControlClient
+from hil.simulator.event_loop import LiveDevice
+from hil.simulator.run import DeviceSetup, exclusive_use, running_device
 
-START_PATIENCE: Final = 60.0
+START_TIMEOUT: Final = 60.0
 """Seconds in which a simulated device says that it runs, however busy the machine is."""
-PATIENCE: Final = 10.0
+STOP_TIMEOUT: Final = 10.0
 """Seconds in which a simulated device ends after SIGTERM."""
 
 
-class DidNotRun(Exception):
+class DeviceFailed(Exception):
     """The simulated device did not start, or ended with an error: its own words."""
 
 
-class Running(Struct, frozen=True):
+class DeviceProcess(Struct, frozen=True):
     """A simulated device in a process of its own."""
 
     process: subprocess.Popen[str]
-    control: Control
+    control: ControlClient
     told: Answer
     """What it said of itself when it began, as `describe` has it."""
     port: Path | None
@@ -63,14 +63,14 @@ class Running(Struct, frozen=True):
 
 
 @contextmanager
-def running(
+def device_process(
     profile: Profile,
     place: Path,
     *options: str,
     usb: Path | None = None,
     breaks: Sequence[str] = (),
     paired_with: bytes | None = None,
-) -> Iterator[Running]:
+) -> Iterator[DeviceProcess]:
     """`options` are more of those that `holecard sim` takes. The device is made if it is not there
     yet; it ends with SIGTERM and must leave with 0."""
     command = [sys.executable, "-m", "hil.simulator", profile, "--dir", str(place)]
@@ -82,8 +82,8 @@ def running(
     try:
         told = _first_words(process)
         port = None if usb is not None else Path(told["port"])
-        with Control(Path(told["control"])) as control:
-            yield Running(process, control, told, port, usb)
+        with ControlClient(Path(told["control"])) as control:
+            yield DeviceProcess(process, control, told, port, usb)
     except BaseException:
         process.kill()
         process.communicate()
@@ -93,7 +93,7 @@ def running(
 
 def _first_words(process: subprocess.Popen[str]) -> Answer:
     assert process.stdout is not None
-    late = threading.Timer(START_PATIENCE, process.kill)
+    late = threading.Timer(START_TIMEOUT, process.kill)
     late.start()
     try:
         line = process.stdout.readline()
@@ -102,9 +102,9 @@ def _first_words(process: subprocess.Popen[str]) -> Answer:
         late.cancel()
         late.join()
     if not in_time:
-        raise DidNotRun(f"said nothing within {START_PATIENCE:.0f} s")
+        raise DeviceFailed(f"said nothing within {START_TIMEOUT:.0f} s")
     if not line:
-        raise DidNotRun(process.communicate(timeout=PATIENCE)[1].strip())
+        raise DeviceFailed(process.communicate(timeout=STOP_TIMEOUT)[1].strip())
     told: Answer = json.loads(line)
     return told
 
@@ -112,18 +112,18 @@ def _first_words(process: subprocess.Popen[str]) -> Answer:
 def _end(process: subprocess.Popen[str]) -> None:
     process.terminate()
     try:
-        words = process.communicate(timeout=PATIENCE)[1]
+        words = process.communicate(timeout=STOP_TIMEOUT)[1]
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         raise
     # Killed by the test itself is as good as ended.
     if process.returncode > 0:
-        raise DidNotRun(words.strip())
+        raise DeviceFailed(words.strip())
 
 
 @asynccontextmanager
-async def beside(
+async def device_in_loop(
     profile: Profile,
     place: Path,
     *,
@@ -132,12 +132,12 @@ async def beside(
     breaks: Sequence[str] = (),
     seats: tuple[int, ...] = (),
     serial: str | None = None,
-) -> AsyncIterator[Live]:
+) -> AsyncIterator[LiveDevice]:
     """In the loop that runs already; the same things are there as beside a process of its own."""
     device_class = DeviceClass[profile.upper()]
     if not (place / "identity.toml").exists():
         identity.create(place, device_class, serial or f"{profile}-1")
-    setup = Setup(
+    setup = DeviceSetup(
         device_class=device_class,
         place=place,
         control=place / "control",
@@ -147,6 +147,6 @@ async def beside(
         seats=seats,
         sync=False,
     )
-    with sole(place):
-        async with plugged_in(setup) as live:
+    with exclusive_use(place):
+        async with running_device(setup) as live:
             yield live

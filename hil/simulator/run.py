@@ -24,21 +24,21 @@ from firmware_protocol.device.interfaces import Answer, Mechanism
 from firmware_protocol.device.storage import FolderProblem, naming
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control import BY_CLASS, ControlServer
-from hil.devices import Shoe, Shuffler, Station
-from hil.ports import PtyPort, Status, UsbDevice
-from hil.simulator.device import Stand
-from hil.simulator.event_loop import Live, PtyOutlet, UsbOutlet, now
+from hil.devices import SimulatedShoe, SimulatedShuffler, SimulatedStation
+from hil.ports import PtyPort, UsbDevice, UsbStatus
+from hil.simulator.device import SimulatedDevice
+from hil.simulator.event_loop import LiveDevice, PtyAdapter, UsbAdapter, now
 
 LOCK: Final = "in-use"
 """The file of sole()."""
 _MECHANISMS: Final[dict[DeviceClass, Callable[..., Mechanism]]] = {
-    DeviceClass.SHOE: Shoe,
-    DeviceClass.SHUFFLER: Shuffler,
-    DeviceClass.STATION: Station,
+    DeviceClass.SHOE: SimulatedShoe,
+    DeviceClass.SHUFFLER: SimulatedShuffler,
+    DeviceClass.STATION: SimulatedStation,
 }
 
 
-class Setup(Struct, frozen=True, kw_only=True):
+class DeviceSetup(Struct, frozen=True, kw_only=True):
     """What to run, and where it is plugged in: at a serial port, or at a bus."""
 
     device_class: DeviceClass
@@ -46,7 +46,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     control: Path
     port: Path | None = None
     usb: Path | None = None
-    gone: Status = Status.NO_DEVICE
+    gone: UsbStatus = UsbStatus.NO_DEVICE
     breaks: tuple[str, ...] = ()
     seats: tuple[int, ...] = ()
     gap_ms: int | None = None
@@ -68,7 +68,7 @@ class Setup(Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def sole(place: Path) -> Iterator[None]:
+def exclusive_use(place: Path) -> Iterator[None]:
     """Nobody else runs the device in this folder meanwhile: PlaceProblem if somebody does."""
     file = place / LOCK
     lock = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -85,10 +85,10 @@ def sole(place: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def plugged_in(setup: Setup) -> AsyncIterator[Live]:
+async def running_device(setup: DeviceSetup) -> AsyncIterator[LiveDevice]:
     """The device runs, its port and its control socket are there; afterwards they are not."""
     own = identity.load(setup.place)
-    stand = Stand(
+    stand = SimulatedDevice(
         setup.place,
         setup.mechanism(),
         now=now(),
@@ -96,7 +96,7 @@ async def plugged_in(setup: Setup) -> AsyncIterator[Live]:
         sync=setup.sync,
         random=setup.random("device"),
     )
-    live = Live(stand)
+    live = LiveDevice(stand)
     try:
         control = ControlServer(setup.control, BY_CLASS[own.device_class], live.hand)
         try:
@@ -109,9 +109,9 @@ async def plugged_in(setup: Setup) -> AsyncIterator[Live]:
         live.close()
 
 
-def _attach(live: Live, setup: Setup, own: DeviceIdentity) -> None:
+def _attach(live: LiveDevice, setup: DeviceSetup, own: DeviceIdentity) -> None:
     if setup.port is not None:
-        live.attach(PtyOutlet(PtyPort(setup.port, live.heard)))
+        live.attach(PtyAdapter(PtyPort(setup.port, live.heard)))
     if setup.usb is not None:
         names = (own.maker, own.model, own.serial)
 
@@ -119,10 +119,10 @@ def _attach(live: Live, setup: Setup, own: DeviceIdentity) -> None:
             return live.stand.reading
 
         device = UsbDevice(setup.usb, names, live.heard, reading=reading, gone=setup.gone)
-        live.attach(UsbOutlet(device))
+        live.attach(UsbAdapter(device))
 
 
-async def run(setup: Setup, ready: Callable[[Answer], None]) -> None:
+async def run(setup: DeviceSetup, ready: Callable[[Answer], None]) -> None:
     """Until SIGTERM or SIGINT, or until the device itself fails: then that is raised. Whoever
     calls is the sole() one in the folder."""
     loop = asyncio.get_running_loop()
@@ -139,6 +139,6 @@ async def run(setup: Setup, ready: Callable[[Answer], None]) -> None:
     loop.set_exception_handler(fail)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    async with plugged_in(setup) as live:
+    async with running_device(setup) as live:
         ready(live.hand(Describe()))
         await ended

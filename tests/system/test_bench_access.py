@@ -218,11 +218,11 @@ def test_every_verb_has_its_form(kind: DeviceClass) -> None:
     assert set(forms) == set(every) - {"describe"}
     for verb, form in forms.items():
         assert [field.name for field in form.fields] == [
-            word.name for word in verbs.words(every[verb])
+            word.name for word in verbs.request_fields(every[verb])
         ]
         given = {field.name: _given(field) for field in form.fields if not field.default}
         line = msgspec.json.encode({"do": verb, **given})
-        assert isinstance(verbs.read(line, every), every[verb])
+        assert isinstance(verbs.parse_request(line, every), every[verb])
 
 
 def _given(field: controls.FormField) -> object:
@@ -266,7 +266,7 @@ def _named(every: tuple[Often, ...], name: str) -> Often:
 
 def test_every_way_of_a_card_is_offered() -> None:
     reads = {pull.read for _, pull in NEXT_PULLS.values() if pull is not None}
-    draw = {word.name: word for word in verbs.words(Draw)}["read"]
+    draw = {word.name: word for word in verbs.request_fields(Draw)}["read"]
     assert reads | {"well"} == set(draw.allowed.split(", "))
 
 

@@ -25,7 +25,7 @@ from controller.commands import run
 from controller.config import load_table
 from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.prompts import MoneyFormat
-from hil.simulator import sole
+from hil.simulator import exclusive_use
 from hil.table.demo import cli
 from hil.table.demo.demo import MISHAPS, TABLES, Demo, Plan, everybody_bets, people_words
 from hil.table.demo.spectator import Tally
@@ -205,7 +205,7 @@ def test_two_demos_do_not_share_a_folder(
 ) -> None:
     house = House(tmp_path / "house")
     house.make()
-    with sole(house.place(SHOE)):
+    with exclusive_use(house.place(SHOE)):
         assert demo("--game", "mega", "--dir", str(tmp_path / "house")) == 2
     out, err = capsys.readouterr()
     assert "All rounds" not in out

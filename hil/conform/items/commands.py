@@ -41,11 +41,11 @@ from firmware_protocol.messages.registry import (
 )
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, CommandCall, CommandReply, encode
 from hil.conform.tester import text as words
-from hil.conform.tester.bench import Bench, Trial, flipped
+from hil.conform.tester.bench import ConformBench, Trial, flipped
 from hil.conform.tester.describe import described
-from hil.conform.tester.findings import Lacking
+from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.heard import call_bytes
-from hil.conform.tester.session import Session
+from hil.conform.tester.session import TesterSession
 from hil.conform.tester.stimuli import AILING
 
 _SEAT: Final = 1
@@ -85,7 +85,7 @@ _RANGES: Final[dict[Profile, tuple[tuple[int, bytes, int], ...]]] = {
 }
 
 
-async def repeated(bench: Bench) -> str | None:
+async def repeated(bench: ConformBench) -> str | None:
     """A repeat of a command that is not idempotent gets the same reply, also while it is under
     way, and nothing is done twice."""
     session = await bench.session()
@@ -122,13 +122,13 @@ async def repeated(bench: Bench) -> str | None:
     return remark
 
 
-async def _buzzes_once(bench: Bench, session: Session) -> str | None:
+async def _buzzes_once(bench: ConformBench, session: TesterSession) -> str | None:
     """What a hand's eyes can count. A remark where it cannot."""
     if bench.profile != "station" or not bench.operator.exact:
         return None
     try:
         before = await _buzzes(bench)
-    except Lacking as lacking:
+    except ItemSkipped as lacking:
         return f"sounds were not counted: needs {lacking.needs}"
     first = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
     again = await session.ask(Buzz(BuzzPattern.TICK), ident=60)
@@ -141,15 +141,15 @@ async def _buzzes_once(bench: Bench, session: Session) -> str | None:
     return None
 
 
-async def _buzzes(bench: Bench) -> int:
+async def _buzzes(bench: ConformBench) -> int:
     return await described(bench, "mechanism.buzzes", int)
 
 
-def _faults(session: Session, mark: int) -> int:
+def _faults(session: TesterSession, mark: int) -> int:
     return sum(isinstance(one.event, Fault) for one in session.kept[mark:])
 
 
-async def _ail(bench: Bench) -> InjectDefect | None:
+async def _ail(bench: ConformBench) -> InjectDefect | None:
     """Something for SELFTEST to find, where a hand can see to it: then a test that is done again
     gives another reply. With all well its reply shows nothing."""
     if not bench.operator.exact:
@@ -160,13 +160,13 @@ async def _ail(bench: Bench) -> InjectDefect | None:
     return defect if done else None
 
 
-async def _heal(bench: Bench, defect: InjectDefect | None) -> None:
+async def _heal(bench: ConformBench, defect: InjectDefect | None) -> None:
     if defect is not None:
         await bench.hand(replace(defect, on=False))
         await bench.pause(100)
 
 
-async def stale(bench: Bench) -> None:
+async def stale(bench: ConformBench) -> None:
     """A command older than those remembered is refused STALE, if it is not idempotent."""
     session = await bench.session()
     await _done(bench, session, 100)
@@ -184,7 +184,7 @@ async def stale(bench: Bench) -> None:
     await session.lives()
 
 
-async def _done(bench: Bench, session: Session, ident: int) -> SelftestReply:
+async def _done(bench: ConformBench, session: TesterSession, ident: int) -> SelftestReply:
     reply = await session.ask(Selftest(), ident=ident)
     if not isinstance(reply, SelftestReply):
         raise bench.finding("SELFTEST_REPLY", words.of_message(reply))
@@ -192,12 +192,12 @@ async def _done(bench: Bench, session: Session, ident: int) -> SelftestReply:
 
 
 async def session_refuses(
-    session: Session, command: Command, ident: int | None, why: Refusal
+    session: TesterSession, command: Command, ident: int | None, why: Refusal
 ) -> None:
     session.check_refused(await session.ask(command, ident=ident), why)
 
 
-async def unknown(bench: Bench) -> None:
+async def unknown(bench: ConformBench) -> None:
     """Commands of other classes, reserved and unknown ids are refused UNKNOWN."""
     session = await bench.session()
     foreign = [
@@ -215,7 +215,7 @@ async def unknown(bench: Bench) -> None:
 
 
 async def _refused_bytes(
-    bench: Bench, session: Session, kind: int, data: bytes, why: Refusal, text: str
+    bench: ConformBench, session: TesterSession, kind: int, data: bytes, why: Refusal, text: str
 ) -> Refused:
     session.next_id += 1
     ident = int.from_bytes(data[4:8], "little")
@@ -228,7 +228,7 @@ async def _refused_bytes(
     return refused
 
 
-async def malformed(bench: Bench) -> None:
+async def malformed(bench: ConformBench) -> None:
     """A field out of its range, and padding that is not zero, is refused MALFORMED."""
     session = await bench.session()
     ranges = ((Resume.ID, _RESUME_BODY[:16] + b"\x02", 16), *_RANGES[bench.profile])
@@ -262,7 +262,7 @@ async def malformed(bench: Bench) -> None:
     await session.lives()
 
 
-async def not_resumed(bench: Bench) -> None:
+async def not_resumed(bench: ConformBench) -> None:
     """Unless the last RESUME was OK, all but INFO, RESUME and REREAD is refused NOT_RESUMED."""
     session = await bench.session(resume=False)
     await _only_some(bench, session)
@@ -281,7 +281,7 @@ async def not_resumed(bench: Bench) -> None:
     await session.catch_up()
 
 
-async def _only_some(bench: Bench, session: Session) -> None:
+async def _only_some(bench: ConformBench, session: TesterSession) -> None:
     await session.demand(Info(), InfoReply)
     for command in (Selftest(), *OWN[bench.profile]):
         if isinstance(command, Reread):
@@ -292,7 +292,7 @@ async def _only_some(bench: Bench, session: Session) -> None:
             await session.refused(command, Refusal.NOT_RESUMED)
 
 
-async def in_time(bench: Bench) -> None:
+async def in_time(bench: ConformBench) -> None:
     """Every command is answered within its deadline, with its own reply or REFUSED."""
     session = await bench.session()
     ring = await session.learn()
@@ -319,7 +319,7 @@ async def in_time(bench: Bench) -> None:
         raise bench.finding("replies with the command's host boot", str(len(strays)))
 
 
-async def other_boot(bench: Bench) -> None:
+async def other_boot(bench: ConformBench) -> None:
     """The same command id under another host boot is another command."""
     session = await bench.session()
     await _done(bench, session, 90)
@@ -333,7 +333,7 @@ async def other_boot(bench: Bench) -> None:
     await _changed_result(bench, session)
 
 
-async def _changed_result(bench: Bench, session: Session) -> None:
+async def _changed_result(bench: ConformBench, session: TesterSession) -> None:
     """Where a hand can make SELFTEST find something: the other boot's is not answered from
     memory."""
     defect = await _ail(bench)

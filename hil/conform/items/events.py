@@ -8,11 +8,11 @@ from typing import Final
 from firmware_protocol.messages.enums import NakWhy
 from firmware_protocol.messages.limits import RESEND_FIRST_MS, RESEND_MOST_MS, WINDOW
 from firmware_protocol.messages.registry import EvtAck, EvtNak
-from hil.conform.tester.bench import Bench, Trial
-from hil.conform.tester.heard import Cursor, GotRecord
-from hil.conform.tester.line_noise import Noise
+from hil.conform.tester.bench import ConformBench, Trial
+from hil.conform.tester.heard import ReceivedRecord, RingCursor
+from hil.conform.tester.line_noise import LineNoise
 from hil.conform.tester.recovery import arrived, on_their_way
-from hil.conform.tester.session import Session
+from hil.conform.tester.session import TesterSession
 from hil.conform.tester.stimuli import make, ready, settle_ms, some
 
 _EARLY_MS: Final = {True: 1, False: 25}
@@ -24,7 +24,7 @@ _STILL_MS: Final = 8_000
 """A record may be lost several times in a row; so often it is not, in a session that lives."""
 
 
-async def none_before_resume(bench: Bench) -> None:
+async def none_before_resume(bench: ConformBench) -> None:
     """No event comes before RESUME was answered with OK."""
     session = await bench.session()
     await on_their_way(bench, session, 1)
@@ -41,12 +41,12 @@ async def none_before_resume(bench: Bench) -> None:
         await arrived(bench, session, mark, 1)
 
 
-def _none(bench: Bench, session: Session, expected: str) -> None:
+def _none(bench: ConformBench, session: TesterSession, expected: str) -> None:
     if session.records:
         raise bench.finding(expected, f"record {session.records[0].record.seq}")
 
 
-async def in_order(bench: Bench) -> None:
+async def in_order(bench: ConformBench) -> None:
     """Records come in order, seq growing by one, each chained to the one before."""
     session = await bench.session()
     await ready(bench, session)
@@ -70,7 +70,7 @@ async def in_order(bench: Bench) -> None:
         raise bench.finding("times that do not go back", f"{times}")
 
 
-async def repeats(bench: Bench) -> None:
+async def repeats(bench: ConformBench) -> None:
     """A record without acknowledgement comes again after RESEND_FIRST, doubling to RESEND_MOST,
     with the same plaintext under new counters."""
     session = await bench.session()
@@ -93,11 +93,11 @@ async def repeats(bench: Bench) -> None:
         raise bench.finding("the same plaintext each time")
 
 
-def _times(session: Session, seq: int) -> list[int]:
+def _times(session: TesterSession, seq: int) -> list[int]:
     return [one.at for one in session.records if one.record.seq == seq]
 
 
-def _check_waits(bench: Bench, times: list[int]) -> None:
+def _check_waits(bench: ConformBench, times: list[int]) -> None:
     """Each is as late as the others, give or take what the line holds back: that one came late
     makes the wait before it longer and the one after it shorter."""
     due, at, late = RESEND_FIRST_MS, 0, []
@@ -115,11 +115,11 @@ def _check_waits(bench: Bench, times: list[int]) -> None:
         )
 
 
-def _acknowledge(session: Session, seq: int) -> None:
+def _acknowledge(session: TesterSession, seq: int) -> None:
     session.say(EvtAck(session.cursor.epoch, seq, session.window), loud=False)
 
 
-async def window(bench: Bench) -> None:
+async def window(bench: ConformBench) -> None:
     """No more than `window` records are on their way, new ones and repeats; window 0 stops
     them."""
     session = await bench.session()
@@ -154,7 +154,7 @@ async def window(bench: Bench) -> None:
     await _most(bench, session)
 
 
-async def _narrower(bench: Bench, session: Session) -> None:
+async def _narrower(bench: ConformBench, session: TesterSession) -> None:
     """A smaller window stops repeats too; an older acknowledgement sets it all the same."""
     last = session.cursor.seq
     session.ack(window=1, loud=True)
@@ -177,7 +177,7 @@ async def _narrower(bench: Bench, session: Session) -> None:
     await bench.pause(bench.late_ms)
 
 
-async def _most(bench: Bench, session: Session) -> None:
+async def _most(bench: ConformBench, session: TesterSession) -> None:
     """The largest window there is: 8."""
     if not bench.operator.exact:
         return
@@ -192,17 +192,17 @@ async def _most(bench: Bench, session: Session) -> None:
     _beyond(bench, session, mark, last + 8, "window 8")
 
 
-def _beyond(bench: Bench, session: Session, mark: int, last: int, why: str) -> None:
+def _beyond(bench: ConformBench, session: TesterSession, mark: int, last: int, why: str) -> None:
     late = [one for one in session.records[mark:] if one.record.seq > last]
     if late:
         raise bench.finding(f"no record beyond {last}: {why}", _seqs(late))
 
 
-def _seqs(records: list[GotRecord]) -> str:
+def _seqs(records: list[ReceivedRecord]) -> str:
     return "records " + ", ".join(str(one.record.seq) for one in records[:12])
 
 
-async def asked_again(bench: Bench) -> None:
+async def asked_again(bench: ConformBench) -> None:
     """EVT_NAK brings records again from `next` on, and its wait begins anew; one of another epoch
     or beyond what was sent brings nothing; an acknowledged record never comes again in the
     session."""
@@ -235,7 +235,9 @@ async def asked_again(bench: Bench) -> None:
         raise bench.finding(f"records from {wanted} on again, which are not acknowledged")
 
 
-async def _pointless(bench: Bench, session: Session, records: list[GotRecord]) -> None:
+async def _pointless(
+    bench: ConformBench, session: TesterSession, records: list[ReceivedRecord]
+) -> None:
     """An EVT_NAK of another epoch, or beyond what was sent, brings nothing."""
     first = records[0].record
     mark = len(session.records)
@@ -247,7 +249,7 @@ async def _pointless(bench: Bench, session: Session, records: list[GotRecord]) -
         raise bench.finding("no record for an EVT_NAK to be ignored", _seqs(session.records[mark:]))
 
 
-async def _begins_anew(bench: Bench, session: Session, seq: int, asked: int) -> None:
+async def _begins_anew(bench: ConformBench, session: TesterSession, seq: int, asked: int) -> None:
     """The wait of the oldest one is as long as it was, and counts from the EVT_NAK."""
     count = len(_times(session, seq))
     most = RESEND_MOST_MS + 2 * bench.late_ms
@@ -262,7 +264,7 @@ async def _begins_anew(bench: Bench, session: Session, seq: int, asked: int) -> 
     await bench.pause(bench.late_ms)
 
 
-async def _patient(bench: Bench, session: Session, seq: int) -> None:
+async def _patient(bench: ConformBench, session: TesterSession, seq: int) -> None:
     """Until the next repeat by itself is most of a second away."""
     count = len(_times(session, seq)) + 4
     if not await bench.until(lambda: len(_times(session, seq)) >= count or None, 6000):
@@ -270,7 +272,7 @@ async def _patient(bench: Bench, session: Session, seq: int) -> None:
     await bench.pause(bench.late_ms)
 
 
-async def bad_line(bench: Bench) -> None:
+async def bad_line(bench: ConformBench) -> None:
     """Through a line that flips, drops, doubles and splices, every record arrives exactly once and
     in order."""
     session = await bench.session()
@@ -282,7 +284,7 @@ async def bad_line(bench: Bench) -> None:
     made = await make(bench, some(bench, _NOISY_RECORDS))
     await session.until_recorded(start + made, settle_ms(made))
     session.forgiving = True
-    bench.noise = noise = Noise(bench.rng)
+    bench.noise = noise = LineNoise(bench.rng)
     session.window = WINDOW
     deadline = bench.wire.now() + _NOISY_MS * 1000
     stand, since, began = session.cursor.seq, bench.wire.now(), session
@@ -301,7 +303,7 @@ async def bad_line(bench: Bench) -> None:
             )
 
 
-async def _kept_alive(bench: Bench, session: Session) -> Session:
+async def _kept_alive(bench: ConformBench, session: TesterSession) -> TesterSession:
     """The session, or a new one that goes on after the same record when all was lost for a
     second. The handshake has a clean line: how it is repeated is the host's."""
     last = session.got[-1].at if session.got else 0
@@ -314,13 +316,13 @@ async def _kept_alive(bench: Bench, session: Session) -> Session:
     return new
 
 
-async def host_killed(bench: Bench) -> None:
+async def host_killed(bench: ConformBench) -> None:
     """When the host is killed before it acknowledged, the record comes again in the next session,
     unchanged."""
     for gone in (False, True):
         session = await bench.session()
         records = await on_their_way(bench, session, 2)
-        cursor = Cursor(session.cursor.epoch, session.cursor.seq, session.cursor.chain)
+        cursor = RingCursor(session.cursor.epoch, session.cursor.seq, session.cursor.chain)
         if gone:
             await bench.alone()
         new = await bench.session(cursor)
@@ -328,7 +330,7 @@ async def host_killed(bench: Bench) -> None:
             await _comes_again(bench, new, was)
 
 
-async def _comes_again(bench: Bench, session: Session, was: GotRecord) -> None:
+async def _comes_again(bench: ConformBench, session: TesterSession, was: ReceivedRecord) -> None:
     seq = was.record.seq
     now = await session.until_kept(
         lambda one: one.seq == seq,

@@ -8,7 +8,7 @@ from firmware_protocol.messages.enums import FrameKind
 from firmware_protocol.messages.limits import SCHEMA_HASHES
 from firmware_protocol.messages.registry import HelloRsp
 from firmware_protocol.tablelink.framing import Frame
-from hil.conform.tester.bench import Bench, Trial, flipped, raw
+from hil.conform.tester.bench import ConformBench, Trial, flipped, raw
 
 _ANSWERS: Final = (FrameKind.HELLO_RSP, FrameKind.HS2, FrameKind.PAIR2)
 """Not DATA: a session that ran before may not have ended yet."""
@@ -24,7 +24,7 @@ _OUT_OF_RANGE: Final = (
 """Offset, value and name of a field of HELLO."""
 
 
-async def hello_answered(bench: Bench) -> None:
+async def hello_answered(bench: ConformBench) -> None:
     """HELLO is answered within HELLO_WAIT by a whole HELLO_RSP under its session id and counter
     0."""
     for session in (bench.pick(), 1, 0xFFFF):
@@ -34,7 +34,7 @@ async def hello_answered(bench: Bench) -> None:
         raise bench.finding("whole frames only")
 
 
-async def flips(bench: Bench) -> None:
+async def flips(bench: ConformBench) -> None:
     """A HELLO with any one bit flipped is not answered; the next whole one is."""
     hello = bench.hello_frame().encode()
     for at in range(len(hello)):
@@ -43,7 +43,7 @@ async def flips(bench: Bench) -> None:
             await _spoilt(bench, spoilt, f"HELLO with bit {8 * at + bit} flipped")
 
 
-async def _spoilt(bench: Bench, data: bytes, text: str) -> None:
+async def _spoilt(bench: ConformBench, data: bytes, text: str) -> None:
     """These bytes get no answer. Whatever the device answers comes before the answer to the HELLO
     that follows: so the wait for one silence is saved."""
     mark = len(bench.log)
@@ -57,7 +57,7 @@ async def _spoilt(bench: Bench, data: bytes, text: str) -> None:
         raise bench.finding("one answer, to the whole HELLO alone")
 
 
-async def flood(bench: Bench) -> None:
+async def flood(bench: ConformBench) -> None:
     """After 10,000 bytes without a 0x00, and after random bytes, the next whole frame is
     answered."""
     without = bytes(bench.rng.randrange(1, 256) for _ in range(10_000))
@@ -71,7 +71,7 @@ async def flood(bench: Bench) -> None:
         await bench.greeted(hello, mark)
 
 
-async def empties_and_pauses(bench: Bench) -> None:
+async def empties_and_pauses(bench: ConformBench) -> None:
     """Empty frames mean nothing. A frame sent byte by byte with pauses is taken."""
     mark = len(bench.log)
     hello = bench.hello_frame()
@@ -90,7 +90,7 @@ async def empties_and_pauses(bench: Bench) -> None:
     await bench.greeted(hello, mark)
 
 
-async def misshapen(bench: Bench) -> None:
+async def misshapen(bench: ConformBench) -> None:
     """A cut frame, two frames spliced, an unknown kind or version and a wrong n are not
     answered."""
     one, other = bench.hello_frame(), bench.hello_frame()
@@ -115,7 +115,7 @@ async def misshapen(bench: Bench) -> None:
         await _spoilt(bench, bad, text)
 
 
-async def random_differs(bench: Bench) -> None:
+async def random_differs(bench: ConformBench) -> None:
     """HELLO_RSP has another `random` each time; all else but `state` stays the same."""
     first = await bench.greet()
     seen = {first.says.random}
@@ -130,7 +130,7 @@ async def random_differs(bench: Bench) -> None:
                 raise bench.finding(f"`{field}` as before: {was!r}", repr(now))
 
 
-async def introduces_itself(bench: Bench) -> None:
+async def introduces_itself(bench: ConformBench) -> None:
     """HELLO_RSP names the profile's class, legal texts, and the schema hash of the common
     version."""
     says = (await bench.greet()).says  # greet() has read it strictly: the texts are legal
@@ -147,13 +147,13 @@ async def introduces_itself(bench: Bench) -> None:
             raise bench.finding(bench.device_class.name, again.device_class.name)
 
 
-def _check_schema(bench: Bench, says: HelloRsp, schema: bytes | None) -> None:
+def _check_schema(bench: ConformBench, says: HelloRsp, schema: bytes | None) -> None:
     # Of a version that this page does not have yet, nothing can be said.
     if schema is not None and says.schema != schema:
         raise bench.finding(f"schema {schema.hex()}", says.schema.hex())
 
 
-async def no_common_version(bench: Bench) -> None:
+async def no_common_version(bench: ConformBench) -> None:
     """A HELLO of versions 15 to 15 is answered; HS1 after it is not."""
     for version in (1, 15):
         greeting = await bench.greet(version_min=15, version_max=15, schema=bytes(8))
@@ -166,7 +166,7 @@ async def no_common_version(bench: Bench) -> None:
     await bench.session()
 
 
-async def ill_formed(bench: Bench) -> None:
+async def ill_formed(bench: ConformBench) -> None:
     """A HELLO whose reserved bytes are not zero, or with a field out of its range, is not
     answered."""
     for at in range(4):

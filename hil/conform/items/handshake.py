@@ -14,12 +14,12 @@ from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.hello import prologue
 from firmware_protocol.tablelink.noise import Handshake
 from firmware_protocol.tablelink.plaintext import CommandCall
-from hil.conform.tester.bench import Bench, Greeting, Trial, flipped
+from hil.conform.tester.bench import ConformBench, HelloExchange, Trial, flipped
 
 _NO_HS2: Final = "no HS2"
 
 
-async def paired_host(bench: Bench) -> None:
+async def paired_host(bench: ConformBench) -> None:
     """The paired host gets an HS2 that opens, and INFO is answered under the new keys."""
     await bench.alone()
     session = await bench.session(resume=False)
@@ -30,7 +30,7 @@ async def paired_host(bench: Bench) -> None:
         raise bench.finding("the same boot as in the session before")
 
 
-async def strange_host(bench: Bench) -> None:
+async def strange_host(bench: ConformBench) -> None:
     """A strange host's HS1 is not answered, and the paired host is served right after."""
     stranger = X25519PrivateKey.generate()
     greeting = await bench.greet(own=stranger)
@@ -44,7 +44,7 @@ async def strange_host(bench: Bench) -> None:
     await bench.session()
 
 
-async def replayed(bench: Bench) -> None:
+async def replayed(bench: ConformBench) -> None:
     """An HS1 that was recorded is not answered when it is replayed, with its HELLO or without."""
     greeting = await bench.greet()
     mark = len(bench.log)
@@ -60,7 +60,7 @@ async def replayed(bench: Bench) -> None:
     await bench.session()
 
 
-async def changed_on_the_way(bench: Bench) -> None:
+async def changed_on_the_way(bench: ConformBench) -> None:
     """When HELLO or HELLO_RSP was changed on the way (versions, capabilities, serial number), HS1
     is not answered; under another session id it is ignored, and the right one after it is
     served."""
@@ -84,7 +84,7 @@ async def changed_on_the_way(bench: Bench) -> None:
     await bench.session()
 
 
-async def _other_id(bench: Bench) -> None:
+async def _other_id(bench: ConformBench) -> None:
     """HS1 under another session id changes nothing: the right one after it is served."""
     greeting = await bench.greet()
     shake = Handshake.kk("host", greeting.prologue, bench.own, bench.device_key)
@@ -96,7 +96,7 @@ async def _other_id(bench: Bench) -> None:
     await bench.hs2(shake, greeting.session, mark)
 
 
-def _prologue(greeting: Greeting, hello: dict[str, Any], answer: dict[str, Any]) -> bytes:
+def _prologue(greeting: HelloExchange, hello: dict[str, Any], answer: dict[str, Any]) -> bytes:
     """The prologue of a host that saw these fields."""
     asked = Hello.decode(greeting.hello.payload)
     fields = {name: getattr(asked, name) for name in Hello.SPEC.fields} | hello
@@ -106,7 +106,7 @@ def _prologue(greeting: Greeting, hello: dict[str, Any], answer: dict[str, Any])
     return prologue(one, other)
 
 
-async def undisturbed(bench: Bench) -> None:
+async def undisturbed(bench: ConformBench) -> None:
     """HELLO, HS1 and garbage during a session do not end it."""
     session = await bench.session()
     await bench.greet()
@@ -131,7 +131,7 @@ async def undisturbed(bench: Bench) -> None:
     await session.lives()
 
 
-async def takes_over(bench: Bench) -> None:
+async def takes_over(bench: ConformBench) -> None:
     """The first valid DATA of a new session ends the former one, whose frames are then ignored."""
     former = await bench.session()
     new = await bench.shake()
@@ -153,7 +153,7 @@ async def takes_over(bench: Bench) -> None:
     await new.catch_up()
 
 
-async def forgotten(bench: Bench) -> None:
+async def forgotten(bench: ConformBench) -> None:
     """A handshake without DATA is forgotten after PENDING_LIFE."""
     await bench.alone()
     session = await bench.shake()

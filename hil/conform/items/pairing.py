@@ -13,21 +13,21 @@ from firmware_protocol.messages.enums import DeviceState, FrameKind, TamperSourc
 from firmware_protocol.messages.registry import Info, Tamper
 from firmware_protocol.tablelink.fingerprints import fingerprint_of
 from firmware_protocol.tablelink.plaintext import EventRecord
-from hil.conform.tester.bench import Bench, Trial, flipped
-from hil.conform.tester.findings import Lacking
-from hil.conform.tester.heard import Cursor
+from hil.conform.tester.bench import ConformBench, Trial, flipped
+from hil.conform.tester.findings import ItemSkipped
+from hil.conform.tester.heard import RingCursor
 from hil.conform.tester.pairing import attempt, label_code, pair, pair1, switch
-from hil.conform.tester.session import Session
+from hil.conform.tester.session import TesterSession
 
 _TRIES: Final = 5
 
 
-async def switched_off(bench: Bench) -> None:
+async def switched_off(bench: ConformBench) -> None:
     """With the service switch off, PAIR1 is not answered."""
     says = (await bench.greet()).says
     if DeviceState.SERVICE in says.state:
         if "service" not in bench.operator.can:
-            raise Lacking("the service switch, which is on, turned off")
+            raise ItemSkipped("the service switch, which is on, turned off")
         await switch(bench, False)
     for own in (X25519PrivateKey.generate(), bench.own):
         mark = len(bench.log)
@@ -37,7 +37,7 @@ async def switched_off(bench: Bench) -> None:
         await bench.session()
 
 
-async def wrong_code(bench: Bench) -> None:
+async def wrong_code(bench: ConformBench) -> None:
     """A wrong label code gets no PAIR_DONE, makes TAMPER PAIRING_CODE, and the former host stays
     paired; after five, PAIR1 is not answered."""
     code = await label_code(bench)
@@ -50,7 +50,7 @@ async def wrong_code(bench: Bench) -> None:
     await bench.session()
 
 
-async def _try_wrong(bench: Bench, session: Session, code: bytes) -> None:
+async def _try_wrong(bench: ConformBench, session: TesterSession, code: bytes) -> None:
     stranger = X25519PrivateKey.generate()
     for turn in range(_TRIES):
         mark = len(session.kept)
@@ -85,7 +85,7 @@ def _is_wrong_code(record: EventRecord) -> bool:
     return isinstance(event, Tamper) and event.source is TamperSource.PAIRING_CODE
 
 
-async def pairs(bench: Bench) -> None:
+async def pairs(bench: ConformBench) -> None:
     """Pairing gives PAIR_DONE and PAIRED, replaces the host, and ends a running session
     before PAIRED."""
     code = await label_code(bench)
@@ -105,7 +105,7 @@ async def pairs(bench: Bench) -> None:
 
 
 @asynccontextmanager
-async def _put_back(bench: Bench, code: bytes) -> AsyncIterator[None]:
+async def _put_back(bench: ConformBench, code: bytes) -> AsyncIterator[None]:
     """Whatever happens, the host that the run began with is paired again."""
     own = bench.own
     try:
@@ -118,7 +118,7 @@ async def _put_back(bench: Bench, code: bytes) -> AsyncIterator[None]:
         await switch(bench, False)
 
 
-async def _ended(bench: Bench, session: Session) -> None:
+async def _ended(bench: ConformBench, session: TesterSession) -> None:
     await bench.pause(bench.late_ms)  # what was on its way
     if any(isinstance(one.record.event, Paired) for one in session.records):
         raise bench.finding("PAIRED for the new host: the former session is over before it")
@@ -131,14 +131,16 @@ async def _ended(bench: Bench, session: Session) -> None:
     bench.end_sessions()
 
 
-async def _former_refused(bench: Bench) -> None:
+async def _former_refused(bench: ConformBench) -> None:
     greeting = await bench.greet()
     mark = len(bench.log)
     bench.hs1(greeting, text="HS1 of the host that was replaced")
     await bench.unanswered(FrameKind.HS2, since=mark, expected="no HS2 for the former host")
 
 
-async def _new_served(bench: Bench, new: X25519PrivateKey, cursor: Cursor, pairings: int) -> None:
+async def _new_served(
+    bench: ConformBench, new: X25519PrivateKey, cursor: RingCursor, pairings: int
+) -> None:
     bench.own = new
     session = await bench.session(cursor)
     if session.info is None or DeviceState.PAIRED not in session.info.state:

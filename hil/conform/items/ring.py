@@ -30,11 +30,11 @@ from firmware_protocol.messages.registry import (
 )
 from firmware_protocol.tablelink.plaintext import NO_CHAIN
 from hil.conform.tester import text
-from hil.conform.tester.bench import Bench, Trial, flipped
-from hil.conform.tester.findings import HandRefused
-from hil.conform.tester.heard import Cursor
+from hil.conform.tester.bench import ConformBench, Trial, flipped
+from hil.conform.tester.findings import RequestDenied
+from hil.conform.tester.heard import RingCursor
 from hil.conform.tester.recovery import arrived
-from hil.conform.tester.session import Session
+from hil.conform.tester.session import TesterSession
 from hil.conform.tester.stimuli import make, ready, settle_ms
 from hil.conform.tester.wire import WireLost
 
@@ -55,7 +55,7 @@ _MOVING: Final[dict[Profile, tuple[control.ControlRequest, ...]]] = {
 # --- power ----------------------------------------------------------------------------------
 
 
-async def power_cuts(bench: Bench) -> None:
+async def power_cuts(bench: ConformBench) -> None:
     """When power is cut at any moment, no record is lost or changed, POWER comes first, boot grows
     and seq goes on."""
     for moment in _MOMENTS if bench.operator.exact else ("now",):
@@ -63,7 +63,7 @@ async def power_cuts(bench: Bench) -> None:
             await _one_cut(bench, moment, holding=holding)
 
 
-async def _one_cut(bench: Bench, moment: Moment, *, holding: bool) -> None:
+async def _one_cut(bench: ConformBench, moment: Moment, *, holding: bool) -> None:
     session = await bench.session()
     await ready(bench, session)
     await bench.pause(200)
@@ -91,7 +91,9 @@ async def _one_cut(bench: Bench, moment: Moment, *, holding: bool) -> None:
         raise bench.finding("every record that came before the cut", f"without {lost}")
 
 
-async def cut_during(bench: Bench, session: Session, moment: Moment, count: int) -> None:
+async def cut_during(
+    bench: ConformBench, session: TesterSession, moment: Moment, count: int
+) -> None:
     """Cut the power at this moment of an activity, and wait until the device is there again."""
     if moment == "now":
         await make(bench, count)
@@ -99,7 +101,7 @@ async def cut_during(bench: Bench, session: Session, moment: Moment, count: int)
         await bench.hand(control.CutPower(at="now", off_ms=_OFF_MS))
     else:
         await bench.hand(control.CutPower(at=moment, off_ms=_OFF_MS))
-        with suppress(HandRefused, WireLost):  # the moment may come while the hand is still at it
+        with suppress(RequestDenied, WireLost):  # the moment may come while the hand is still at it
             await make(bench, count)
         await bench.pause_lossy(_DOING_MS)
         _come_to(session, moment)
@@ -107,7 +109,7 @@ async def cut_during(bench: Bench, session: Session, moment: Moment, count: int)
     await bench.back()
 
 
-def _come_to(session: Session, moment: Moment) -> None:
+def _come_to(session: TesterSession, moment: Moment) -> None:
     """Say what makes such a moment, if it has not come: nothing is heard by a device that is
     without power or has started anew."""
     if moment == "before_reply":
@@ -120,7 +122,7 @@ def _come_to(session: Session, moment: Moment) -> None:
 # --- RESUME ---------------------------------------------------------------------------------
 
 
-async def verdicts(bench: Bench) -> None:
+async def verdicts(bench: ConformBench) -> None:
     """RESUME is answered NEW_EPOCH for another epoch, FORK for a chain that does not fit and for
     `next` beyond head + 1; after these no event comes, also when one before was OK."""
     session = await bench.session(resume=False)
@@ -145,12 +147,12 @@ async def verdicts(bench: Bench) -> None:
     await _last_counts(bench, session, ring)
 
 
-async def _last_counts(bench: Bench, session: Session, ring: ResumeReply) -> None:
+async def _last_counts(bench: ConformBench, session: TesterSession, ring: ResumeReply) -> None:
     """After OK, too, what is not OK stops the events."""
     resume = Resume(ring.epoch, ring.head + 2, ring.chain, ResumeMode.CHECK)
     if ring.oldest <= ring.head:
         session.holding = True
-        await session.resume(Cursor(ring.epoch, ring.head - 1, NO_CHAIN), ResumeMode.ADOPT)
+        await session.resume(RingCursor(ring.epoch, ring.head - 1, NO_CHAIN), ResumeMode.ADOPT)
         await arrived(bench, session, 0, 1)
         await verdict_of(bench, session, resume, Verdict.FORK)
         await bench.pause(bench.late_ms)
@@ -159,7 +161,7 @@ async def _last_counts(bench: Bench, session: Session, ring: ResumeReply) -> Non
         if session.records[mark:]:
             raise bench.finding("no event: the last RESUME was answered FORK", "the record again")
         session.holding = False
-    await session.resume(Cursor(ring.epoch, ring.head, ring.chain))
+    await session.resume(RingCursor(ring.epoch, ring.head, ring.chain))
 
 
 def _inside(ring: ResumeReply) -> list[tuple[Resume, Verdict]]:
@@ -176,13 +178,15 @@ def _inside(ring: ResumeReply) -> list[tuple[Resume, Verdict]]:
     return out
 
 
-async def verdict_of(bench: Bench, session: Session, resume: Resume, *verdicts: Verdict) -> None:
+async def verdict_of(
+    bench: ConformBench, session: TesterSession, resume: Resume, *verdicts: Verdict
+) -> None:
     reply = await session.demand(resume, ResumeReply)
     if reply.verdict not in verdicts:
         raise bench.finding(" or ".join(one.name for one in verdicts), reply.verdict.name)
 
 
-async def rolled_back(bench: Bench) -> None:
+async def rolled_back(bench: ConformBench) -> None:
     """A ring that was rolled back is answered FORK."""
     session = await bench.session()
     await ready(bench, session)
@@ -209,7 +213,7 @@ async def rolled_back(bench: Bench) -> None:
     await again.catch_up()
 
 
-async def adopts(bench: Bench) -> None:
+async def adopts(bench: ConformBench) -> None:
     """RESUME with ADOPT from `oldest` or head + 1 is answered OK."""
     session = await bench.session()
     ring = await session.learn()
@@ -227,7 +231,7 @@ async def adopts(bench: Bench) -> None:
 # --- a full ring ----------------------------------------------------------------------------
 
 
-async def fills_up(bench: Bench) -> None:
+async def fills_up(bench: ConformBench) -> None:
     """Without acknowledgements LOG_PRESSURE comes at PRESSURE_PERCENT, a full ring locks the
     device, no record is overwritten, and what happens then is recorded later."""
     session = await bench.session()
@@ -255,7 +259,7 @@ async def fills_up(bench: Bench) -> None:
     await ready(bench, new)
 
 
-async def _locked(bench: Bench, session: Session) -> None:
+async def _locked(bench: ConformBench, session: TesterSession) -> None:
     beat = await session.next_beat()
     wanted = DeviceState.FULL | DeviceState.LOCKED
     if beat.state & wanted != wanted:
@@ -266,11 +270,11 @@ async def _locked(bench: Bench, session: Session) -> None:
         await session.refused(Start(6, 0), Refusal.NOT_NOW)
 
 
-def _locks(bench: Bench) -> bool:
+def _locks(bench: ConformBench) -> bool:
     return bench.says is not None and Capabilities.LOCK in bench.says.capabilities
 
 
-async def _past_full(bench: Bench) -> bool:
+async def _past_full(bench: ConformBench) -> bool:
     """More happens than the ring has room for. Whether a cover or door was opened and closed."""
     if not bench.operator.exact:
         return False
@@ -284,7 +288,7 @@ async def _past_full(bench: Bench) -> bool:
     return bool(moved) and all(moved)
 
 
-async def _told_later(bench: Bench, session: Session) -> None:
+async def _told_later(bench: ConformBench, session: TesterSession) -> None:
     """What happened at a full ring is recorded once there is room, in its order."""
 
     def told() -> list[bool]:
@@ -299,7 +303,7 @@ async def _told_later(bench: Bench, session: Session) -> None:
         )
 
 
-def _pressure(bench: Bench, session: Session, capacity: int) -> None:
+def _pressure(bench: ConformBench, session: TesterSession, capacity: int) -> None:
     """LOG_PRESSURE stands where the share is reached, and once more where the ring is full."""
     found = [
         (number, one.event.used)

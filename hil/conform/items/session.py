@@ -19,24 +19,24 @@ from firmware_protocol.messages.registry import (
 )
 from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.plaintext import CommandCall, CommandReply, encode
-from hil.conform.tester.bench import Bench, Trial, flipped, raw
-from hil.conform.tester.findings import Lacking
+from hil.conform.tester.bench import ConformBench, Trial, flipped, raw
+from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.heard import call_bytes
 from hil.conform.tester.recovery import on_their_way
-from hil.conform.tester.session import Session
+from hil.conform.tester.session import TesterSession
 
 _AHEAD: Final = 5000
 
 
-def _replies(session: Session, mark: int) -> list[CommandReply]:
+def _replies(session: TesterSession, mark: int) -> list[CommandReply]:
     return [got.what for got in session.got[mark:] if isinstance(got.what, CommandReply)]
 
 
-def _info(session: Session, ident: int) -> bytes:
+def _info(session: TesterSession, ident: int) -> bytes:
     return encode(CommandCall(ident, session.boot, Info()))
 
 
-async def sent_twice(bench: Bench) -> None:
+async def sent_twice(bench: ConformBench) -> None:
     """A DATA frame sent twice is taken once."""
     session = await bench.session()
     mark = len(session.got)
@@ -49,7 +49,7 @@ async def sent_twice(bench: Bench) -> None:
     await session.lives()
 
 
-async def changed(bench: Bench) -> None:
+async def changed(bench: ConformBench) -> None:
     """DATA with a changed header, ciphertext or tag and a right CRC is ignored, and the session
     goes on."""
     session = await bench.session()
@@ -83,7 +83,7 @@ async def changed(bench: Bench) -> None:
     await session.lives()
 
 
-async def counters_taken(bench: Bench) -> None:
+async def counters_taken(bench: ConformBench) -> None:
     """A counter that skips some is accepted; one that goes back is not."""
     session = await bench.session()
     session.sealer.counter += 1000
@@ -102,7 +102,7 @@ async def counters_taken(bench: Bench) -> None:
     await session.lives()
 
 
-async def counters_sent(bench: Bench) -> None:
+async def counters_sent(bench: ConformBench) -> None:
     """The device's counters begin at 0 and grow by one."""
     session = await bench.session()
     for _ in range(5):
@@ -110,12 +110,12 @@ async def counters_sent(bench: Bench) -> None:
         await bench.pause(300)
     counters = [one.frame.counter for one in bench.frames(FrameKind.DATA, session=session.ident)]
     if bench.damage and not bench.wire.simulated:
-        raise Lacking("a clean line: frames came damaged")
+        raise ItemSkipped("a clean line: frames came damaged")
     if counters != list(range(len(counters))):
         raise bench.finding("counters 0, 1, 2 ...", f"{counters[:12]} ...")
 
 
-async def falls_silent(bench: Bench) -> None:
+async def falls_silent(bench: ConformBench) -> None:
     """Without DATA from the host for DEAD the device falls silent, and ignores the session from
     then on."""
     session = await bench.session()
@@ -136,7 +136,7 @@ async def falls_silent(bench: Bench) -> None:
     await bench.session()
 
 
-async def malformed(bench: Bench) -> None:
+async def malformed(bench: ConformBench) -> None:
     """A malformed plaintext changes nothing; a malformed command is refused."""
     session = await bench.session()
     mark = len(session.got)
@@ -151,7 +151,7 @@ async def malformed(bench: Bench) -> None:
     await _padded_ack(bench, session)
 
 
-def _malformed(session: Session) -> list[tuple[bytes, str]]:
+def _malformed(session: TesterSession) -> list[tuple[bytes, str]]:
     ack = encode(EvtAck(session.cursor.epoch or 1, session.cursor.seq, 8))
     info = _info(session, 703)
     return [
@@ -171,7 +171,7 @@ def _malformed(session: Session) -> list[tuple[bytes, str]]:
     ]
 
 
-async def _padded_command(bench: Bench, session: Session) -> None:
+async def _padded_command(bench: ConformBench, session: TesterSession) -> None:
     data = flipped(call_bytes(Info.ID, 704, session.boot), 55)
     reply = await session.ask_bytes(data, "INFO with padding that is not zero", 704)
     if reply is None:
@@ -179,11 +179,11 @@ async def _padded_command(bench: Bench, session: Session) -> None:
     session.check_refused(reply, Refusal.MALFORMED)
 
 
-async def _padded_ack(bench: Bench, session: Session) -> None:
+async def _padded_ack(bench: ConformBench, session: TesterSession) -> None:
     """An EVT_ACK that is malformed acknowledges nothing: the record comes again."""
     try:
         records = await on_their_way(bench, session, 1)
-    except Lacking:
+    except ItemSkipped:
         return  # the cable alone shows no more
     last = records[-1].record
     ack = encode(EvtAck(last.epoch, last.seq, 8))
@@ -196,7 +196,7 @@ async def _padded_ack(bench: Bench, session: Session) -> None:
         raise bench.finding(f"record {last.seq} again, for it was not acknowledged")
 
 
-async def counts(bench: Bench) -> None:
+async def counts(bench: ConformBench) -> None:
     """DEVICE_BEAT counts damaged and refused frames, each once and as what it is."""
     session = await bench.session()
     await session.next_beat()
@@ -216,7 +216,7 @@ async def counts(bench: Bench) -> None:
     _check_count(bench, "refused", len(refused) + len(malformed), after.refused - before.refused)
 
 
-def _damaged(bench: Bench) -> list[tuple[bytes, str]]:
+def _damaged(bench: ConformBench) -> list[tuple[bytes, str]]:
     hello = bench.hello_frame().encode()
     return [
         (flipped(hello, 20, 0x40), "a HELLO with a flipped bit"),
@@ -227,7 +227,7 @@ def _damaged(bench: Bench) -> list[tuple[bytes, str]]:
     ]
 
 
-def _refused(bench: Bench, session: Session) -> list[tuple[bytes, str]]:
+def _refused(bench: ConformBench, session: TesterSession) -> list[tuple[bytes, str]]:
     frame = session.say(CommandCall(705, session.boot, Info()))
     hello = bench.hello_frame()
     bad = Frame(FrameKind.DATA, frame.session, frame.counter + 900, bytes(72))
@@ -246,7 +246,7 @@ def _refused(bench: Bench, session: Session) -> list[tuple[bytes, str]]:
     ]
 
 
-def _uncounted(session: Session) -> list[tuple[bytes, str]]:
+def _uncounted(session: TesterSession) -> list[tuple[bytes, str]]:
     """What is answered, and what is well-formed and means nothing."""
     epoch = (session.cursor.epoch ^ 1) or 2
     return [
@@ -257,7 +257,7 @@ def _uncounted(session: Session) -> list[tuple[bytes, str]]:
     ]
 
 
-def _check_count(bench: Bench, name: str, sent: int, counted: int) -> None:
+def _check_count(bench: ConformBench, name: str, sent: int, counted: int) -> None:
     # On a real line noise damages some.
     most = 2 * sent if name == "damaged" and not bench.wire.simulated else sent
     if not sent <= counted <= most:
@@ -280,7 +280,7 @@ _ASKS: Final = 8
 _SPAN_MS: Final = 10_000
 
 
-async def beats(bench: Bench) -> None:
+async def beats(bench: ConformBench) -> None:
     """DEVICE_BEAT comes each HEARTBEAT, on its schedule, whatever else is sent."""
     session = await bench.session()
     mark = len(session.got)
@@ -298,7 +298,7 @@ async def beats(bench: Bench) -> None:
     _check_schedule(bench, times)
 
 
-def _check_schedule(bench: Bench, times: list[int]) -> None:
+def _check_schedule(bench: ConformBench, times: list[int]) -> None:
     """Late is the line's fault, early is nobody's: the schedule is that of the earliest beats."""
     late = [at - times[0] - number * _BEAT_US for number, at in enumerate(times)]
     simulated = bench.wire.simulated
@@ -318,7 +318,7 @@ class _Sample(Struct, frozen=True):
     unsure: float
 
 
-async def clock(bench: Bench) -> None:
+async def clock(bench: ConformBench) -> None:
     """TIME_ANSWER returns t1; t2 <= t3; the clock never goes back and keeps pace within 500 parts
     in a million."""
     session = await bench.session()
@@ -340,7 +340,7 @@ async def clock(bench: Bench) -> None:
         )
 
 
-async def _best(bench: Bench, session: Session, seen: list[int]) -> _Sample:
+async def _best(bench: ConformBench, session: TesterSession, seen: list[int]) -> _Sample:
     """The reading of several that took the shortest."""
     samples = []
     for _ in range(_ASKS):
@@ -349,7 +349,7 @@ async def _best(bench: Bench, session: Session, seen: list[int]) -> _Sample:
     return min(samples, key=lambda one: one.unsure)
 
 
-async def _ask(bench: Bench, session: Session, seen: list[int]) -> _Sample:
+async def _ask(bench: ConformBench, session: TesterSession, seen: list[int]) -> _Sample:
     t1 = bench.wire.now()
     mark = len(session.got)
     session.say(TimeAsk(t1))

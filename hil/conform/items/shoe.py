@@ -20,22 +20,22 @@ from firmware_protocol.messages.registry import (
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.conform.items.ring import cut_during
 from hil.conform.tester import text
-from hil.conform.tester.bench import Bench, Trial
+from hil.conform.tester.bench import ConformBench, Trial
 from hil.conform.tester.describe import described
-from hil.conform.tester.findings import Pointless
-from hil.conform.tester.session import Session
+from hil.conform.tester.findings import NotApplicable
+from hil.conform.tester.session import TesterSession
 from hil.conform.tester.stimuli import load, make, ready, settle_ms, some, unlock
 
 CARD_EVENTS: Final = (CardRead, ReadFail, CutCard)
 
 
-def out(session: Session, since: int = 0) -> list[EventRecord]:
+def out(session: TesterSession, since: int = 0) -> list[EventRecord]:
     """The records of cards that have left the shoe."""
     return [one for one in session.kept[since:] if isinstance(one.event, CARD_EVENTS)]
 
 
 async def drawn(
-    bench: Bench, session: Session, count: int, *, since: int, made: int
+    bench: ConformBench, session: TesterSession, count: int, *, since: int, made: int
 ) -> list[EventRecord]:
     def enough() -> list[EventRecord] | None:
         found = out(session, since)
@@ -49,7 +49,7 @@ async def drawn(
     return found
 
 
-async def salts(bench: Bench) -> None:
+async def salts(bench: ConformBench) -> None:
     """Salts differ from record to record."""
     session = await bench.session()
     await ready(bench, session)
@@ -63,7 +63,7 @@ async def salts(bench: Bench) -> None:
         raise bench.finding("another salt in each CARD_READ", f"{len(set(seen))} of {len(seen)}")
 
 
-async def positions(bench: Bench) -> None:
+async def positions(bench: ConformBench) -> None:
     """Each card that leaves takes the next position, read or not; LOADED begins anew."""
     session = await bench.session()
     first = await load(bench, session, Load(decks=6))
@@ -74,7 +74,7 @@ async def positions(bench: Bench) -> None:
     await _count(bench, session, second.shoe)
 
 
-async def _count(bench: Bench, session: Session, shoe: int) -> None:
+async def _count(bench: ConformBench, session: TesterSession, shoe: int) -> None:
     pulls: list[Draw] = [Draw(count=2), Draw(read="no_index"), Draw(), Draw(read="unreadable")]
     if bench.operator.exact:
         pulls += [
@@ -105,7 +105,7 @@ def _pos(record: EventRecord) -> int:
     return event.pos
 
 
-async def rereads(bench: Bench) -> None:
+async def rereads(bench: ConformBench) -> None:
     """REREAD returns any of the last REREAD_DEPTH records byte for byte, before RESUME too; others
     are refused NOT_KEPT."""
     session = await bench.session()
@@ -125,7 +125,9 @@ async def rereads(bench: Bench) -> None:
     await _not_kept(new, head, epoch=session.cursor.epoch)
 
 
-async def _reread_all(bench: Bench, session: Session, records: dict[int, bytes], head: int) -> None:
+async def _reread_all(
+    bench: ConformBench, session: TesterSession, records: dict[int, bytes], head: int
+) -> None:
     epoch = int.from_bytes(next(iter(records.values()))[2:6], "little")
     for seq, data in records.items():
         if seq <= head - REREAD_DEPTH:
@@ -135,7 +137,7 @@ async def _reread_all(bench: Bench, session: Session, records: dict[int, bytes],
             raise bench.finding(f"record {seq} byte for byte", "another record")
 
 
-async def _not_kept(session: Session, head: int, epoch: int = 0) -> None:
+async def _not_kept(session: TesterSession, head: int, epoch: int = 0) -> None:
     epoch = epoch or session.cursor.epoch
     await session.refused(Reread(epoch, head + 1), Refusal.NOT_KEPT)
     await session.refused(Reread(epoch ^ 1 or 2, head), Refusal.NOT_KEPT)
@@ -143,7 +145,7 @@ async def _not_kept(session: Session, head: int, epoch: int = 0) -> None:
         await session.refused(Reread(epoch, head - REREAD_DEPTH), Refusal.NOT_KEPT)
 
 
-async def locks(bench: Bench) -> None:
+async def locks(bench: ConformBench) -> None:
     """LOCK sets and reports its state; after the end of a session the shoe is locked; a session
     that takes over changes nothing."""
     session = await bench.session()
@@ -168,25 +170,25 @@ async def locks(bench: Bench) -> None:
     await _is(bench, last, LockState.LOCKED, "the shoe is locked after the end of a session")
 
 
-async def _lock(bench: Bench, session: Session, state: LockState) -> None:
+async def _lock(bench: ConformBench, session: TesterSession, state: LockState) -> None:
     reply = await session.demand(Lock(state), LockReply)
     if reply.state is not state:
         raise bench.finding(f"LOCK_REPLY {state.name}", text.of_message(reply))
     await _is(bench, session, state, f"after LOCK {state.name}")
 
 
-async def _is(bench: Bench, session: Session, state: LockState, why: str) -> None:
+async def _is(bench: ConformBench, session: TesterSession, state: LockState, why: str) -> None:
     info = await session.lives()
     found = LockState.LOCKED if DeviceState.LOCKED in info.state else LockState.OPEN
     if found is not state:
         raise bench.finding(f"INFO_REPLY of a shoe that is {state.name}: {why}", found.name)
 
 
-async def gate(bench: Bench) -> None:
+async def gate(bench: ConformBench) -> None:
     """With GATE, no card is out whose record is not there after a power cut."""
     says = (await bench.greet()).says
     if Capabilities.GATE not in says.capabilities:
-        raise Pointless("GATE, which this shoe does not have")
+        raise NotApplicable("GATE, which this shoe does not have")
     bench.need_exact("to count the cards that are out")
     session = await bench.session()
     await load(bench, session, Load(decks=6))

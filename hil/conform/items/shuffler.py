@@ -18,9 +18,9 @@ from firmware_protocol.messages.registry import (
 )
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.conform.tester import text
-from hil.conform.tester.bench import Bench, Trial
-from hil.conform.tester.findings import Lacking
-from hil.conform.tester.session import Session
+from hil.conform.tester.bench import ConformBench, Trial
+from hil.conform.tester.findings import ItemSkipped
+from hil.conform.tester.session import TesterSession
 
 _DECKS: Final = 6
 _PACE_MS: Final = 3000
@@ -30,7 +30,7 @@ _SHUFFLE_MS: Final = 900_000
 _AFTER_MS: Final = 1500
 
 
-async def _prepared(bench: Bench) -> Session:
+async def _prepared(bench: ConformBench) -> TesterSession:
     """No shuffle runs, and cards lie in it where a hand can put them in."""
     session = await bench.session()
     if DeviceState.RUNNING in (await session.lives()).state:
@@ -44,13 +44,13 @@ async def _prepared(bench: Bench) -> Session:
     return session
 
 
-async def _start(bench: Bench, session: Session) -> int:
+async def _start(bench: ConformBench, session: TesterSession) -> int:
     """A shuffle begins; its number. STARTED has come."""
     reply = await session.ask(Start(_DECKS, 0))
     if not isinstance(reply, StartReply):
         if bench.operator.can:
             raise bench.finding("START_REPLY", text.of_message(reply))
-        raise Lacking(f"a shuffler that takes START: door closed, {_DECKS} decks in it")
+        raise ItemSkipped(f"a shuffler that takes START: door closed, {_DECKS} decks in it")
     started = await session.until_kept(
         lambda one: isinstance(one.event, Started), _BEGIN_MS, "STARTED", _mark(session)
     )
@@ -61,7 +61,7 @@ async def _start(bench: Bench, session: Session) -> int:
     return reply.shuffle
 
 
-def _mark(session: Session) -> int:
+def _mark(session: TesterSession) -> int:
     """Behind the end of the last shuffle."""
     ends = [number for number, one in enumerate(session.kept, 1) if _ends(one)]
     return ends[-1] if ends else 0
@@ -73,7 +73,9 @@ def _ends(record: EventRecord) -> bool:
     return aborted or isinstance(event, Done | CountError)
 
 
-async def _end(bench: Bench, session: Session, number: int, since: int = 0) -> EventRecord:
+async def _end(
+    bench: ConformBench, session: TesterSession, number: int, since: int = 0
+) -> EventRecord:
     """The one record that ends the shuffle."""
     end = await session.until_kept(_ends, _SHUFFLE_MS, "DONE, COUNT_ERROR or FAULT ABORTED", since)
     await bench.pause(_AFTER_MS)
@@ -90,7 +92,7 @@ async def _end(bench: Bench, session: Session, number: int, since: int = 0) -> E
     return end
 
 
-async def starts_and_ends(bench: Bench) -> None:
+async def starts_and_ends(bench: ConformBench) -> None:
     """START is answered with the number that STARTED carries; DONE, COUNT_ERROR or FAULT ABORTED
     ends it, once."""
     session = await _prepared(bench)
@@ -110,7 +112,7 @@ async def starts_and_ends(bench: Bench) -> None:
     await _end(bench, session, again, mark)
 
 
-async def one_at_a_time(bench: Bench) -> None:
+async def one_at_a_time(bench: ConformBench) -> None:
     """START during a shuffle is refused NOT_NOW; a repeated START does not start twice."""
     session = await _prepared(bench)
     mark = len(session.kept)
@@ -138,7 +140,7 @@ async def one_at_a_time(bench: Bench) -> None:
         raise bench.finding("the reply from memory, and no second shuffle", text.of_message(again))
 
 
-async def aborts(bench: Bench) -> None:
+async def aborts(bench: ConformBench) -> None:
     """ABORT ends a shuffle with FAULT ABORTED and its number; without one it is answered and
     changes nothing."""
     session = await _prepared(bench)
@@ -163,7 +165,7 @@ async def aborts(bench: Bench) -> None:
         raise bench.finding("not RUNNING after ABORT")
 
 
-async def goes_on_alone(bench: Bench) -> None:
+async def goes_on_alone(bench: ConformBench) -> None:
     """A shuffle goes on while the host is away, and its events arrive afterwards."""
     session = await _prepared(bench)
     number = await _start(bench, session)

@@ -9,9 +9,9 @@ from firmware_protocol.messages.enums import ButtonMask, Edge, LampPattern, Whic
 from firmware_protocol.messages.limits import STUCK_AFTER_MS
 from firmware_protocol.messages.registry import Button, Lamps, LampsReply, Stuck
 from hil.conform.tester import text
-from hil.conform.tester.bench import Bench, Trial
+from hil.conform.tester.bench import ConformBench, Trial
 from hil.conform.tester.describe import described
-from hil.conform.tester.session import Session
+from hil.conform.tester.session import TesterSession
 from hil.conform.tester.stimuli import TOKEN, arm, find_seat
 
 _HELD_MS: Final = 80
@@ -21,16 +21,18 @@ _LEASE_MS: Final = 2000
 _RED: Final = bytes((200, 0, 0))
 
 
-def _events(session: Session, mark: int) -> list[Button | Stuck]:
+def _events(session: TesterSession, mark: int) -> list[Button | Stuck]:
     return [one.event for one in session.kept[mark:] if isinstance(one.event, Button | Stuck)]
 
 
-async def _press(bench: Bench, button: ButtonName = "hit", bounces: int = 0) -> None:
+async def _press(bench: ConformBench, button: ButtonName = "hit", bounces: int = 0) -> None:
     await bench.hand(Press(seat=bench.seat, button=button, held_ms=_HELD_MS, bounces=bounces))
     await bench.pause(_HELD_MS + _SETTLE_MS)
 
 
-async def _counts(bench: Bench, session: Session, token: int, why: str, bounces: int = 0) -> int:
+async def _counts(
+    bench: ConformBench, session: TesterSession, token: int, why: str, bounces: int = 0
+) -> int:
     """A press of HIT makes DOWN and UP; its number."""
     mark = len(session.kept)
     await _press(bench, bounces=bounces)
@@ -53,7 +55,9 @@ async def _counts(bench: Bench, session: Session, token: int, why: str, bounces:
     return numbers.pop()
 
 
-async def _makes_none(bench: Bench, session: Session, button: ButtonName, why: str) -> None:
+async def _makes_none(
+    bench: ConformBench, session: TesterSession, button: ButtonName, why: str
+) -> None:
     mark = len(session.kept)
     await _press(bench, button)
     if _events(session, mark):
@@ -63,7 +67,7 @@ async def _makes_none(bench: Bench, session: Session, button: ButtonName, why: s
         )
 
 
-async def unarmed(bench: Bench) -> None:
+async def unarmed(bench: ConformBench) -> None:
     """A button that is not armed makes no record."""
     session = await bench.session()
     await find_seat(bench, session)
@@ -73,7 +77,7 @@ async def unarmed(bench: Bench) -> None:
     await _counts(bench, session, TOKEN, "HIT is armed")
 
 
-async def one_press(bench: Bench) -> None:
+async def one_press(bench: ConformBench) -> None:
     """A press makes DOWN and UP with the token of its ARM and one press number, even through a
     bouncing contact."""
     session = await bench.session()
@@ -98,7 +102,7 @@ async def one_press(bench: Bench) -> None:
         raise bench.finding("UP with the token of its DOWN, also when disarmed since", str(found))
 
 
-async def disarms(bench: Bench) -> None:
+async def disarms(bench: ConformBench) -> None:
     """A seat is disarmed when its ttl runs out, by an empty mask, and with the end of the
     session."""
     session = await bench.session()
@@ -123,7 +127,7 @@ async def disarms(bench: Bench) -> None:
         raise bench.finding("no record of a press after the end of the session")
 
 
-async def stuck(bench: Bench) -> None:
+async def stuck(bench: ConformBench) -> None:
     """A button held for STUCK_AFTER makes STUCK once, and does not count until it has come up."""
     session = await bench.session()
     await arm(bench, session)
@@ -152,7 +156,7 @@ async def stuck(bench: Bench) -> None:
     await _counts(bench, session, 77, "it has come up, so it counts again")
 
 
-async def lamps(bench: Bench) -> None:
+async def lamps(bench: ConformBench) -> None:
     """Lamps show what LAMPS says, and are dark when the lease runs out."""
     session = await bench.session()
     seat = await find_seat(bench, session)
@@ -167,7 +171,7 @@ async def lamps(bench: Bench) -> None:
     await _shows(bench, False, f"seat {seat} is lit")
 
 
-async def _shows(bench: Bench, wanted: bool, what: str) -> None:
+async def _shows(bench: ConformBench, wanted: bool, what: str) -> None:
     if not bench.operator.exact:
         seen = await bench.beside(bench.operator.confirm(f"Look: {what}?"))
     else:

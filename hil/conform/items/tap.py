@@ -13,10 +13,10 @@ from firmware_protocol.messages.enums import AlertCode, DeviceState, FaultCode, 
 from firmware_protocol.messages.registry import Alert
 from firmware_protocol.tablelink.framing import Frame
 from hil.conform.tester import text
-from hil.conform.tester.bench import Arrival, Bench, Trial
+from hil.conform.tester.bench import ConformBench, ReceivedFrame, Trial
 from hil.conform.tester.recovery import arrived
 from hil.conform.tester.stimuli import load, make, ready, settle_ms, some, unlock
-from hil.faults import Tapped, tap
+from hil.faults import TappedFrame, tap
 
 _LOW: Final = ("2c", "3d", "4h", "5s", "6c", "7d", "8h", "9s", "Tc", "Ad")
 _HIGH: Final = ("Kh", "Jd", "Qs", "Kc", "Qd", "Jh", "Ks", "Qc", "Jc", "Kd")
@@ -30,11 +30,11 @@ _REAL_GAP_US: Final = 40_000
 class _Run(Struct, frozen=True):
     """What a tap sees of one order of cards, and when each new record came."""
 
-    frames: list[Tapped]
+    frames: list[TappedFrame]
     records: list[int]
 
 
-async def same_timing(bench: Bench) -> str | None:
+async def same_timing(bench: ConformBench) -> str | None:
     """Two orders of cards drawn with the same timing give frames of the same lengths and, in
     simulated time, exactly the same gaps."""
     bench.need_exact("two known orders of cards, drawn with the same timing")
@@ -42,7 +42,7 @@ async def same_timing(bench: Bench) -> str | None:
         await _tap(bench, cards) for cards in (_LOW, _HIGH, _LOW, _HIGH)
     ]
     for other in (high, low_again, high_again):
-        unlike = tap.differs(low.frames, other.frames) if bench.wire.simulated else None
+        unlike = tap.first_difference(low.frames, other.frames) if bench.wire.simulated else None
         if unlike is not None:
             raise bench.finding(
                 "frames of the same kinds and lengths, at the same moments",
@@ -68,7 +68,7 @@ async def same_timing(bench: Bench) -> str | None:
     )
 
 
-async def _tap(bench: Bench, cards: tuple[str, ...]) -> _Run:
+async def _tap(bench: ConformBench, cards: tuple[str, ...]) -> _Run:
     await bench.alone()
     session = await bench.session()
     await load(bench, session, Load(decks=0, cards=cards))
@@ -86,8 +86,8 @@ async def _tap(bench: Bench, cards: tuple[str, ...]) -> _Run:
     )
 
 
-def _tapped(heard: list[Arrival]) -> list[Tapped]:
-    return [Tapped(one.at, "device", one.frame, len(one.frame.encode())) for one in heard]
+def _tapped(heard: list[ReceivedFrame]) -> list[TappedFrame]:
+    return [TappedFrame(one.at, "device", one.frame, len(one.frame.encode())) for one in heard]
 
 
 def _gaps(run: _Run) -> list[int]:
@@ -107,7 +107,7 @@ def _sizes(run: _Run) -> list[int]:
     return sorted({one.size for one in run.frames})
 
 
-async def nothing_in_clear(bench: Bench) -> None:
+async def nothing_in_clear(bench: ConformBench) -> None:
     """No plaintext is on the wire: nothing that came is found in it, and no ciphertext comes
     twice."""
     session = await bench.session()
@@ -130,16 +130,16 @@ async def nothing_in_clear(bench: Bench) -> None:
     await bench.pause(500)
     _alerts(bench, info.state)
     heard = _tapped(bench.log)
-    again = tap.repeated(heard)
+    again = tap.repeated_ciphertexts(heard)
     if again:
         raise bench.finding("another ciphertext each time", again[0])
     for one in (session, other):
-        found = tap.found(heard, tap.secrets_of(got.record for got in one.records))
+        found = tap.find_secrets(heard, tap.secrets_of(got.record for got in one.records))
         if found:
             raise bench.finding("no part of a record in clear", found[0])
 
 
-def _alerts(bench: Bench, state: DeviceState) -> None:
+def _alerts(bench: ConformBench, state: DeviceState) -> None:
     """An ALERT says what its code says and no more."""
     for arrival in bench.frames(FrameKind.ALERT):
         alert = Alert.decode(arrival.frame.payload)

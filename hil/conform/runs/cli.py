@@ -20,8 +20,8 @@ from firmware_protocol import conformance
 from firmware_protocol.conformance import ConformanceItem, Profile
 
 if TYPE_CHECKING:
-    from hil.conform.runs.run import Plan
-    from hil.conform.runs.runner import Outcome
+    from hil.conform.runs.run import RunPlan
+    from hil.conform.runs.runner import ItemOutcome
     from hil.conform.tester.operators import Operator
 
 _EPILOG: Final = """\
@@ -96,21 +96,21 @@ def conform(args: argparse.Namespace) -> int:
     with _operator(args) as operator:
         ran = asyncio.run(run.run(plan, operator, None if args.json else _tell))
     if args.json:
-        print(json.dumps(report.as_json(ran.setting, ran.course, ran.notices), indent=2))
+        print(json.dumps(report.as_json(ran.setting, ran.result, ran.notices), indent=2))
     else:
-        print(report.summary(ran.course))
+        print(report.summary(ran.result))
     sys.stdout.flush()
     for notice in ran.notices:
         print(f"holecard: {notice}", file=sys.stderr)
     if args.junit is not None:
-        _write(args.junit, report.as_junit(ran.setting, ran.course))
-    return report.exit_code(ran.course)
+        _write(args.junit, report.as_junit(ran.setting, ran.result))
+    return report.exit_code(ran.result)
 
 
-def _plan(args: argparse.Namespace) -> Plan:
+def _plan(args: argparse.Namespace) -> RunPlan:
     from drivers.ports import AddressProblem, parse_placed
     from hil.conform.runs.keys import Keyring
-    from hil.conform.runs.run import Plan
+    from hil.conform.runs.run import RunPlan
 
     items = chosen(args.profile, args.only)
     if not args.port:  # which is the path of the folder that one is in
@@ -124,7 +124,7 @@ def _plan(args: argparse.Namespace) -> Plan:
     except AddressProblem as problem:
         raise UsageProblem("--port", problem.what, problem.allowed) from None
     seed = secrets.randbits(32) if args.seed is None else args.seed
-    return Plan(args.profile, args.port, address, Keyring(args), items, seed)
+    return RunPlan(args.profile, args.port, address, Keyring(args), items, seed)
 
 
 def chosen(profile: Profile, only: list[str]) -> tuple[ConformanceItem, ...]:
@@ -140,25 +140,25 @@ def chosen(profile: Profile, only: list[str]) -> tuple[ConformanceItem, ...]:
 
 @contextmanager
 def _operator(args: argparse.Namespace) -> Iterator[Operator]:
-    from hil.conform.runs.remote_operator import Controlled
-    from hil.conform.tester.operators import Nobody, Person
-    from hil.control import Control, ControlLost
+    from hil.conform.runs.remote_operator import RemoteOperator
+    from hil.conform.tester.operators import NoOperator, TerminalOperator
+    from hil.control import ControlClient, ControlLost
 
     if args.control is not None and args.ask:
         raise UsageProblem("--ask", "one does what the items need", "--control or --ask")
     if args.control is None:
-        yield Person() if args.ask else Nobody()
+        yield TerminalOperator() if args.ask else NoOperator()
         return
     try:
-        control = Control(args.control)
+        control = ControlClient(args.control)
     except ControlLost as lost:
         allowed = "the control socket of a simulated device that runs"
         raise UsageProblem("--control", str(lost), allowed) from None
     with control:
-        yield Controlled(control)
+        yield RemoteOperator(control)
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: ItemOutcome) -> None:
     from hil.conform.runs import report
 
     for line in report.lines(outcome):

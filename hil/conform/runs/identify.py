@@ -12,8 +12,8 @@ from firmware_protocol.messages.registry import HelloRsp
 from firmware_protocol.tablelink.fingerprints import fingerprint, fingerprint_text
 from hil.conform.runs.keys import Keyring
 from hil.conform.tester import pairing
-from hil.conform.tester.bench import Bench
-from hil.conform.tester.findings import Finding, HandRefused, Lacking
+from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.findings import ItemFinding, ItemSkipped, RequestDenied
 
 NOT_PAIRED: Final = "not paired; pair with `holecard devices pair`"
 _HOW: Final = (
@@ -27,7 +27,7 @@ _SHAKES: Final = 2
 # --- who is there -----------------------------------------------------------------------------
 
 
-async def meet(bench: Bench) -> list[str]:
+async def identify_device(bench: ConformBench) -> list[str]:
     """The device that has answered HELLO is of the profile's class, and the hands are at it; else
     UsageProblem, and nothing was done to it. What is to be told about it."""
     says = bench.says
@@ -49,10 +49,10 @@ async def meet(bench: Bench) -> list[str]:
     return [f"the control socket does not tell whose it is: taken for {says.serial}'s"]
 
 
-async def _described(bench: Bench) -> Answer:
+async def _described(bench: ConformBench) -> Answer:
     try:
         return await bench.hand(Describe())
-    except (HandRefused, Lacking):
+    except (RequestDenied, ItemSkipped):
         return {}
 
 
@@ -86,7 +86,7 @@ def _other(what: str) -> UsageProblem:
 # --- whose it is ------------------------------------------------------------------------------
 
 
-async def why_unpaired(bench: Bench, keys: Keyring) -> tuple[str, str]:
+async def ensure_paired(bench: ConformBench, keys: Keyring) -> tuple[str, str]:
     """Why there can be no session, in a few words and as a notice; both empty when there can. Where
     hands can pair the device they do."""
     assert bench.says is not None
@@ -117,13 +117,13 @@ def _reason(says: HelloRsp, key: bytes | None, keys: Keyring) -> str:
     )
 
 
-async def _served(bench: Bench) -> bool:
+async def _served(bench: ConformBench) -> bool:
     """HS1 is answered, right or wrong: what is wrong with the answer is for the items to say."""
     for _ in range(_SHAKES):
         await bench.fresh()
         try:
             await bench.shake()
-        except Finding:
+        except ItemFinding:
             if bench.frames(FrameKind.HS2):
                 return True
             continue
@@ -131,15 +131,15 @@ async def _served(bench: Bench) -> bool:
     return False
 
 
-async def _pair(bench: Bench) -> tuple[str, str]:
+async def _pair(bench: ConformBench) -> tuple[str, str]:
     await bench.fresh()
     try:
         bench.device_key = await pairing.pair_for_run(bench)
-    except Finding as finding:
+    except ItemFinding as finding:
         why = f"{finding.expected} was expected, {finding.came} came"
-    except Lacking as lacking:
+    except ItemSkipped as lacking:
         why = f"that needs {lacking.needs}"
-    except HandRefused as refused:
+    except RequestDenied as refused:
         why = refused.why
     else:
         return "", ""

@@ -7,9 +7,9 @@ import asyncio
 from controller.errors import UsageProblem
 from firmware_protocol.device.control import ControlRequest, Describe
 from firmware_protocol.device.interfaces import Answer, CannotDo
-from hil.conform.tester.findings import Lacking
+from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.operators import ALL_NEEDS
-from hil.control import Control, ControlLost, HandRefused
+from hil.control import ControlClient, ControlLost, RequestRefused
 
 
 def _words(hand: ControlRequest, wrong: str) -> str:
@@ -18,11 +18,12 @@ def _words(hand: ControlRequest, wrong: str) -> str:
     return f"'{verb}'" if wrong == "do" else f"'{verb}' with {wrong}"
 
 
-class Controlled:
+class RemoteOperator:
+    name = "controlled"
     can = ALL_NEEDS
     exact = True
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: ControlClient) -> None:
         self._control = control
 
     async def do(self, hand: ControlRequest) -> Answer:
@@ -32,10 +33,10 @@ class Controlled:
     def _do(self, hand: ControlRequest) -> Answer:
         try:
             return self._control.do(hand)
-        except HandRefused as refused:
+        except RequestRefused as refused:
             if refused.where == "do" or refused.where in hand.__struct_fields__:
                 known = _words(hand, refused.where)
-                raise Lacking(f"a device that knows {known}") from None
+                raise ItemSkipped(f"a device that knows {known}") from None
             raise CannotDo(refused.what) from None
         except ControlLost as lost:
             raise UsageProblem(
@@ -45,8 +46,8 @@ class Controlled:
     async def label(self) -> str:
         label = (await self.do(Describe())).get("label")
         if not isinstance(label, str):
-            raise Lacking("the code of the label, which 'describe' does not tell")
+            raise ItemSkipped("the code of the label, which 'describe' does not tell")
         return label
 
     async def confirm(self, question: str) -> bool:
-        raise Lacking("a person's eyes: --ask")
+        raise ItemSkipped("a person's eyes: --ask")

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from firmware_protocol.conformance import Profile
 from firmware_protocol.messages.limits import SCHEMA_HASHES, VERSION
-from hil.conform.runs.runner import INTERRUPTED, Course, Outcome
+from hil.conform.runs.runner import INTERRUPTED, ItemOutcome, RunResult
 
 ALL_PASSED: Final = 0
 SOME_FAILED: Final = 1
@@ -22,7 +22,7 @@ STOPPED: Final = 130
 """Exit codes. 2 is a user's mistake; 130 is what a shell reports of Ctrl-C."""
 
 
-class Setting(Struct, frozen=True):
+class RunSettings(Struct, frozen=True):
     """What a run was made with."""
 
     profile: Profile
@@ -37,7 +37,7 @@ class Setting(Struct, frozen=True):
     """What HELLO_RSP and INFO say: maker, model, serial, firmware."""
 
 
-def lines(outcome: Outcome) -> list[str]:
+def lines(outcome: ItemOutcome) -> list[str]:
     """One line for the item; for FAIL what it takes to see why."""
     item = outcome.item
     head = f"{item.id:<6} {outcome.result}"
@@ -53,7 +53,7 @@ def lines(outcome: Outcome) -> list[str]:
     ]
 
 
-def summary(course: Course) -> str:
+def summary(course: RunResult) -> str:
     counts = Counter(outcome.result for outcome in course.outcomes)
     seconds = sum(outcome.seconds for outcome in course.outcomes)
     incomplete = ": the run is incomplete" if exit_code(course) == INCOMPLETE else ""
@@ -63,7 +63,7 @@ def summary(course: Course) -> str:
     )
 
 
-def exit_code(course: Course) -> int:
+def exit_code(course: RunResult) -> int:
     """What has not been tried has not passed, and a run that tried nothing shows nothing."""
     if course.broken_off == INTERRUPTED:
         return STOPPED
@@ -82,7 +82,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def as_json(setting: Setting, course: Course, notices: Sequence[str] = ()) -> dict[str, Any]:
+def as_json(setting: RunSettings, course: RunResult, notices: Sequence[str] = ()) -> dict[str, Any]:
     outcomes = course.outcomes
     counts = Counter(outcome.result for outcome in outcomes)
     return {
@@ -105,7 +105,7 @@ def as_json(setting: Setting, course: Course, notices: Sequence[str] = ()) -> di
     }
 
 
-def _item(outcome: Outcome) -> dict[str, Any]:
+def _item(outcome: ItemOutcome) -> dict[str, Any]:
     out: dict[str, Any] = {
         "id": outcome.item.id,
         "result": outcome.result,
@@ -121,7 +121,7 @@ def _item(outcome: Outcome) -> dict[str, Any]:
     return out
 
 
-def as_junit(setting: Setting, course: Course) -> bytes:
+def as_junit(setting: RunSettings, course: RunResult) -> bytes:
     outcomes = course.outcomes
     counts = Counter(outcome.result for outcome in outcomes)
     suite = ElementTree.Element(
@@ -155,7 +155,7 @@ def as_junit(setting: Setting, course: Course) -> bytes:
     return text + b"\n"
 
 
-def _case(setting: Setting, outcome: Outcome) -> ElementTree.Element:
+def _case(setting: RunSettings, outcome: ItemOutcome) -> ElementTree.Element:
     case = ElementTree.Element(
         "testcase",
         classname=f"conform.{setting.profile}",

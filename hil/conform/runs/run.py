@@ -12,12 +12,12 @@ from controller.errors import UsageProblem
 from drivers.ports import Address, PortRefused
 from firmware_protocol import conformance
 from firmware_protocol.conformance import ConformanceItem, Profile
-from hil.conform.runs.identify import meet, why_unpaired
+from hil.conform.runs.identify import ensure_paired, identify_device
 from hil.conform.runs.keys import Keyring
-from hil.conform.runs.report import Setting
-from hil.conform.runs.runner import Course, Outcome, course, untried
-from hil.conform.tester.bench import Bench
-from hil.conform.tester.findings import Finding
+from hil.conform.runs.report import RunSettings
+from hil.conform.runs.runner import ItemOutcome, RunResult, run_items, untried
+from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.findings import ItemFinding
 from hil.conform.tester.operators import Operator
 from hil.conform.tester.recovery import drain, undo
 from hil.conform.tester.wire import PortWire, WireLost
@@ -27,7 +27,7 @@ _GREETINGS: Final = 3
 _NO_ANSWER: Final = "the device does not answer HELLO"
 
 
-class Plan(Struct, frozen=True):
+class RunPlan(Struct, frozen=True):
     profile: Profile
     port: str
     address: Address
@@ -36,21 +36,23 @@ class Plan(Struct, frozen=True):
     seed: int
 
 
-class Ran(Struct, frozen=True):
-    setting: Setting
-    course: Course
+class RunReport(Struct, frozen=True):
+    setting: RunSettings
+    result: RunResult
     notices: tuple[str, ...]
     """What is to be known about the run as a whole."""
 
 
-async def run(plan: Plan, operator: Operator, tell: Callable[[Outcome], None] | None) -> Ran:
+async def run(
+    plan: RunPlan, operator: Operator, tell: Callable[[ItemOutcome], None] | None
+) -> RunReport:
     wire = PortWire(plan.address)
     try:
         await wire.open()
     except PortRefused as refused:
         # It names its port by itself.
         raise UsageProblem("--port", str(refused), "a port that is there and free") from None
-    bench = Bench(
+    bench = ConformBench(
         wire,
         plan.profile,
         operator,
@@ -61,29 +63,32 @@ async def run(plan: Plan, operator: Operator, tell: Callable[[Outcome], None] | 
     began = datetime.now(UTC).isoformat(timespec="seconds")
     notices: list[str] = []
     try:
-        done = await tried(bench, plan, notices, tell)
+        done = await run_plan(bench, plan, notices, tell)
     except WireLost as lost:  # outside of the items, which find that themselves
         raise UsageProblem("--port", f"{plan.port}: {lost}", "a port that stays") from None
     finally:
         await wire.close()
-    setting = Setting(
+    setting = RunSettings(
         profile=plan.profile,
         port=plan.port,
-        operator=type(operator).__name__.lower(),
+        operator=operator.name,
         seed=plan.seed,
         simulated_time=wire.simulated,
         began=began,
         device=_device(bench),
     )
-    return Ran(setting, done, tuple(notices))
+    return RunReport(setting, done, tuple(notices))
 
 
-async def tried(
-    bench: Bench, plan: Plan, notices: list[str], tell: Callable[[Outcome], None] | None
-) -> Course:
+async def run_plan(
+    bench: ConformBench,
+    plan: RunPlan,
+    notices: list[str],
+    tell: Callable[[ItemOutcome], None] | None,
+) -> RunResult:
     answers = await _answers(bench)
     if answers:
-        notices += await meet(bench)
+        notices += await identify_device(bench)
         answers = await _undone(bench)
     if answers:
         done = await _all(bench, plan, notices, tell)
@@ -96,51 +101,56 @@ async def tried(
 
 
 async def _all(
-    bench: Bench, plan: Plan, notices: list[str], tell: Callable[[Outcome], None] | None
-) -> Course:
-    bench.unpaired, notice = await why_unpaired(bench, plan.keys)
+    bench: ConformBench,
+    plan: RunPlan,
+    notices: list[str],
+    tell: Callable[[ItemOutcome], None] | None,
+) -> RunResult:
+    bench.unpaired, notice = await ensure_paired(bench, plan.keys)
     if bench.unpaired:
         notices.append(notice)
     else:
         await bench.fresh()
         await drain(bench)
-    done = await course(bench, plan.items, tell)
+    done = await run_items(bench, plan.items, tell)
     bench.end_sessions()
     return done
 
 
-async def _answers(bench: Bench) -> bool:
+async def _answers(bench: ConformBench) -> bool:
     for _ in range(_GREETINGS):
         await bench.fresh()
         try:
             await bench.greet()
-        except Finding:
+        except ItemFinding:
             continue
         return True
     return False
 
 
-async def _undone(bench: Bench) -> bool:
+async def _undone(bench: ConformBench) -> bool:
     """What a run that was broken off has left is taken back; False: the device went with it."""
     try:
         await undo(bench)
-    except Finding:
+    except ItemFinding:
         return False
     return True
 
 
-async def _silent(bench: Bench, plan: Plan, tell: Callable[[Outcome], None] | None) -> Course:
+async def _silent(
+    bench: ConformBench, plan: RunPlan, tell: Callable[[ItemOutcome], None] | None
+) -> RunResult:
     """Nothing can be found out about a device that does not answer HELLO, but that."""
     first = next(iter(conformance.load()))
-    done = await course(bench, (first,), tell)
+    done = await run_items(bench, (first,), tell)
     rest = [untried(item, _NO_ANSWER) for item in plan.items if item != first]
     if tell is not None:
         for outcome in rest:
             tell(outcome)
-    return Course((*done.outcomes, *rest), done.broken_off)
+    return RunResult((*done.outcomes, *rest), done.broken_off)
 
 
-def _device(bench: Bench) -> dict[str, str]:
+def _device(bench: ConformBench) -> dict[str, str]:
     says = bench.says
     if says is None:
         return {}

@@ -26,29 +26,29 @@ from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage, co
 from firmware_protocol.tablelink.hello import pick_session, prologue
 from firmware_protocol.tablelink.noise import Handshake
 from hil.conform.tester import text as words
-from hil.conform.tester.findings import Finding, HandRefused, Lacking, Prevented
-from hil.conform.tester.heard import Cursor
-from hil.conform.tester.line_noise import Noise
+from hil.conform.tester.findings import ItemBlocked, ItemFinding, ItemSkipped, RequestDenied
+from hil.conform.tester.heard import RingCursor
+from hil.conform.tester.line_noise import LineNoise
 from hil.conform.tester.operators import Operator
-from hil.conform.tester.session import Session
-from hil.conform.tester.wire import Wire, WireLost
+from hil.conform.tester.session import TesterSession
+from hil.conform.tester.wire import TesterWire, WireLost
 
 _T = TypeVar("_T")
 _KEPT_WORDS: Final = 200
-MOST_HEARD: Final = 50_000
+MAX_FRAMES_PER_ITEM: Final = 50_000
 """Frames, whole or damaged, that an item keeps. Whoever sends more floods the line."""
-_BACK_MS: Final = 20_000
+_RESTART_MS: Final = 20_000
 """How long a device may take to start."""
 
 
-class Arrival(Struct, frozen=True):
+class ReceivedFrame(Struct, frozen=True):
     """A whole frame, and when it came."""
 
     frame: Frame
     at: int
 
 
-class Greeting(Struct, frozen=True):
+class HelloExchange(Struct, frozen=True):
     """HELLO and its answer."""
 
     hello: Frame
@@ -64,10 +64,10 @@ class Greeting(Struct, frozen=True):
         return prologue(self.hello, self.answer)
 
 
-class Bench:
+class ConformBench:
     def __init__(  # what a run is made of
         self,
-        wire: Wire,
+        wire: TesterWire,
         profile: Profile,
         operator: Operator,
         *,
@@ -87,9 +87,9 @@ class Bench:
         """How much later than the page says something may come: the line and this machine."""
         self.quiet_ms = 600
         """How long to wait for what must not come."""
-        self.log: list[Arrival] = []
+        self.log: list[ReceivedFrame] = []
         self.damage: list[FrameDamage] = []
-        self.noise: Noise | None = None
+        self.noise: LineNoise | None = None
         self.says: HelloRsp | None = None
         self.firmware = b""
         """What INFO told last."""
@@ -100,7 +100,7 @@ class Bench:
         self.handled = False
         """Whether a hand has done something in this item."""
         self._deframer = Deframer()
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, TesterSession] = {}
         self._former: set[int] = set()
         """Sessions that are over here. The device may still speak in the last of them."""
         self._last_session = 0
@@ -113,10 +113,12 @@ class Bench:
 
     # --- findings -----------------------------------------------------------------------------
 
-    def finding(self, expected: str, came: str | None = None, sent: str | None = None) -> Finding:
+    def finding(
+        self, expected: str, came: str | None = None, sent: str | None = None
+    ) -> ItemFinding:
         """A rule was not kept. What was sent and came is, if not said, what was last."""
         heard = words.few(self._came) if came is None else came
-        return Finding(self._sent if sent is None else sent, expected, heard)
+        return ItemFinding(self._sent if sent is None else sent, expected, heard)
 
     def note(self, at: int, text: str, *, quiet: bool = False) -> None:
         """Something came; heartbeats are left out."""
@@ -149,18 +151,18 @@ class Bench:
             if due is not None and due <= now:
                 session.beat(now)
 
-    def _living(self) -> list[Session]:
+    def _living(self) -> list[TesterSession]:
         return [one for one in self._sessions.values() if one.beating]
 
     def _take(self, data: bytes, at: int) -> None:
         for heard in self._deframer.feed(data):
-            if len(self.log) + len(self.damage) > MOST_HEARD:
-                raise self.finding(f"at most {MOST_HEARD} frames in one item", "more")
+            if len(self.log) + len(self.damage) > MAX_FRAMES_PER_ITEM:
+                raise self.finding(f"at most {MAX_FRAMES_PER_ITEM} frames in one item", "more")
             if isinstance(heard, FrameDamage):
                 self.damage.append(heard)
                 self.note(at, words.of_damage(heard))
                 continue
-            self.log.append(Arrival(heard, at))
+            self.log.append(ReceivedFrame(heard, at))
             session = self._sessions.get(heard.session)
             if heard.kind is FrameKind.DATA and session is not None:
                 session.take(heard, at)
@@ -194,7 +196,7 @@ class Bench:
 
     def frames(
         self, *kinds: FrameKind, since: int = 0, session: int | None = None
-    ) -> list[Arrival]:
+    ) -> list[ReceivedFrame]:
         return [
             one
             for one in self.log[since:]
@@ -241,14 +243,14 @@ class Bench:
         }
         return Frame(FrameKind.HELLO, self.pick(), 0, Hello(**fields).encode())
 
-    async def greet(self, frame: Frame | None = None, **changes: Any) -> Greeting:
+    async def greet(self, frame: Frame | None = None, **changes: Any) -> HelloExchange:
         """HELLO, and the HELLO_RSP that must come."""
         hello = self.hello_frame(**changes) if frame is None else frame
         mark = len(self.log)
         self.send_frame(hello)
         return await self.greeted(hello, mark)
 
-    async def greeted(self, hello: Frame, since: int) -> Greeting:
+    async def greeted(self, hello: Frame, since: int) -> HelloExchange:
         wait = HELLO_WAIT_MS + (0 if self.wire.simulated else self.late_ms)
         answer = await self.frame(FrameKind.HELLO_RSP, hello.session, wait, since)
         if answer is None:
@@ -260,25 +262,25 @@ class Bench:
         except ProtocolError as error:
             raise self.finding("a well-formed HELLO_RSP", f"{error.name}: {error}") from None
         self.says = says
-        return Greeting(hello, answer, says)
+        return HelloExchange(hello, answer, says)
 
     def hs1(
         self,
-        greeting: Greeting,
+        greeting: HelloExchange,
         own: X25519PrivateKey | None = None,
         seen: bytes | None = None,
         text: str = "",
     ) -> tuple[Handshake, Frame]:
         """Send HS1. `own`: a strange host's key; `seen`: another prologue."""
         if self.unpaired:
-            raise Prevented(self.unpaired)
+            raise ItemBlocked(self.unpaired)
         before = greeting.prologue if seen is None else seen
         shake = Handshake.kk("host", before, own or self.own, self.device_key)
         frame = Frame(FrameKind.HS1, greeting.session, 0, shake.write())
         self.send_frame(frame, text)
         return shake, frame
 
-    async def hs2(self, shake: Handshake, ident: int, since: int) -> Session:
+    async def hs2(self, shake: Handshake, ident: int, since: int) -> TesterSession:
         """The HS2 that must come and open; its session has not begun."""
         answer = await self.frame(FrameKind.HS2, ident, HANDSHAKE_WAIT_MS, since)
         if answer is None:
@@ -287,18 +289,18 @@ class Bench:
             shake.read(answer.payload)
         except ProtocolError as error:
             raise self.finding("an HS2 that opens", f"{error.name}: {error}") from None
-        session = Session(self, ident, shake.split())
+        session = TesterSession(self, ident, shake.split())
         self._sessions[ident] = session
         return session
 
-    async def shake(self, **changes: Any) -> Session:
+    async def shake(self, **changes: Any) -> TesterSession:
         """HELLO to HS2: keys, and no word under them yet."""
         greeting = await self.greet(**changes)
         mark = len(self.log)
         shake, _ = self.hs1(greeting)
         return await self.hs2(shake, greeting.session, mark)
 
-    async def begin(self, session: Session) -> Session:
+    async def begin(self, session: TesterSession) -> TesterSession:
         """INFO under new keys: it takes over."""
         self.end_sessions(session)
         number = session.begin()
@@ -309,7 +311,9 @@ class Bench:
         self.firmware = reply.firmware
         return session
 
-    async def session(self, cursor: Cursor | None = None, *, resume: bool = True) -> Session:
+    async def session(
+        self, cursor: RingCursor | None = None, *, resume: bool = True
+    ) -> TesterSession:
         """A session that runs, after this record or at the ring's end."""
         session = await self.begin(await self.shake())
         if resume and cursor is None:
@@ -318,7 +322,7 @@ class Bench:
             await session.resume(cursor)
         return session
 
-    def end_sessions(self, but: Session | None = None) -> None:
+    def end_sessions(self, but: TesterSession | None = None) -> None:
         """Say no more in any other session; what still comes under its id is not opened."""
         for session in list(self._sessions.values()):
             if session is not but:
@@ -343,7 +347,7 @@ class Bench:
         self.wire.send(b"\0")
         await self.pause(1)
 
-    def mend_line(self) -> Noise | None:
+    def mend_line(self) -> LineNoise | None:
         """What the bad cable has cut off grows together with no frame. It, to be put back."""
         bad, self.noise = self.noise, None
         if bad is not None:
@@ -359,13 +363,13 @@ class Bench:
         try:
             return await self.beside(self.operator.do(hand))
         except CannotDo as problem:
-            raise HandRefused(str(hand.__struct_config__.tag), str(problem.args[0])) from None
+            raise RequestDenied(str(hand.__struct_config__.tag), str(problem.args[0])) from None
 
     async def try_hand(self, hand: ControlRequest) -> bool:
         """Have it done if the device lets it, and if it can be done there at all."""
         try:
             await self.hand(hand)
-        except (HandRefused, Lacking):
+        except (RequestDenied, ItemSkipped):
             return False
         return True
 
@@ -375,7 +379,7 @@ class Bench:
     async def back(self) -> None:
         """Wait for the device after its power was cut: it answers HELLO again."""
         self.end_sessions()
-        deadline = self.wire.now() + _BACK_MS * 1000
+        deadline = self.wire.now() + _RESTART_MS * 1000
         try:
             await self.wire.reopen(deadline)
         except WireLost as lost:
@@ -386,12 +390,12 @@ class Bench:
             self.send(b"\0" + hello.encode(), "HELLO after the power came back")
             if await self.frame(FrameKind.HELLO_RSP, hello.session, HELLO_WAIT_MS, mark):
                 return
-        raise self.finding(f"HELLO_RSP within {_BACK_MS // 1000} s after the power came back")
+        raise self.finding(f"HELLO_RSP within {_RESTART_MS // 1000} s after the power came back")
 
     def need_exact(self, what: str) -> None:
         """Some things no person does just so."""
         if not self.operator.exact:
-            raise Lacking(f"{what}: --control")
+            raise ItemSkipped(f"{what}: --control")
 
 
 def raw(decoded: bytes) -> bytes:
@@ -404,4 +408,4 @@ def flipped(data: bytes, at: int, bits: int = 1) -> bytes:
     return data[:at] + bytes((data[at] ^ bits,)) + data[at + 1 :]
 
 
-Trial: TypeAlias = Callable[[Bench], Awaitable[str | None]]
+Trial: TypeAlias = Callable[[ConformBench], Awaitable[str | None]]

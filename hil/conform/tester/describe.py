@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from firmware_protocol.device.control import Describe
 from firmware_protocol.device.interfaces import Answer
-from hil.conform.tester.bench import Bench
-from hil.conform.tester.findings import Lacking
+from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.findings import ItemSkipped
 
 _T = TypeVar("_T")
 
@@ -18,9 +18,9 @@ def field(answer: Answer, path: str, kind: type[_T]) -> _T:
     for name in path.split("."):
         found = found.get(name) if isinstance(found, dict) else None
     if not isinstance(found, kind):
-        raise Lacking(f"a device whose 'describe' tells {path}")
+        raise ItemSkipped(f"a device whose 'describe' tells {path}")
     return found
 
 
-async def described(bench: Bench, path: str, kind: type[_T]) -> _T:
+async def described(bench: ConformBench, path: str, kind: type[_T]) -> _T:
     return field(await bench.hand(Describe()), path, kind)

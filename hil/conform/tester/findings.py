@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Finding(Exception):
+class ItemFinding(Exception):
     """The device does not keep a rule: what was sent, what was expected, and what came."""
 
     def __init__(self, sent: str, expected: str, came: str) -> None:
@@ -13,7 +13,7 @@ class Finding(Exception):
         self.came = came
 
 
-class Lacking(Exception):
+class ItemSkipped(Exception):
     """The item cannot be tried here: what it needs."""
 
     def __init__(self, needs: str) -> None:
@@ -21,11 +21,11 @@ class Lacking(Exception):
         self.needs = needs
 
 
-class Pointless(Lacking):
+class NotApplicable(ItemSkipped):
     """The rule is about something that this model does not have: nothing is left untried."""
 
 
-class Prevented(Exception):
+class ItemBlocked(Exception):
     """Something stands in the way of the item, and says nothing about its rule."""
 
     def __init__(self, why: str) -> None:
@@ -33,14 +33,14 @@ class Prevented(Exception):
         self.why = why
 
 
-class HandRefused(Prevented):
+class RequestDenied(ItemBlocked):
     """The device's state does not let a hand do what the item needs."""
 
     def __init__(self, verb: str, why: str) -> None:
         super().__init__(f"a hand could not '{verb}': {why}")
 
 
-class BrokenOff(Exception):
+class RunAborted(Exception):
     """The run cannot go on: why."""
 
     def __init__(self, why: str) -> None:

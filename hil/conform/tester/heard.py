@@ -10,7 +10,7 @@ from firmware_protocol.messages.enums import PlaintextType
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord, Plaintext
 
 
-class Cursor(Struct, frozen=True):
+class RingCursor(Struct, frozen=True):
     """Where the tester's record of the ring ends."""
 
     epoch: int
@@ -18,10 +18,10 @@ class Cursor(Struct, frozen=True):
     chain: bytes
 
 
-NO_CURSOR: Final = Cursor(0, 0, NO_CHAIN)
+NO_CURSOR: Final = RingCursor(0, 0, NO_CHAIN)
 
 
-class Got(Struct, frozen=True):
+class ReceivedPlaintext(Struct, frozen=True):
     """A plaintext that came."""
 
     at: int
@@ -30,7 +30,7 @@ class Got(Struct, frozen=True):
     what: Plaintext
 
 
-class GotRecord(Struct, frozen=True):
+class ReceivedRecord(Struct, frozen=True):
     """A record that came, each time that it did."""
 
     at: int

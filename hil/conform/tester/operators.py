@@ -15,12 +15,14 @@ from firmware_protocol.conformance import Need
 from firmware_protocol.device import control
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer
-from hil.conform.tester.findings import Lacking
+from hil.conform.tester.findings import ItemSkipped
 
 ALL_NEEDS: Final[frozenset[Need]] = frozenset(("activity", "power", "service", "ring", "eyes"))
 
 
 class Operator(Protocol):
+    name: str
+    """As the report names it."""
     can: frozenset[Need]
     exact: bool
     """Does just what the hand says, at once, and as often as wanted: no person does."""
@@ -36,25 +38,27 @@ class Operator(Protocol):
         """What someone who looks sees. Lacking where nobody does."""
 
 
-class Nobody:
+class NoOperator:
     """The cable alone."""
 
+    name = "nobody"
     can: frozenset[Need] = frozenset()
     exact = False
 
     async def do(self, hand: ControlRequest) -> Answer:
-        raise Lacking("a hand at the device: --control or --ask")
+        raise ItemSkipped("a hand at the device: --control or --ask")
 
     async def label(self) -> str:
-        raise Lacking("the code of the label: --control or --ask")
+        raise ItemSkipped("the code of the label: --control or --ask")
 
     async def confirm(self, question: str) -> bool:
-        raise Lacking("someone who looks: --control or --ask")
+        raise ItemSkipped("someone who looks: --control or --ask")
 
 
-class Direct:
+class InProcessOperator:
     """The hands of a simulated device in this process."""
 
+    name = "direct"
     can = ALL_NEEDS
     exact = True
 
@@ -68,7 +72,7 @@ class Direct:
         return str(self._hand(control.Describe())["label"])
 
     async def confirm(self, question: str) -> bool:
-        raise Lacking("a person's eyes: --ask")
+        raise ItemSkipped("a person's eyes: --ask")
 
 
 # --- a person -------------------------------------------------------------------------------
@@ -82,7 +86,7 @@ def _draw(hand: Any) -> str:
         "too_fast": ", as fast as you can",
     }
     if hand.read not in how or hand.confidence is not None or hand.double:
-        raise Lacking("a reader that fares as told: --control")
+        raise ItemSkipped("a reader that fares as told: --control")
     cards = "one card" if hand.count == 1 else f"{hand.count} cards, one after the other"
     force = ", even if the shoe is locked" if hand.force else ""
     return f"Draw {cards}{how[hand.read]}{force}"
@@ -90,13 +94,13 @@ def _draw(hand: Any) -> str:
 
 def _load(hand: Any) -> str:
     if hand.cards or hand.remove or hand.add:
-        raise Lacking("cards in a known order: --control")
+        raise ItemSkipped("cards in a known order: --control")
     return f"Open the cover, put {hand.decks} decks in, and close it"
 
 
 def _press(hand: Any) -> str:
     if hand.bounces:
-        raise Lacking("a contact that bounces as told: --control")
+        raise ItemSkipped("a contact that bounces as told: --control")
     button = f"{hand.button.upper()} at seat {hand.seat}"
     if hand.held_ms is None:
         return f"Press {button} and keep it down (first Enter, then go on holding)"
@@ -105,7 +109,7 @@ def _press(hand: Any) -> str:
 
 def _put(hand: Any) -> str:
     if hand.remove or hand.add or hand.left_inside or hand.sorted:
-        raise Lacking("a batch with wrong cards: --control")
+        raise ItemSkipped("a batch with wrong cards: --control")
     return f"Put {hand.decks} decks into the shuffler and close its door"
 
 
@@ -113,7 +117,7 @@ def _power(hand: Any) -> str:
     return "Cut the device's power, count to three, and give it back"
 
 
-_WORDS: Final[dict[type[Any], Callable[[Any], str]]] = {
+_INSTRUCTIONS: Final[dict[type[Any], Callable[[Any], str]]] = {
     control.Draw: _draw,
     control.Load: _load,
     control.Press: _press,
@@ -125,11 +129,11 @@ _WORDS: Final[dict[type[Any], Callable[[Any], str]]] = {
 }
 
 
-def in_words(hand: ControlRequest) -> str:
+def instruction(hand: ControlRequest) -> str:
     """What a person is told to do. Lacking where no person can do it just so."""
-    words = _WORDS.get(type(hand))
+    words = _INSTRUCTIONS.get(type(hand))
     if words is None:
-        raise Lacking("what only a simulated device or its maker can do: --control")
+        raise ItemSkipped("what only a simulated device or its maker can do: --control")
     return words(hand)
 
 
@@ -149,9 +153,10 @@ def _unseen(descriptor: int) -> Iterator[None]:
         print(file=sys.stderr)
 
 
-class Person:
+class TerminalOperator:
     """Someone at the terminal, who is told what to do and presses Enter when it is done."""
 
+    name = "person"
     can: frozenset[Need] = frozenset(("activity", "power", "service", "eyes"))
     exact = False
 
@@ -160,7 +165,7 @@ class Person:
         self._label: str | None = None
 
     async def do(self, hand: ControlRequest) -> Answer:
-        await self._line(f"{in_words(hand)}, then press Enter: ")
+        await self._line(f"{instruction(hand)}, then press Enter: ")
         return {}
 
     async def label(self) -> str:

@@ -15,18 +15,18 @@ from firmware_protocol.tablelink.framing import Frame
 from firmware_protocol.tablelink.noise import Handshake, SessionKeys
 from firmware_protocol.tablelink.plaintext import decode
 from firmware_protocol.tablelink.session_cipher import Opener
-from hil.conform.tester.bench import Bench
-from hil.conform.tester.findings import Lacking
+from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.findings import ItemSkipped
 
 
-class Paired(Struct, frozen=True):
+class PairingResult(Struct, frozen=True):
     """What a pairing gave: the device's key, and which pairing it was."""
 
     device_key: bytes
     pairings: int
 
 
-class Attempt(Struct, frozen=True):
+class PairingAttempt(Struct, frozen=True):
     """A pairing up to PAIR3, which is sent."""
 
     session: int
@@ -35,16 +35,16 @@ class Attempt(Struct, frozen=True):
     mark: int
 
 
-async def label_code(bench: Bench) -> bytes:
+async def label_code(bench: ConformBench) -> bytes:
     """The code on the device's label."""
     text = await bench.operator.label()
     try:
         return read_label(text)
     except BadLabelCode as problem:
-        raise Lacking(f"the code of the label ({problem})") from None
+        raise ItemSkipped(f"the code of the label ({problem})") from None
 
 
-async def pair1(bench: Bench, own: X25519PrivateKey, code: bytes) -> tuple[Handshake, Frame]:
+async def pair1(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> tuple[Handshake, Frame]:
     """HELLO and PAIR1."""
     greeting = await bench.greet(own=own)
     shake = Handshake.xxpsk3("host", greeting.prologue, own, label_psk(code))
@@ -53,7 +53,9 @@ async def pair1(bench: Bench, own: X25519PrivateKey, code: bytes) -> tuple[Hands
     return shake, frame
 
 
-async def attempt(bench: Bench, own: X25519PrivateKey, code: bytes, text: str = "") -> Attempt:
+async def attempt(
+    bench: ConformBench, own: X25519PrivateKey, code: bytes, text: str = ""
+) -> PairingAttempt:
     """HELLO to PAIR3."""
     mark = len(bench.log)
     shake, first = await pair1(bench, own, code)
@@ -68,10 +70,10 @@ async def attempt(bench: Bench, own: X25519PrivateKey, code: bytes, text: str = 
     last = Frame(FrameKind.PAIR3, first.session, 0, shake.write())
     mark = len(bench.log)
     bench.send_frame(last, text)
-    return Attempt(first.session, key, shake.split(), mark)
+    return PairingAttempt(first.session, key, shake.split(), mark)
 
 
-async def pair(bench: Bench, own: X25519PrivateKey, code: bytes) -> Paired:
+async def pair(bench: ConformBench, own: X25519PrivateKey, code: bytes) -> PairingResult:
     """A whole pairing with the right code."""
     tried = await attempt(bench, own, code)
     frame = await bench.frame(FrameKind.DATA, tried.session, PAIR_WAIT_MS, tried.mark)
@@ -86,15 +88,15 @@ async def pair(bench: Bench, own: X25519PrivateKey, code: bytes) -> Paired:
         raise bench.finding("PAIR_DONE with counter 0", type(done).__name__)
     if done.fingerprint != print_of_own:
         raise bench.finding(f"fingerprint {print_of_own.hex()}", done.fingerprint.hex())
-    return Paired(tried.device_key, done.pairings)
+    return PairingResult(tried.device_key, done.pairings)
 
 
-async def switch(bench: Bench, on: bool) -> None:
+async def switch(bench: ConformBench, on: bool) -> None:
     await bench.hand(ServiceSwitch(on=on))
     await bench.pause(100)
 
 
-async def pair_for_run(bench: Bench) -> bytes:
+async def pair_for_run(bench: ConformBench) -> bytes:
     """Pair the run's host with a device whose label and switch are at hand; the device's key."""
     code = await label_code(bench)
     await switch(bench, False)  # wrong codes are counted from the next turn on

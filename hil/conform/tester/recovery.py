@@ -27,10 +27,10 @@ from firmware_protocol.messages.enums import DeviceState, Refusal, ResumeMode
 from firmware_protocol.messages.limits import MAX_SEAT
 from firmware_protocol.messages.registry import Abort, AbortReply, Refused, ResumeReply, Selftest
 from firmware_protocol.tablelink.plaintext import NO_CHAIN
-from hil.conform.tester.bench import Bench
-from hil.conform.tester.findings import Finding, HandRefused, Lacking
-from hil.conform.tester.heard import Cursor, GotRecord
-from hil.conform.tester.session import Session
+from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.findings import ItemFinding, ItemSkipped, RequestDenied
+from hil.conform.tester.heard import ReceivedRecord, RingCursor
+from hil.conform.tester.session import TesterSession
 from hil.conform.tester.stimuli import AILING, load, make, ready, settle_ms
 
 DRAIN_MS: Final = 20_000
@@ -39,7 +39,7 @@ _LOOK_MS: Final = 250
 _DECKS: Final = 6
 
 
-async def undo(bench: Bench) -> None:
+async def undo(bench: ConformBench) -> None:
     """Have hands take back what hands did. It needs no session: pairing may come after it."""
     if not bench.operator.exact:
         return
@@ -49,15 +49,15 @@ async def undo(bench: Bench) -> None:
     try:
         await bench.hand(CutPower())
         await bench.back()
-    except HandRefused:
+    except RequestDenied:
         await bench.back()
-    except Lacking:
+    except ItemSkipped:
         pass
     for hand in _LEFT[bench.profile]:
         await bench.try_hand(hand)
 
 
-async def drain(bench: Bench) -> None:
+async def drain(bench: ConformBench) -> None:
     """Acknowledge what waits, and wait until the device is ready for what items do to it."""
     deadline = bench.wire.now() + DRAIN_MS * 1000
     try:
@@ -65,24 +65,24 @@ async def drain(bench: Bench) -> None:
         await _until_idle(bench, session, deadline)
         if bench.operator.exact:
             await _until_free(bench, session, deadline)
-    except (Finding, Lacking):
+    except (ItemFinding, ItemSkipped):
         return  # an item finds it too, and says it under its own name
 
 
-async def to_rest(bench: Bench) -> None:
+async def to_rest(bench: ConformBench) -> None:
     """All of it, between two items."""
     await bench.fresh()
     try:
         await undo(bench)
         if not bench.unpaired:
             await drain(bench)
-    except Finding:
+    except ItemFinding:
         return  # it does not come back after a power cut: every further item will say so
     finally:
         bench.handled = False
 
 
-async def _until_idle(bench: Bench, session: Session, deadline: int) -> None:
+async def _until_idle(bench: ConformBench, session: TesterSession, deadline: int) -> None:
     """No shuffle runs, the ring has room, and no self-test is under way."""
     busy = DeviceState.RUNNING | DeviceState.FULL
     while (state := (await session.lives()).state) & busy and bench.wire.now() < deadline:
@@ -97,12 +97,12 @@ def _is_busy(reply: Reply) -> bool:
     return isinstance(reply, Refused) and reply.why is Refusal.BUSY
 
 
-async def _until_free(bench: Bench, session: Session, deadline: int) -> None:
+async def _until_free(bench: ConformBench, session: TesterSession, deadline: int) -> None:
     """A hand is let at the device."""
     while True:
         try:
             await _PROBE[bench.profile](bench, session)
-        except HandRefused:
+        except RequestDenied:
             if bench.wire.now() >= deadline:
                 return
             await bench.pause(_LOOK_MS)
@@ -110,15 +110,15 @@ async def _until_free(bench: Bench, session: Session, deadline: int) -> None:
             return
 
 
-async def _load(bench: Bench, session: Session) -> None:
+async def _load(bench: ConformBench, session: TesterSession) -> None:
     await load(bench, session, Load(decks=_DECKS))
 
 
-async def _door(bench: Bench, session: Session) -> None:
+async def _door(bench: ConformBench, session: TesterSession) -> None:
     await make(bench, 2)
 
 
-async def _nothing(bench: Bench, session: Session) -> None:
+async def _nothing(bench: ConformBench, session: TesterSession) -> None:
     pass
 
 
@@ -127,14 +127,16 @@ _LEFT: Final[dict[Profile, tuple[ControlRequest, ...]]] = {
     "shuffler": (DoorHand(open=False),),
     "station": tuple(LetGo(seat=seat, button="hit") for seat in range(1, MAX_SEAT + 1)),
 }
-_PROBE: Final[dict[Profile, Callable[[Bench, Session], Awaitable[None]]]] = {
+_PROBE: Final[dict[Profile, Callable[[ConformBench, TesterSession], Awaitable[None]]]] = {
     "shoe": _load,
     "shuffler": _door,
     "station": _nothing,
 }
 
 
-async def on_their_way(bench: Bench, session: Session, count: int) -> list[GotRecord]:
+async def on_their_way(
+    bench: ConformBench, session: TesterSession, count: int
+) -> list[ReceivedRecord]:
     """At least so many records that the device has sent and that nobody has acknowledged; the
     session holds. A hand makes them; where that is a person's, or where there is none, a RESUME
     from further back brings old ones, if the ring still has them (two people would have to agree,
@@ -145,12 +147,12 @@ async def on_their_way(bench: Bench, session: Session, count: int) -> list[GotRe
     if ring.head - ring.oldest >= count:
         return await _rewound(bench, session, ring, count)
     if "activity" not in bench.operator.can:
-        raise Lacking("activity, for the ring keeps no old records: --control or --ask")
-    await session.resume(Cursor(ring.epoch, ring.head, ring.chain))
+        raise ItemSkipped("activity, for the ring keeps no old records: --control or --ask")
+    await session.resume(RingCursor(ring.epoch, ring.head, ring.chain))
     return await _made(bench, session, count)
 
 
-async def _made(bench: Bench, session: Session, count: int) -> list[GotRecord]:
+async def _made(bench: ConformBench, session: TesterSession, count: int) -> list[ReceivedRecord]:
     await ready(bench, session)
     await bench.pause(200)
     session.holding = True
@@ -160,11 +162,11 @@ async def _made(bench: Bench, session: Session, count: int) -> list[GotRecord]:
 
 
 async def _rewound(
-    bench: Bench, session: Session, ring: ResumeReply, count: int
-) -> list[GotRecord]:
+    bench: ConformBench, session: TesterSession, ring: ResumeReply, count: int
+) -> list[ReceivedRecord]:
     session.holding = True
     mark = len(session.records)
-    before = Cursor(ring.epoch, ring.head - count - 1, NO_CHAIN)
+    before = RingCursor(ring.epoch, ring.head - count - 1, NO_CHAIN)
     await session.resume(before, ResumeMode.ADOPT)
     # One more than wanted: its chain is what a later RESUME starts from.
     found = await arrived(bench, session, mark, count + 1)
@@ -173,11 +175,13 @@ async def _rewound(
     return found[1:]
 
 
-async def arrived(bench: Bench, session: Session, mark: int, count: int) -> list[GotRecord]:
+async def arrived(
+    bench: ConformBench, session: TesterSession, mark: int, count: int
+) -> list[ReceivedRecord]:
     """So many different records that came since, each as it came first, in order."""
 
-    def first() -> list[GotRecord] | None:
-        found: dict[int, GotRecord] = {}
+    def first() -> list[ReceivedRecord] | None:
+        found: dict[int, ReceivedRecord] = {}
         for one in session.records[mark:]:
             found.setdefault(one.record.seq, one)
         return list(found.values()) if len(found) >= count else None

@@ -39,18 +39,18 @@ from firmware_protocol.tablelink.plaintext import (
 )
 from firmware_protocol.tablelink.session_cipher import Opener, Sealer
 from hil.conform.tester import text as words
-from hil.conform.tester.heard import NO_CURSOR, Cursor, Got, GotRecord
+from hil.conform.tester.heard import NO_CURSOR, ReceivedPlaintext, ReceivedRecord, RingCursor
 
 if TYPE_CHECKING:
-    from hil.conform.tester.bench import Bench
+    from hil.conform.tester.bench import ConformBench
 
 _BEAT_US: Final = HEARTBEAT_MS * 1000
 _T = TypeVar("_T", bound=Reply)
 
 
-class Session:
+class TesterSession:
     def __init__(
-        self, bench: Bench, ident: int, keys: SessionKeys, boot: int | None = None
+        self, bench: ConformBench, ident: int, keys: SessionKeys, boot: int | None = None
     ) -> None:
         self._bench = bench
         self.ident = ident
@@ -68,8 +68,8 @@ class Session:
         """Nothing is acknowledged: records are only noted."""
         self.forgiving = False
         """The line is noisy: frames may come twice."""
-        self.got: list[Got] = []
-        self.records: list[GotRecord] = []
+        self.got: list[ReceivedPlaintext] = []
+        self.records: list[ReceivedRecord] = []
         self.kept: list[EventRecord] = []
         self.info: InfoReply | None = None
         self._bytes: dict[int, bytes] = {}
@@ -138,9 +138,9 @@ class Session:
                 "a well-formed plaintext", f"{plaintext[:8].hex()}...: {error.name} ({error})"
             ) from None
         self._bench.note(at, words.of_plaintext(what), quiet=isinstance(what, DeviceBeat))
-        self.got.append(Got(at, frame.counter, plaintext, what))
+        self.got.append(ReceivedPlaintext(at, frame.counter, plaintext, what))
         if isinstance(what, EventRecord):
-            self.records.append(GotRecord(at, frame.counter, plaintext, what))
+            self.records.append(ReceivedRecord(at, frame.counter, plaintext, what))
             if self.resumed and not self.holding:
                 self._keep(what, plaintext)
         elif isinstance(what, CommandReply) and isinstance(what.reply, ResumeReply):
@@ -158,7 +158,7 @@ class Session:
             return
         if record.seq == cursor.seq + 1:
             self._check_chain(record, cursor)
-            self.cursor = Cursor(record.epoch, record.seq, record.chain)
+            self.cursor = RingCursor(record.epoch, record.seq, record.chain)
             self.kept.append(record)
             self._bytes[record.seq] = data
         elif self._bytes.get(record.seq, data) != data:
@@ -167,7 +167,7 @@ class Session:
             )
         self.ack()
 
-    def _check_chain(self, record: EventRecord, cursor: Cursor) -> None:
+    def _check_chain(self, record: EventRecord, cursor: RingCursor) -> None:
         if not record.follows(cursor.chain):
             raise self._bench.finding(
                 f"record {record.seq} chained to the one before: chain = first 8 bytes of "
@@ -175,7 +175,7 @@ class Session:
                 f"chain {record.chain.hex()} after {cursor.chain.hex()}",
             )
 
-    def _nak(self, cursor: Cursor) -> None:
+    def _nak(self, cursor: RingCursor) -> None:
         now = self._bench.wire.now()
         if self._nak_at is None or now - self._nak_at >= NAK_GAP_MS * 1000:
             self._nak_at = now
@@ -190,7 +190,7 @@ class Session:
 
     def accept(self, record: EventRecord) -> None:
         """Move the cursor without a word; the next heartbeat tells the device."""
-        self.cursor = Cursor(record.epoch, record.seq, record.chain)
+        self.cursor = RingCursor(record.epoch, record.seq, record.chain)
 
     # --- asking -------------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class Session:
         """How the ring stands: RESUME as from a host that has no record of it."""
         return await self.demand(Resume(0, 0, NO_CHAIN, ResumeMode.CHECK), ResumeReply)
 
-    async def resume(self, cursor: Cursor, mode: ResumeMode = ResumeMode.CHECK) -> ResumeReply:
+    async def resume(self, cursor: RingCursor, mode: ResumeMode = ResumeMode.CHECK) -> ResumeReply:
         """RESUME after this record; anything but OK is a finding."""
         chain = NO_CHAIN if mode is ResumeMode.ADOPT else cursor.chain
         self.cursor = cursor
@@ -297,11 +297,11 @@ class Session:
     async def catch_up(self) -> ResumeReply:
         """Go on at the ring's end, whatever was recorded before."""
         ring = await self.learn()
-        return await self.resume(Cursor(ring.epoch, ring.head, ring.chain))
+        return await self.resume(RingCursor(ring.epoch, ring.head, ring.chain))
 
     # --- looking ------------------------------------------------------------------------------
 
-    def controls(self, kind: type[Control], since: int = 0) -> list[Got]:
+    def controls(self, kind: type[Control], since: int = 0) -> list[ReceivedPlaintext]:
         return [got for got in self.got[since:] if isinstance(got.what, kind)]
 
     async def next_beat(self) -> DeviceBeat:

@@ -10,8 +10,8 @@ from firmware_protocol.device.control import DoorHand, Draw, InjectDefect, Load,
 from firmware_protocol.messages.enums import ButtonMask, Capabilities, LockState
 from firmware_protocol.messages.limits import DEBOUNCE_MS, MAX_SEAT
 from firmware_protocol.messages.registry import Arm, ArmReply, Loaded, Lock, LockReply
-from hil.conform.tester.bench import Bench
-from hil.conform.tester.session import Session
+from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.session import TesterSession
 
 EVERY_BUTTON: Final = ButtonMask(sum(ButtonMask))
 TOKEN: Final = 0x5A17
@@ -28,17 +28,17 @@ _DWELL_MS: Final = 40
 _TTL_MS: Final = 60_000
 
 
-async def ready(bench: Bench, session: Session) -> None:
+async def ready(bench: ConformBench, session: TesterSession) -> None:
     """Bring the device to where a hand makes records: loaded and open, or armed."""
     await _READY[bench.profile](bench, session)
 
 
-async def make(bench: Bench, count: int) -> int:
+async def make(bench: ConformBench, count: int) -> int:
     """At least so many records by hand, and how many. The session must have been made ready."""
     return await _MAKE[bench.profile](bench, count)
 
 
-def some(bench: Bench, count: int) -> int:
+def some(bench: ConformBench, count: int) -> int:
     """So many, or fewer where a person has to do it."""
     return count if bench.operator.exact else min(count, 4)
 
@@ -51,7 +51,7 @@ def settle_ms(count: int) -> int:
 # --- shoe -----------------------------------------------------------------------------------
 
 
-async def load(bench: Bench, session: Session, hand: Load) -> Loaded:
+async def load(bench: ConformBench, session: TesterSession, hand: Load) -> Loaded:
     """Put cards in. The record of it."""
     mark = len(session.kept)
     await bench.hand(hand)
@@ -63,20 +63,20 @@ async def load(bench: Bench, session: Session, hand: Load) -> Loaded:
     return record.event
 
 
-async def unlock(bench: Bench, session: Session) -> None:
+async def unlock(bench: ConformBench, session: TesterSession) -> None:
     if bench.says is not None and Capabilities.LOCK in bench.says.capabilities:
         reply = await session.demand(Lock(LockState.OPEN), LockReply)
         if reply.state is not LockState.OPEN:
             raise bench.finding("LOCK_REPLY OPEN")
 
 
-async def _shoe_ready(bench: Bench, session: Session) -> None:
+async def _shoe_ready(bench: ConformBench, session: TesterSession) -> None:
     if bench.stock < 100:
         await load(bench, session, Load(decks=_DECKS))
     await unlock(bench, session)
 
 
-async def _draw(bench: Bench, count: int) -> int:
+async def _draw(bench: ConformBench, count: int) -> int:
     bench.stock -= count
     await bench.hand(Draw(count=count, dwell_ms=_DWELL_MS))
     return count
@@ -85,11 +85,11 @@ async def _draw(bench: Bench, count: int) -> int:
 # --- shuffler -------------------------------------------------------------------------------
 
 
-async def _nothing(bench: Bench, session: Session) -> None:
+async def _nothing(bench: ConformBench, session: TesterSession) -> None:
     pass
 
 
-async def _doors(bench: Bench, count: int) -> int:
+async def _doors(bench: ConformBench, count: int) -> int:
     """The door is left closed."""
     for _ in range((count + 1) // 2):
         await bench.hand(DoorHand(open=True))
@@ -101,8 +101,8 @@ async def _doors(bench: Bench, count: int) -> int:
 
 
 async def arm(
-    bench: Bench,
-    session: Session,
+    bench: ConformBench,
+    session: TesterSession,
     *,
     mask: ButtonMask = EVERY_BUTTON,
     token: int = TOKEN,
@@ -112,7 +112,7 @@ async def arm(
     await session.demand(Arm(seat, mask, token, ttl), ArmReply)
 
 
-async def find_seat(bench: Bench, session: Session) -> int:
+async def find_seat(bench: ConformBench, session: TesterSession) -> int:
     """A seat that the station has."""
     for seat in range(1, MAX_SEAT + 1):
         if bench.seat:
@@ -124,11 +124,11 @@ async def find_seat(bench: Bench, session: Session) -> int:
     return bench.seat
 
 
-async def _arm(bench: Bench, session: Session) -> None:
+async def _arm(bench: ConformBench, session: TesterSession) -> None:
     await arm(bench, session)
 
 
-async def _presses(bench: Bench, count: int) -> int:
+async def _presses(bench: ConformBench, count: int) -> int:
     """Each press makes two records, the last one a while after the hand came back."""
     for _ in range((count + 1) // 2):
         await bench.hand(Press(seat=bench.seat, button="hit", held_ms=_HELD_MS))
@@ -136,12 +136,12 @@ async def _presses(bench: Bench, count: int) -> int:
     return (count + 1) // 2 * 2
 
 
-_READY: Final[dict[Profile, Callable[[Bench, Session], Awaitable[None]]]] = {
+_READY: Final[dict[Profile, Callable[[ConformBench, TesterSession], Awaitable[None]]]] = {
     "shoe": _shoe_ready,
     "shuffler": _nothing,
     "station": _arm,
 }
-_MAKE: Final[dict[Profile, Callable[[Bench, int], Awaitable[int]]]] = {
+_MAKE: Final[dict[Profile, Callable[[ConformBench, int], Awaitable[int]]]] = {
     "shoe": _draw,
     "shuffler": _doors,
     "station": _presses,

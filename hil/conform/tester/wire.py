@@ -24,7 +24,7 @@ Pump = Callable[[int], Awaitable[None]]
 
 _BUSY_TURNS: Final = 10_000
 """A device that is due again at the same moment more often than this hangs."""
-MOST_WAITING: Final = 1 << 20
+MAX_WAITING: Final = 1 << 20
 """Bytes that may wait for whoever listens. Nobody is so slow, and no device has so much to say."""
 _TRY_AGAIN_US: Final = 50_000
 
@@ -33,14 +33,14 @@ class WireLost(Exception):
     """The port has ended by itself."""
 
 
-class Piece(Struct, frozen=True):
+class ReceivedBytes(Struct, frozen=True):
     """Bytes, and when they came."""
 
     data: bytes
     at: int
 
 
-class Wire(Protocol):
+class TesterWire(Protocol):
     simulated: bool
 
     def now(self) -> int:
@@ -49,7 +49,7 @@ class Wire(Protocol):
     def send(self, data: bytes) -> None:
         """Send these bytes."""
 
-    async def hear(self, until: int) -> Piece | None:
+    async def hear(self, until: int) -> ReceivedBytes | None:
         """The next bytes; None when `until` has come first. WireLost when the port has ended."""
 
     async def beside(self, doing: Coroutine[Any, Any, _T], pump: Pump) -> _T:
@@ -81,11 +81,11 @@ class SimulatedWire:
     def send(self, data: bytes) -> None:
         self._peer.receive(data, self._now)
 
-    async def hear(self, until: int) -> Piece | None:
+    async def hear(self, until: int) -> ReceivedBytes | None:
         for _ in range(_BUSY_TURNS):
             data = self._peer.take()
             if data:
-                return Piece(data, self._now)
+                return ReceivedBytes(data, self._now)
             due = self._peer.due()
             if self._now >= until and (due is None or due > self._now):
                 return None
@@ -117,7 +117,7 @@ class PortWire:
         self._beside: set[Place] | None = None
         """Where others with its number were at first, if it was told by its place."""
         self._port: Port | None = None
-        self._pieces: deque[Piece] = deque()
+        self._pieces: deque[ReceivedBytes] = deque()
         self._waiting = 0
         self._woken = asyncio.Event()
         self._lost: str | None = "it is not open"
@@ -134,10 +134,10 @@ class PortWire:
         if self._lost is not None:
             return
         self._waiting += len(data)
-        if self._waiting > MOST_WAITING:
-            self._lost = f"more bytes than {MOST_WAITING} wait to be looked at"
+        if self._waiting > MAX_WAITING:
+            self._lost = f"more bytes than {MAX_WAITING} wait to be looked at"
         else:
-            self._pieces.append(Piece(data, self.now()))
+            self._pieces.append(ReceivedBytes(data, self.now()))
 
     def lost(self, why: PortLost) -> None:
         self._lost = why.reason
@@ -150,7 +150,7 @@ class PortWire:
         if self._port is not None:
             self._port.write(data)
 
-    async def hear(self, until: int) -> Piece | None:
+    async def hear(self, until: int) -> ReceivedBytes | None:
         self._woken.clear()
         if not self._pieces and self._lost is None:
             left = (until - self.now()) / 1e6

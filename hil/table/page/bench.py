@@ -13,7 +13,7 @@ from controller.procedure.model.effects import Tell
 from firmware_protocol.device.control import ControlRequest, Describe, Draw
 from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
-from hil.control import BadHand, read
+from hil.control import InvalidRequest, parse_request
 from hil.table.page import controls
 from hil.table.page.controls import NEXT_PULLS, Bench
 from hil.table.page.page import Shown, shown
@@ -104,8 +104,8 @@ class Desk:
         """Any hand, as the device's control socket would take it."""
         fitted, device = self._device(serial)
         try:
-            hand = read(line, controls.verbs(DeviceClass[fitted.profile.upper()]))
-        except BadHand as bad:
+            hand = parse_request(line, controls.verbs(DeviceClass[fitted.profile.upper()]))
+        except InvalidRequest as bad:
             raise No(f"{bad.where}: {bad.what}", bad.allowed, 400) from None
         return self._do(device, hand)
 

@@ -196,7 +196,7 @@ def forms(device: DeviceClass) -> tuple[Form, ...]:
 def _fields(hand: type[ControlRequest]) -> Iterator[FormField]:
     info = info_of(hand)
     assert isinstance(info, StructType)
-    for word, field in zip(hand_words.words(hand), info.fields, strict=True):
+    for word, field in zip(hand_words.request_fields(hand), info.fields, strict=True):
         kind = "list" if word.many else "text" if word.textual else "json"
         choices = _choices(field, hand)
         yield FormField(word.name, word.allowed, word.default or "", choices, kind)

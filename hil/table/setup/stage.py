@@ -26,7 +26,7 @@ from firmware_protocol.device.control import ShufflePace
 from firmware_protocol.device.storage import FolderProblem
 from firmware_protocol.messages.enums import DeviceClass
 from hil.ports import LinkTaken, PathTaken
-from hil.simulator import Live, Setup, plugged_in, sole
+from hil.simulator import DeviceSetup, LiveDevice, exclusive_use, running_device
 from hil.table.setup.daemon import Daemon
 from hil.table.setup.house import EVERYBODY, SEVEN, Fitted, House, Robotic, private
 from hil.table.setup.table_file import Deals, table_text
@@ -42,7 +42,7 @@ class Stage:
     """What stands at the table, and who serves it. `staged` makes one."""
 
     def __init__(
-        self, house: House, lives: dict[str, Live], daemon: Daemon, control: Path, name: str
+        self, house: House, lives: dict[str, LiveDevice], daemon: Daemon, control: Path, name: str
     ) -> None:
         self.house = house
         self.daemon = daemon
@@ -65,21 +65,21 @@ class Stage:
         return self.table.sheet.options.decks
 
     @property
-    def shoe(self) -> Live:
+    def shoe(self) -> LiveDevice:
         return self._of["shoe"]
 
     @property
-    def shuffler(self) -> Live:
+    def shuffler(self) -> LiveDevice:
         return self._of["shuffler"]
 
-    def station_of(self, seat: int) -> Live | None:
+    def station_of(self, seat: int) -> LiveDevice | None:
         for device in self.house.fitted:
             if seat in device.seats:
                 return self._lives[device.serial]
         return None
 
     @property
-    def devices(self) -> tuple[tuple[Fitted, Live], ...]:
+    def devices(self) -> tuple[tuple[Fitted, LiveDevice], ...]:
         """All of them, each with what stands there."""
         return tuple((device, self._lives[device.serial]) for device in self.house.fitted)
 
@@ -141,9 +141,9 @@ async def staged(
 
 
 @asynccontextmanager
-async def _plugged(house: House, device: Fitted, gap_ms: int | None) -> AsyncIterator[Live]:
+async def _plugged(house: House, device: Fitted, gap_ms: int | None) -> AsyncIterator[LiveDevice]:
     place = house.place(device)
-    setup = Setup(
+    setup = DeviceSetup(
         device_class=DeviceClass[device.profile.upper()],
         place=place,
         control=place / "control",
@@ -153,6 +153,6 @@ async def _plugged(house: House, device: Fitted, gap_ms: int | None) -> AsyncIte
         gap_ms=gap_ms,
         sync=False,
     )
-    with sole(place):
-        async with plugged_in(setup) as live:
+    with exclusive_use(place):
+        async with running_device(setup) as live:
             yield live

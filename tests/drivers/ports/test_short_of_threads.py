@@ -29,7 +29,7 @@ from drivers.ports import (
 from drivers.ports.port import WRITE_BOUND
 from drivers.ports.usb import open_usb
 from drivers.session import events
-from hil.simulator import plugged_in
+from hil.simulator import running_device
 from tests.drivers.session.supervisor.test_ports import House, hosted
 from tests.support.drivers.fake_usb import FakeDevice
 from tests.support.drivers.journal_book import Book
@@ -103,7 +103,7 @@ def test_a_supervisor_looks_again(tmp_path: Path) -> None:
     async def main() -> None:
         house, bus = House(tmp_path), tmp_path / "usb"
         bus.mkdir()
-        async with plugged_in(house.setup(usb=bus)), hosted(house, None, f"sim={bus}") as host:
+        async with running_device(house.setup(usb=bus)), hosted(house, None, f"sim={bus}") as host:
             with no_more_threads():
                 await until(lambda: host.supervisor.state is State.OPENING, 5)
                 assert "short of threads" in host.supervisor.why

@@ -12,7 +12,7 @@ import pytest
 
 from drivers.ports import Port, PortRefused, open_port, parse, usb_devices, usb_discovery
 from drivers.ports.port import WRITE_BOUND
-from hil.ports import Status, UsbDevice
+from hil.ports import UsbDevice, UsbStatus
 from tests.support.drivers.listening import PATIENCE, Listener
 
 
@@ -25,7 +25,9 @@ def _announced(monkeypatch: pytest.MonkeyPatch) -> None:
 class Echo:
     """A device that sends back what it gets, in transfers of odd sizes."""
 
-    def __init__(self, bus: Path, serial: str = "SH-1", gone: Status = Status.NO_DEVICE) -> None:
+    def __init__(
+        self, bus: Path, serial: str = "SH-1", gone: UsbStatus = UsbStatus.NO_DEVICE
+    ) -> None:
         self.reading = True
         self.got = bytearray()
         self.usb = UsbDevice(
@@ -38,7 +40,9 @@ class Echo:
         self.usb.write(data)
 
 
-def on(bus: Path, run: Callable[[Echo, Listener, str], Awaitable[None]], **options: Status) -> None:
+def on(
+    bus: Path, run: Callable[[Echo, Listener, str], Awaitable[None]], **options: UsbStatus
+) -> None:
     async def whole() -> None:
         bus.mkdir(exist_ok=True)
         echo = Echo(bus, **options)  # type: ignore[arg-type]
@@ -72,8 +76,8 @@ def test_every_size_comes_back_whole(tmp_path: Path) -> None:
     on(tmp_path / "bus", run)
 
 
-@pytest.mark.parametrize("gone", [Status.NO_DEVICE, Status.IO, Status.PIPE])
-def test_unplugged_and_plugged_in_again(tmp_path: Path, gone: Status) -> None:
+@pytest.mark.parametrize("gone", [UsbStatus.NO_DEVICE, UsbStatus.IO, UsbStatus.PIPE])
+def test_unplugged_and_plugged_in_again(tmp_path: Path, gone: UsbStatus) -> None:
     async def run(echo: Echo, ears: Listener, address: str) -> None:
         for number in (1, 2, 3):
             port = await opened(address, ears)

@@ -25,7 +25,7 @@ from firmware_protocol.messages import errors
 from firmware_protocol.messages.enums import AlertCode, Capabilities, FrameKind
 from firmware_protocol.messages.frames import Hello, HelloRsp
 from firmware_protocol.tablelink.framing import Deframer, Frame
-from hil.devices import Shoe
+from hil.devices import SimulatedShoe
 from tests.support.hil.devices.meeting import Meeting
 
 Touch = Callable[[Frame], Frame | None]
@@ -36,7 +36,7 @@ class Between(Meeting):
     """Frames go through the attacker's hands, who may also send what was seen before."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, Shoe)
+        super().__init__(folder, SimulatedShoe)
         self.to_device: Touch = lambda frame: frame
         self.to_host: Touch = lambda frame: frame
         self.seen: list[Frame] = []
@@ -189,7 +189,7 @@ def test_replayed_and_forged_data_is_suspicious_and_changes_nothing(tmp_path: Pa
 
 def test_another_key_behind_the_same_serial_is_a_wrong_device(tmp_path: Path) -> None:
     between = Between(tmp_path)
-    clone = identity.create(tmp_path / "clone", Shoe().device_class, "XX-0001")
+    clone = identity.create(tmp_path / "clone", SimulatedShoe().device_class, "XX-0001")
 
     def cloned(frame: Frame) -> Frame:
         answer = HelloRsp.decode(frame.payload)

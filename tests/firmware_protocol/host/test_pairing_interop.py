@@ -24,7 +24,7 @@ from firmware_protocol.messages.enums import AlertCode, DeviceClass, DeviceState
 from firmware_protocol.messages.registry import Paired, Tamper
 from firmware_protocol.tablelink import plaintext
 from firmware_protocol.tablelink.fingerprints import fingerprint, label_psk
-from hil.devices import Station
+from hil.devices import SimulatedStation
 from hil.faults import faulty_device
 
 OWN = X25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -44,7 +44,7 @@ class Bench:
     def __init__(self, place: Path) -> None:
         identity.create(place, DeviceClass.STATION, "ST-7")
         self.now = 1_000_000
-        self.device = faulty_device(place, Station(), now=self.now, sync=False)
+        self.device = faulty_device(place, SimulatedStation(), now=self.now, sync=False)
 
     @property
     def psk(self) -> bytes:

@@ -14,7 +14,7 @@ from firmware_protocol.device import identity
 from firmware_protocol.device.control import Load, Plug
 from firmware_protocol.messages.enums import DeviceClass
 from hil.bench.devices import PUBLIC, hosted
-from hil.simulator import Setup, plugged_in
+from hil.simulator import DeviceSetup, running_device
 
 
 def test_a_new_device_is_adopted_and_nothing_is_said_on_stdout(
@@ -25,7 +25,7 @@ def test_a_new_device_is_adopted_and_nothing_is_said_on_stdout(
         bus.mkdir()
         own = identity.create(place, DeviceClass.SHOE, "SH-1")
         identity.pair_directly(place, PUBLIC)
-        setup = Setup(
+        setup = DeviceSetup(
             device_class=DeviceClass.SHOE,
             place=place,
             control=tmp_path / "control",
@@ -33,7 +33,7 @@ def test_a_new_device_is_adopted_and_nothing_is_said_on_stdout(
             sync=False,
         )
         wanted = Wanted(DeviceClass.SHOE, "SH-1", own.public, backend=f"sim={bus}")
-        async with plugged_in(setup) as live:
+        async with running_device(setup) as live:
             async with hosted(wanted) as host:
                 await host.ready()
                 assert host.supervisor.state is State.READY

@@ -18,7 +18,7 @@ from controller.errors import UsageProblem
 from drivers.keys import KeyStore
 from drivers.ports import discovery, usb_discovery
 from hil.conform.runs import cli
-from hil.simulator import running
+from hil.simulator import device_process
 
 SOCKET = "control"
 
@@ -54,7 +54,7 @@ def test_a_shoe_at_a_serial_port(tmp_path: Path, capsys: pytest.CaptureFixture[s
     """It is paired by itself, and judged by a handful of items that need hands."""
     only = ("FR-1", "EV-2", "EV-10", "CO-4", "SH-2")
     place, junit = tmp_path / "shoe", tmp_path / "report.xml"
-    with running("shoe", place) as sim:
+    with device_process("shoe", place) as sim:
         code = run(
             *("--profile", "shoe", "--port", str(sim.port), "--control", place / SOCKET),
             *("--junit", junit, "--seed", "5", "--only", *only),
@@ -75,7 +75,7 @@ def test_a_shoe_at_a_serial_port(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_station_on_the_bus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place, bus = tmp_path / "station", tmp_path / "bus"
     bus.mkdir()
-    with running("station", place, usb=bus) as sim:
+    with device_process("station", place, usb=bus) as sim:
         port = f"usb+sim={bus}:{sim.serial}"
         code = run(
             *("--profile", "station", "--port", port, "--control", place / SOCKET, "--json"),
@@ -94,8 +94,8 @@ def test_one_of_two_devices_with_one_number_is_named_as_it_is_listed(
     bus = tmp_path / "bus"
     bus.mkdir()
     with (
-        running("shoe", tmp_path / "one", usb=bus),
-        running("shoe", tmp_path / "two", usb=bus, breaks=("schema-wrong",)),
+        device_process("shoe", tmp_path / "one", usb=bus),
+        device_process("shoe", tmp_path / "two", usb=bus, breaks=("schema-wrong",)),
     ):
         ports = [str(one.address) for one in discovery.usb_devices(f"sim={bus}")]
         assert [port.partition(" ")[2] for port in ports] == [
@@ -115,7 +115,7 @@ def test_one_that_is_told_by_its_place_is_found_again_after_its_power_was_cut(
     """It comes back under another address, beside the other one."""
     bus, place = tmp_path / "bus", tmp_path / "one"
     bus.mkdir()
-    with running("shoe", place, usb=bus), running("shoe", tmp_path / "two", usb=bus):
+    with device_process("shoe", place, usb=bus), device_process("shoe", tmp_path / "two", usb=bus):
         first, second = (str(one.address) for one in discovery.usb_devices(f"sim={bus}"))
         given = ("--profile", "shoe", "--port", first, "--control", place / SOCKET)
         assert run(*given, "--only", "FR-1", "EV-10") == 0, capsys.readouterr()
@@ -130,7 +130,7 @@ def test_keys_by_hand_and_the_cable_alone(
     own = X25519PrivateKey.generate()
     private(tmp_path / "host", own.private_bytes_raw().hex() + "\n")
     public = own.public_key().public_bytes_raw()
-    with running("shuffler", tmp_path / "shuffler", paired_with=public) as sim:
+    with device_process("shuffler", tmp_path / "shuffler", paired_with=public) as sim:
         code = run(
             *("--profile", "shuffler", "--port", str(sim.port)),
             *("--host-key", tmp_path / "host", "--device-key", sim.key.hex()),
@@ -147,7 +147,7 @@ def test_keys_by_hand_and_the_cable_alone(
 
 def test_a_broken_device_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "shoe"
-    with running("shoe", place, breaks=("schema-wrong",)) as sim:
+    with device_process("shoe", place, breaks=("schema-wrong",)) as sim:
         code = run(
             *("--profile", "shoe", "--port", str(sim.port), "--control", place / SOCKET),
             *("--only", "HE-1", "HE-2"),
@@ -165,7 +165,7 @@ def test_of_a_device_that_is_not_paired_only_what_needs_no_session_is_tried(
     known: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     items = ("FR-1", "FR-5", "HE-1", "HE-2", "HE-3", "HE-4", "PA-1", "HS-1", "EV-2")
-    with running("shoe", tmp_path / "shoe") as sim:
+    with device_process("shoe", tmp_path / "shoe") as sim:
         arguments = ["--profile", "shoe", "--port", str(sim.port), "--only", *items]
         if known:
             private(tmp_path / "host", bytes(range(32)).hex())
@@ -187,7 +187,7 @@ def test_of_a_device_that_is_not_paired_only_what_needs_no_session_is_tried(
 def test_a_maker_needs_no_keys_to_begin_with(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with running("station", tmp_path / "station") as sim:
+    with device_process("station", tmp_path / "station") as sim:
         given = ("--profile", "station", "--port", str(sim.port), "--only")
         assert run(*given, "FR-1", "HE-2") == 0
         assert run(*given, "FR-1", "HS-1") == 3
@@ -198,14 +198,14 @@ def test_a_maker_needs_no_keys_to_begin_with(
 def test_what_is_wrong_before_pairing_fails(
     breaks: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with running("shoe", tmp_path / "shoe", breaks=breaks) as sim:
+    with device_process("shoe", tmp_path / "shoe", breaks=breaks) as sim:
         assert run("--profile", "shoe", "--port", str(sim.port), "--only", "HE-1", "HE-2") == 1
     assert "FAIL" in capsys.readouterr().out
 
 
 def test_what_answers_nothing_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "shoe"
-    with running("shoe", place) as sim:
+    with device_process("shoe", place) as sim:
         # A device that is frozen is what a cable to nowhere looks like.
         sim.control.ask(b'{"do": "freeze", "on": true}')
         code = run(

@@ -15,16 +15,17 @@ from firmware_protocol.conformance import Profile
 from firmware_protocol.device import control as hands
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, CannotDo
-from hil.conform.runs.remote_operator import Controlled
-from hil.conform.tester.findings import Lacking
+from hil.conform.runs.remote_operator import RemoteOperator
+from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.operators import ALL_NEEDS
-from hil.control import Control
+from hil.control import ControlClient
 from tests.support.hil.conform.conform_rig import Rig
 
 
 class Terse:
     """Hands that do all, and see what they are told to see."""
 
+    name = "terse"
     can = ALL_NEEDS
     exact = True
 
@@ -37,10 +38,10 @@ class Terse:
         return {"mechanism": self.sees} if isinstance(hand, hands.Describe) else answer
 
     async def label(self) -> str:
-        raise Lacking("a label")
+        raise ItemSkipped("a label")
 
     async def confirm(self, question: str) -> bool:
-        raise Lacking("eyes")
+        raise ItemSkipped("eyes")
 
 
 @pytest.mark.parametrize("sees", [None, [], {}, {"out": 3, "buzzes": "two", "seats": {"1": 7}}])
@@ -66,16 +67,16 @@ def test_what_describe_does_not_tell_is_skipped(
 # --- over the socket ------------------------------------------------------------------------
 
 
-def said(path: Path, line: bytes, do: Callable[[Controlled], Any]) -> Any:
+def said(path: Path, line: bytes, do: Callable[[RemoteOperator], Any]) -> Any:
     """What comes of it when a control socket answers so."""
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(path))
     server.listen()
 
     async def scene() -> Any:
-        with Control(path) as control, server.accept()[0] as peer:
+        with ControlClient(path) as control, server.accept()[0] as peer:
             peer.sendall(line + b"\n")
-            return await do(Controlled(control))
+            return await do(RemoteOperator(control))
 
     try:
         return asyncio.run(scene())
@@ -90,7 +91,7 @@ NO = b'{"ok": false, "error": "no", "where": "%s", "allowed": ""}'
     ("where", "words"), [(b"do", "knows 'draw'$"), (b"double", "knows 'draw' with double$")]
 )
 def test_a_verb_that_it_does_not_know_is_lacking(tmp_path: Path, where: bytes, words: str) -> None:
-    with pytest.raises(Lacking, match=words):
+    with pytest.raises(ItemSkipped, match=words):
         said(tmp_path / "s", NO % where, lambda one: one.do(hands.Draw(double=True)))
 
 
@@ -108,5 +109,5 @@ def test_an_answer_that_is_none_is_a_wrong_argument(tmp_path: Path, line: bytes)
 
 @pytest.mark.parametrize("line", [b'{"ok": true}', b'{"ok": true, "answer": {"label": 7}}'])
 def test_a_label_that_is_not_told_is_lacking(tmp_path: Path, line: bytes) -> None:
-    with pytest.raises(Lacking, match="label"):
+    with pytest.raises(ItemSkipped, match="label"):
         said(tmp_path / "s", line, lambda one: one.label())

@@ -27,14 +27,14 @@ from firmware_protocol.device.interfaces import Answer, Peer
 from firmware_protocol.tablelink.framing import Deframer, Frame
 from hil.conform.items import WITHOUT_SESSION
 from hil.conform.runs import cli, report
-from hil.conform.runs.runner import Course, course
-from hil.conform.tester.operators import Direct, Nobody
-from hil.conform.tester.wire import Piece, SimulatedWire, WireLost
-from hil.simulator import Running, running
+from hil.conform.runs.runner import RunResult, run_items
+from hil.conform.tester.operators import InProcessOperator, NoOperator
+from hil.conform.tester.wire import ReceivedBytes, SimulatedWire, WireLost
+from hil.simulator import DeviceProcess, device_process
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of
 
 
-def run(sim: Running, *arguments: str | Path, profile: str = "shoe") -> int:
+def run(sim: DeviceProcess, *arguments: str | Path, profile: str = "shoe") -> int:
     parser = argparse.ArgumentParser()
     cli.register(parser.add_subparsers())
     given = ["conform", "--profile", profile, "--port", str(sim.port), *map(str, arguments)]
@@ -44,16 +44,18 @@ def run(sim: Running, *arguments: str | Path, profile: str = "shoe") -> int:
 
 
 @pytest.fixture
-def shoe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+def shoe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeviceProcess]:
     monkeypatch.setenv("HOLECARD_KEYS", str(tmp_path / "no-keys"))
-    with running("shoe", tmp_path / "shoe") as sim:
+    with device_process("shoe", tmp_path / "shoe") as sim:
         yield sim
 
 
 # --- who is at the port, and whose hands they are ---------------------------------------------
 
 
-def test_a_device_of_another_class_is_the_wrong_profile(shoe: Running, tmp_path: Path) -> None:
+def test_a_device_of_another_class_is_the_wrong_profile(
+    shoe: DeviceProcess, tmp_path: Path
+) -> None:
     with pytest.raises(UsageProblem, match="SH-0001 says that it is a shoe") as problem:
         run(shoe, "--control", tmp_path / "shoe" / "control", profile="station")
     assert problem.value.where == "--profile"
@@ -62,10 +64,13 @@ def test_a_device_of_another_class_is_the_wrong_profile(shoe: Running, tmp_path:
 
 @pytest.mark.parametrize("options", [("--serial", "SH-0002"), ()], ids=["another", "same number"])
 def test_the_hands_of_another_device_are_not_used(
-    shoe: Running, tmp_path: Path, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    shoe: DeviceProcess,
+    tmp_path: Path,
+    options: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Two simulated shoes have the same serial number, if nobody gave them others."""
-    with running("shoe", tmp_path / "other", *options) as other:
+    with device_process("shoe", tmp_path / "other", *options) as other:
         with pytest.raises(UsageProblem) as problem:
             run(shoe, "--control", tmp_path / "other" / "control")
         for sim in (shoe, other):
@@ -77,9 +82,9 @@ def test_the_hands_of_another_device_are_not_used(
 
 
 def test_the_hands_of_a_device_that_hangs_are_not_those_of_one_that_answers(
-    shoe: Running, tmp_path: Path
+    shoe: DeviceProcess, tmp_path: Path
 ) -> None:
-    with running("shoe", tmp_path / "other") as other:
+    with device_process("shoe", tmp_path / "other") as other:
         other.control.do(control.CutPower(off_ms=3_600_000))
         with pytest.raises(UsageProblem, match="of a device that does not run"):
             run(shoe, "--control", tmp_path / "other" / "control")
@@ -107,7 +112,7 @@ def answering(path: Path, answer: Callable[[bytes], dict[str, Any]]) -> Iterator
 
 
 def test_a_socket_that_does_not_tell_whose_it_is_is_taken_for_the_devices(
-    shoe: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shoe: DeviceProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A maker's own simulator need not tell more than hil/CONTROL.md says that conform reads."""
 
@@ -133,9 +138,9 @@ def test_a_socket_that_does_not_tell_whose_it_is_is_taken_for_the_devices(
 def test_what_needs_no_session_is_tried_before_pairing(
     profile: Profile, by_hand: bool, tmp_path: Path
 ) -> None:
-    rig = Rig(tmp_path, profile, operator=None if by_hand else Nobody())
+    rig = Rig(tmp_path, profile, operator=None if by_hand else NoOperator())
     rig.bench.device_key, rig.bench.unpaired = bytes(32), "not paired"
-    done = asyncio.run(course(rig.bench, of(profile)))
+    done = asyncio.run(run_items(rig.bench, of(profile)))
     passed = {one.item.id for one in done.outcomes if one.result == "PASS"}
     assert passed == WITHOUT_SESSION - {"HE-3"}
     assert {one.result for one in done.outcomes} == {"PASS", "UNTRIED"}
@@ -169,7 +174,7 @@ def test_he_3_is_tried_up_to_where_it_would_need_keys(
 
 
 def test_a_device_that_cannot_be_paired_is_tried_as_far_as_that_goes(
-    shoe: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shoe: DeviceProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Hands are there, and pairing does not work yet."""
 
@@ -196,7 +201,9 @@ class Ended(NamedTuple):
     report: Element
 
 
-def after_the_first_item(folder: Path, sim: Running, do: Callable[[Popen[str]], object]) -> Ended:
+def after_the_first_item(
+    folder: Path, sim: DeviceProcess, do: Callable[[Popen[str]], object]
+) -> Ended:
     """A run in a process of its own, and what is done to it during the second item, which takes
     13 s."""
     junit = folder / "report.xml"
@@ -213,7 +220,7 @@ def after_the_first_item(folder: Path, sim: Running, do: Callable[[Popen[str]], 
     return Ended(process.returncode, rest.splitlines(), complaints, suite)
 
 
-def test_a_cable_that_is_pulled_ends_the_run(shoe: Running, tmp_path: Path) -> None:
+def test_a_cable_that_is_pulled_ends_the_run(shoe: DeviceProcess, tmp_path: Path) -> None:
     ended = after_the_first_item(
         tmp_path, shoe, lambda _: shoe.control.do(control.Plug(connected=False))
     )
@@ -229,7 +236,7 @@ def test_a_cable_that_is_pulled_ends_the_run(shoe: Running, tmp_path: Path) -> N
     assert [ended.report.attrib[name] for name in counted] == ["4", "0", "3"]
 
 
-def test_ctrl_c_tells_what_was_found_by_then(shoe: Running, tmp_path: Path) -> None:
+def test_ctrl_c_tells_what_was_found_by_then(shoe: DeviceProcess, tmp_path: Path) -> None:
     ended = after_the_first_item(tmp_path, shoe, lambda one: one.send_signal(signal.SIGINT))
     assert ended.code == 130
     assert ended.lines[:3] == [
@@ -250,7 +257,7 @@ class _Leaves(SimulatedWire):
         self._back = back
         self.opened = 0
 
-    async def hear(self, until: int) -> Piece | None:
+    async def hear(self, until: int) -> ReceivedBytes | None:
         if self.now() >= self._ends:
             raise WireLost("the port has ended: it was unplugged")
         return await super().hear(min(until, self._ends))
@@ -262,10 +269,10 @@ class _Leaves(SimulatedWire):
         self._ends = 1 << 62
 
 
-def left(folder: Path, *, back: bool) -> Course:
+def left(folder: Path, *, back: bool) -> RunResult:
     rig = Rig(folder, "shoe")
     rig.bench.wire = rig.wire = _Leaves(rig, back=back)
-    return asyncio.run(course(rig.bench, [ITEMS[name] for name in ("FR-1", "HS-7", "HS-1")]))
+    return asyncio.run(run_items(rig.bench, [ITEMS[name] for name in ("FR-1", "HS-7", "HS-1")]))
 
 
 def test_a_device_that_leaves_its_port_by_itself_fails_that_item(tmp_path: Path) -> None:
@@ -282,13 +289,13 @@ def test_a_port_that_is_gone_fails_nothing(tmp_path: Path) -> None:
 
 
 def test_whoever_stands_at_the_device_may_go(tmp_path: Path) -> None:
-    class Goes(Direct):
+    class Goes(InProcessOperator):
         async def do(self, hand: ControlRequest) -> Answer:
             raise UsageProblem("--control", "the simulated device has gone", "one that runs")
 
     rig = Rig(tmp_path, "shoe")
     rig.bench.operator = Goes(rig.hand)
-    done = asyncio.run(course(rig.bench, [ITEMS[name] for name in ("FR-1", "EV-2", "HS-1")]))
+    done = asyncio.run(run_items(rig.bench, [ITEMS[name] for name in ("FR-1", "EV-2", "HS-1")]))
     assert [one.result for one in done.outcomes] == ["PASS", "UNTRIED", "UNTRIED"]
     assert "--control: the simulated device has gone" in done.broken_off
 

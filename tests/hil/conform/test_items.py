@@ -14,20 +14,20 @@ from firmware_protocol.device.control import ControlRequest, Describe
 from firmware_protocol.device.interfaces import Answer, Mechanism, Peer
 from firmware_protocol.messages.enums import Capabilities
 from hil.conform.items import TRIALS
-from hil.conform.runs.runner import Outcome
+from hil.conform.runs.runner import ItemOutcome
 from hil.conform.tester import bench
-from hil.conform.tester.operators import Nobody, Person, in_words
-from hil.devices import Shoe, Shuffler, Station
+from hil.conform.tester.operators import NoOperator, TerminalOperator, instruction
+from hil.devices import SimulatedShoe, SimulatedShuffler, SimulatedStation
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Paced, Rig, of
 
 
-def failed(outcomes: list[Outcome]) -> list[tuple[str, str, str, str]]:
+def failed(outcomes: list[ItemOutcome]) -> list[tuple[str, str, str, str]]:
     return [
         (one.item.id, one.sent, one.expected, one.came) for one in outcomes if one.result == "FAIL"
     ]
 
 
-def skipped(outcomes: list[Outcome]) -> dict[str, str]:
+def skipped(outcomes: list[ItemOutcome]) -> dict[str, str]:
     return {one.item.id: one.remark for one in outcomes if one.result == "SKIP"}
 
 
@@ -59,7 +59,7 @@ def test_all_items_pass_on_one_device_in_any_order(
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_cable_alone(profile: Profile, tmp_path: Path) -> None:
     """What needs a hand is skipped and says so; the rest passes."""
-    rig = Rig(tmp_path, profile, operator=Nobody())
+    rig = Rig(tmp_path, profile, operator=NoOperator())
     outcomes = rig.run([item.id for item in of(profile)])
     assert not failed(outcomes)
     for one in outcomes:
@@ -85,7 +85,7 @@ def test_a_slow_line_is_no_fault(profile: Profile, tmp_path: Path) -> None:
     assert not failed(rig.run([item.id for item in of(profile)]))
 
 
-class _Someone(Person):
+class _Someone(TerminalOperator):
     """A person, who does what is asked at once: no more than a person can, and not exactly."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class _Someone(Person):
 
     async def do(self, hand: ControlRequest) -> Answer:
         assert self.rig is not None
-        in_words(hand)
+        instruction(hand)
         self.rig.hand(hand)
         return {}
 
@@ -144,15 +144,15 @@ def test_a_device_need_not_send_alerts(profile: Profile, tmp_path: Path) -> None
 
 
 def _plain_shoe() -> Mechanism:
-    return Shoe(gate=False, lock=False, backs=False, orientation=False)
+    return SimulatedShoe(gate=False, lock=False, backs=False, orientation=False)
 
 
 def _plain_shuffler() -> Mechanism:
-    return Shuffler(deck_check=False, eject=False)
+    return SimulatedShuffler(deck_check=False, eject=False)
 
 
 def _plain_station() -> Mechanism:
-    return Station(seats=(3, 7), colour=False, buzzer=False, lamp_check=False)
+    return SimulatedStation(seats=(3, 7), colour=False, buzzer=False, lamp_check=False)
 
 
 @pytest.mark.parametrize(

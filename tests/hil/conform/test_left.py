@@ -19,13 +19,13 @@ from firmware_protocol.device import control
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, Peer
 from hil.conform.runs.keys import Keyring
-from hil.conform.runs.run import Plan, tried
-from hil.conform.runs.runner import Outcome, course
+from hil.conform.runs.run import RunPlan, run_plan
+from hil.conform.runs.runner import ItemOutcome, run_items
 from hil.conform.tester import recovery
-from hil.conform.tester.bench import Bench
-from hil.conform.tester.findings import Lacking
-from hil.conform.tester.operators import Direct, Nobody
-from hil.conform.tester.wire import Piece, SimulatedWire
+from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.findings import ItemSkipped
+from hil.conform.tester.operators import InProcessOperator, NoOperator
+from hil.conform.tester.wire import ReceivedBytes, SimulatedWire
 from tests.support.hil.conform.conform_rig import ITEMS, OWN, PROFILES, Rig, of
 
 AFTER: dict[Profile, tuple[str, ...]] = {
@@ -55,7 +55,7 @@ class _Mortal(SimulatedWire):
         self.alive()
         super().send(data)
 
-    async def hear(self, until: int) -> Piece | None:
+    async def hear(self, until: int) -> ReceivedBytes | None:
         self.alive()
         return await super().hear(min(until, self._end))
 
@@ -64,7 +64,7 @@ class _Mortal(SimulatedWire):
 def lasts(profile: Profile, name: str, *, by_hand: bool) -> int:
     """How long the item takes, in microseconds."""
     with TemporaryDirectory() as folder:
-        rig = Rig(Path(folder), profile, operator=None if by_hand else Nobody())
+        rig = Rig(Path(folder), profile, operator=None if by_hand else NoOperator())
         return int(rig.attempt(name).wire_seconds * 1e6)
 
 
@@ -82,18 +82,18 @@ def broken_off(rig: Rig, name: str, share: float, *, by_hand: bool = True) -> No
             rig.peer.wake(now)
 
     rig.bench.wire = rig.wire = wire
-    rig.bench.operator = Direct(hand) if by_hand else Nobody()
+    rig.bench.operator = InProcessOperator(hand) if by_hand else NoOperator()
     with suppress(_Killed):
         rig.attempt(name)
 
 
-def next_run(rig: Rig, folder: Path, *names: str, by_hand: bool = True) -> list[Outcome]:
+def next_run(rig: Rig, folder: Path, *names: str, by_hand: bool = True) -> list[ItemOutcome]:
     """All of a run but the port, by a tester that knows the device's key and nothing else."""
     rig.wire = SimulatedWire(rig.peer, rig.wire.now())
-    bench = Bench(
+    bench = ConformBench(
         rig.wire,
         rig.bench.profile,
-        Direct(rig.hand) if by_hand else Nobody(),
+        InProcessOperator(rig.hand) if by_hand else NoOperator(),
         own=OWN,
         device_key=rig.bench.device_key,
         seed=2,
@@ -105,11 +105,11 @@ def next_run(rig: Rig, folder: Path, *names: str, by_hand: bool = True) -> list[
         keys=None, control=None, host_key=file, device_key=rig.bench.device_key.hex()
     )
     items = tuple(ITEMS[name] for name in names)
-    plan = Plan(bench.profile, "memory", parse("/dev/memory"), Keyring(keys), items, 2)
-    return list(asyncio.run(tried(bench, plan, [], None)).outcomes)
+    plan = RunPlan(bench.profile, "memory", parse("/dev/memory"), Keyring(keys), items, 2)
+    return list(asyncio.run(run_plan(bench, plan, [], None)).outcomes)
 
 
-def unlike_a_pass(outcomes: list[Outcome]) -> list[tuple[str, str, str]]:
+def unlike_a_pass(outcomes: list[ItemOutcome]) -> list[tuple[str, str, str]]:
     return [
         (one.item.id, one.result, one.remark or f"{one.expected} / {one.came}")
         for one in outcomes
@@ -183,7 +183,7 @@ def test_broken_off_anywhere(data: st.DataObject) -> None:
 def test_the_cable_alone_waits_too(
     profile: Profile, name: str, share: float, after: str, tmp_path: Path
 ) -> None:
-    rig = Rig(tmp_path, profile, operator=Nobody())
+    rig = Rig(tmp_path, profile, operator=NoOperator())
     broken_off(rig, name, share, by_hand=False)
     assert not unlike_a_pass(next_run(rig, tmp_path, after, by_hand=False))
 
@@ -210,12 +210,12 @@ def test_what_stands_in_the_way_is_named_and_is_no_fault(
     assert rig.wire.now() - began < 3 * recovery.DRAIN_MS * 1000
 
 
-class _Unpowered(Direct):
+class _Unpowered(InProcessOperator):
     """Hands of a maker's own simulator, which cannot cut the power."""
 
     async def do(self, hand: ControlRequest) -> Answer:
         if isinstance(hand, control.CutPower):
-            raise Lacking("a device that knows 'power'")
+            raise ItemSkipped("a device that knows 'power'")
         return await super().do(hand)
 
 
@@ -266,5 +266,5 @@ def _differs(rig: Rig) -> list[object]:
 def test_what_an_item_that_fails_leaves_is_no_fault_of_the_next_one(tmp_path: Path) -> None:
     """CO-1 breaks the reader, finds a fault, and does not come to mend it."""
     rig = Rig(tmp_path, "shoe", breaks={"busy-with-itself"})
-    done = asyncio.run(course(rig.bench, [ITEMS["CO-1"], ITEMS["SH-1"]]))
+    done = asyncio.run(run_items(rig.bench, [ITEMS["CO-1"], ITEMS["SH-1"]]))
     assert [one.result for one in done.outcomes] == ["FAIL", "PASS"]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.conformance import Profile
-from hil.conform.tester.bench import Bench
-from hil.conform.tester.line_noise import Noise
+from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.line_noise import LineNoise
 from tests.support.hil.conform.conform_rig import PROFILES, Rig
 
 
-class Cutting(Noise):
+class Cutting(LineNoise):
     """Each frame loses its end, and grows together with the next one."""
 
     def _hit(self, frame: bytes) -> bytes:
@@ -21,7 +21,7 @@ class Cutting(Noise):
         return self._splice(frame)
 
 
-async def after_noise(bench: Bench) -> int:
+async def after_noise(bench: ConformBench) -> int:
     """A handshake right after such a cable: frames that were hit."""
     await bench.session()
     bench.noise = noise = Cutting(bench.rng)
@@ -44,7 +44,7 @@ def test_a_frame_that_is_half_there_when_the_cable_is_mended_comes_whole(tmp_pat
 
     async def mended() -> bytes:
         await bench.session()
-        bench.noise = noise = Noise(bench.rng, 0.0)
+        bench.noise = noise = LineNoise(bench.rng, 0.0)
         assert noise.back(b"\x03\x01") == b""
         assert bench.mend_line() is noise
         return noise.begun()

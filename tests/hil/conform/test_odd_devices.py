@@ -14,7 +14,7 @@ from firmware_protocol.messages.enums import FrameKind
 from firmware_protocol.messages.frames import PAYLOAD_SIZES
 from firmware_protocol.messages.registry import Alert
 from firmware_protocol.tablelink.framing import Deframer, Frame
-from hil.conform.tester.operators import Nobody
+from hil.conform.tester.operators import NoOperator
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of
 
 
@@ -95,7 +95,7 @@ class _Scrambler:
 def test_what_is_no_device_fails_or_is_skipped(
     profile: Profile, peer: Callable[[Peer], Peer], tmp_path: Path
 ) -> None:
-    rig = Rig(tmp_path, profile, behind=peer, operator=Nobody())
+    rig = Rig(tmp_path, profile, behind=peer, operator=NoOperator())
     outcomes = rig.run([item.id for item in of(profile)])
     assert "PASS" not in {one.result for one in outcomes}
     for one in outcomes:

@@ -14,13 +14,13 @@ from firmware_protocol.device import control
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.messages.limits import SCHEMA_HASHES
 from hil.conform.runs import report
-from hil.conform.runs.report import Setting
-from hil.conform.runs.runner import INTERRUPTED, Course, Outcome, Result, untried
-from hil.conform.tester.findings import Lacking
-from hil.conform.tester.operators import Nobody, Person
+from hil.conform.runs.report import RunSettings
+from hil.conform.runs.runner import INTERRUPTED, ItemOutcome, Result, RunResult, untried
+from hil.conform.tester.findings import ItemSkipped
+from hil.conform.tester.operators import NoOperator, TerminalOperator
 from tests.support.hil.conform.conform_rig import ITEMS, Rig, of
 
-SETTING = Setting(
+SETTING = RunSettings(
     profile="shoe",
     port="/dev/ttyUSB0",
     operator="nobody",
@@ -30,8 +30,8 @@ SETTING = Setting(
     device={"serial": "SH-1", "model": 'a "model" <1>'},
 )
 OUTCOMES = [
-    Outcome(ITEMS["FR-1"], "PASS", 0.1, 0.2),
-    Outcome(
+    ItemOutcome(ITEMS["FR-1"], "PASS", 0.1, 0.2),
+    ItemOutcome(
         ITEMS["FR-2"],
         "FAIL",
         0.5,
@@ -40,11 +40,11 @@ OUTCOMES = [
         expected="nothing",
         came="HELLO_RSP, session 0x0001",
     ),
-    Outcome(ITEMS["EV-2"], "SKIP", 0.0, 0.0, remark="needs activity: --control or --ask"),
-    Outcome(ITEMS["TAP-1"], "PASS", 3.0, 9.0, remark="lengths only"),
+    ItemOutcome(ITEMS["EV-2"], "SKIP", 0.0, 0.0, remark="needs activity: --control or --ask"),
+    ItemOutcome(ITEMS["TAP-1"], "PASS", 3.0, 9.0, remark="lengths only"),
     untried(ITEMS["HS-1"], "not paired"),
 ]
-COURSE = Course(OUTCOMES)
+COURSE = RunResult(OUTCOMES)
 
 
 def test_a_line_for_each_item_and_the_way_to_the_page() -> None:
@@ -59,7 +59,7 @@ def test_a_line_for_each_item_and_the_way_to_the_page() -> None:
     assert lines[1][-1].endswith("firmware_protocol/PROTOCOL.md#frame")
     assert lines[4] == ["HS-1   UNTRIED  not paired"]
     assert report.summary(COURSE) == "2 passed, 1 failed, 1 skipped, 1 not tried in 3.6 s"
-    green = Course([OUTCOMES[0], OUTCOMES[4]])
+    green = RunResult([OUTCOMES[0], OUTCOMES[4]])
     assert report.summary(green).endswith("1 not tried in 0.1 s: the run is incomplete")
 
 
@@ -77,16 +77,16 @@ def test_a_line_for_each_item_and_the_way_to_the_page() -> None:
     ],
 )
 def test_what_was_not_tried_has_not_passed(results: list[Result], code: int) -> None:
-    outcomes = [Outcome(ITEMS["FR-1"], one, 0.0, 0.0) for one in results]
-    assert report.exit_code(Course(outcomes)) == code
-    assert report.as_json(SETTING, Course(outcomes))["exit_code"] == code
-    assert report.exit_code(Course(outcomes, INTERRUPTED)) == 130
+    outcomes = [ItemOutcome(ITEMS["FR-1"], one, 0.0, 0.0) for one in results]
+    assert report.exit_code(RunResult(outcomes)) == code
+    assert report.as_json(SETTING, RunResult(outcomes))["exit_code"] == code
+    assert report.exit_code(RunResult(outcomes, INTERRUPTED)) == 130
 
 
 def test_what_the_model_does_not_have_leaves_nothing_open() -> None:
-    pointless = Outcome(ITEMS["SH-5"], "SKIP", 0.0, 0.0, pointless=True)
-    assert report.exit_code(Course([OUTCOMES[0], pointless])) == 0
-    assert report.exit_code(Course([pointless])) == 3
+    pointless = ItemOutcome(ITEMS["SH-5"], "SKIP", 0.0, 0.0, pointless=True)
+    assert report.exit_code(RunResult([OUTCOMES[0], pointless])) == 0
+    assert report.exit_code(RunResult([pointless])) == 3
 
 
 def test_json_has_configuration_versions_and_seed() -> None:
@@ -129,7 +129,7 @@ def test_junit_is_well_formed() -> None:
 
 def test_a_whole_run_in_memory_as_junit(tmp_path: Path) -> None:
     outcomes = Rig(tmp_path, "station").run([item.id for item in of("station")])
-    root = ElementTree.fromstring(report.as_junit(SETTING, Course(outcomes)))
+    root = ElementTree.fromstring(report.as_junit(SETTING, RunResult(outcomes)))
     assert len(list(root.iter("testcase"))) == len(of("station"))
     assert not list(root.iter("failure"))
 
@@ -137,13 +137,13 @@ def test_a_whole_run_in_memory_as_junit(tmp_path: Path) -> None:
 # --- who stands at the device -----------------------------------------------------------------
 
 
-def answer(text: bytes, hand: ControlRequest | None = None) -> tuple[object, Person]:
+def answer(text: bytes, hand: ControlRequest | None = None) -> tuple[object, TerminalOperator]:
     """What a person's line gives."""
     reading, writing = os.pipe()
     try:
         os.write(writing, text)
         os.close(writing)
-        person = Person(reading)
+        person = TerminalOperator(reading)
         if hand is None:
             return asyncio.run(person.label()), person
         return asyncio.run(person.do(hand)), person
@@ -190,7 +190,7 @@ def test_a_person_types_in_the_label_once(capsys: pytest.CaptureFixture[str]) ->
     ],
 )
 def test_what_no_person_can_do_is_lacking(hand: ControlRequest) -> None:
-    with pytest.raises(Lacking, match="--control"):
+    with pytest.raises(ItemSkipped, match="--control"):
         answer(b"\n", hand)
 
 
@@ -202,16 +202,16 @@ def test_a_terminal_that_has_ended_is_a_mistake_of_the_user() -> None:
 def test_stdin_from_a_file_is_a_mistake_of_the_user(tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("\n\n\n")
     with (tmp_path / "lines").open() as file:
-        person = Person(file.fileno())
+        person = TerminalOperator(file.fileno())
         with pytest.raises(UsageProblem, match="--ask: stdin is a file"):
             asyncio.run(person.do(control.Draw()))
 
 
 def test_nobody_can_do_nothing() -> None:
     for question in (
-        Nobody().do(control.Draw()),
-        Nobody().label(),
-        Nobody().confirm("Look: is it lit?"),
+        NoOperator().do(control.Draw()),
+        NoOperator().label(),
+        NoOperator().confirm("Look: is it lit?"),
     ):
-        with pytest.raises(Lacking, match="--control or --ask"):
+        with pytest.raises(ItemSkipped, match="--control or --ask"):
             asyncio.run(question)

@@ -21,7 +21,7 @@ from firmware_protocol.messages.frames import Alert
 from firmware_protocol.tablelink.framing import Deframer, Frame
 from hil.conform.runs import cli
 from hil.conform.tester import bench, wire
-from hil.conform.tester.operators import Person
+from hil.conform.tester.operators import TerminalOperator
 from hil.conform.tester.wire import PortWire, WireLost
 from tests.support.hil.conform.conform_rig import Rig
 
@@ -80,7 +80,7 @@ def test_what_waits_to_be_looked_at_is_bounded() -> None:
         data = bytes(64 * 1024)
         for _ in range(1000):
             port.heard(data)
-        assert sum(len(one.data) for one in port._pieces) <= wire.MOST_WAITING
+        assert sum(len(one.data) for one in port._pieces) <= wire.MAX_WAITING
         while port._pieces:
             assert await port.hear(port.now()) is not None
         with pytest.raises(WireLost, match="more bytes than"):
@@ -115,7 +115,7 @@ class _Flood:
     ids=["hints", "damage"],
 )
 def test_a_flood_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
-    monkeypatch.setattr(bench, "MOST_HEARD", 1000)
+    monkeypatch.setattr(bench, "MAX_FRAMES_PER_ITEM", 1000)
     rig = Rig(tmp_path, "shoe", behind=lambda peer: _Flood(peer, 10 * data))
     outcome = rig.attempt("HS-7")
     assert outcome.result == "FAIL"
@@ -138,7 +138,7 @@ def test_the_code_of_the_label_is_not_shown(
     terminal: tuple[int, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     master, slave = terminal
-    person = Person(slave)
+    person = TerminalOperator(slave)
     os.set_blocking(master, False)
 
     async def typed(text: bytes) -> bytes:

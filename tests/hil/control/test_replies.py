@@ -27,7 +27,7 @@ from hil.control.replies import (
     SEAT,
     TEXT,
     TEXTS,
-    Told,
+    ReplyField,
 )
 from hil.control.verbs import ALL
 from tests.support.hil.conform.conform_rig import PROFILES, Rig
@@ -105,7 +105,7 @@ OWN: Final[dict[Profile, tuple[ControlRequest, ...]]] = {
 }
 
 
-def check(answer: dict[str, Any], told: tuple[Told, ...]) -> None:
+def check(answer: dict[str, Any], told: tuple[ReplyField, ...]) -> None:
     kinds = {one.name: one.kind for one in told}
     assert set(kinds) - set(answer) <= OUTLETS
     for name, value in answer.items():

@@ -27,16 +27,16 @@ from firmware_protocol.device.interfaces import Answer, CannotDo
 from firmware_protocol.messages.enums import DeviceClass
 from hil.control import (
     BY_CLASS,
-    BadHand,
-    Control,
+    ControlClient,
     ControlLost,
     ControlServer,
-    HandRefused,
+    InvalidRequest,
+    RequestRefused,
     page,
-    read,
+    parse_request,
 )
-from hil.control.socket import CLIENTS, LONGEST
-from hil.control.verbs import ALL, words
+from hil.control.socket import MAX_CLIENTS, MAX_LINE_BYTES
+from hil.control.verbs import ALL, request_fields
 from hil.ports import PathTaken
 
 SHOE = BY_CLASS[DeviceClass.SHOE]
@@ -92,7 +92,7 @@ def test_hands_are_done_in_turn_and_answered(tmp_path: Path) -> None:
     path = tmp_path / "control"
 
     def client(doer: _Doer) -> None:
-        with Control(path) as control:
+        with ControlClient(path) as control:
             assert control.do(Describe()) == {"done": 1}
             assert control.do(Draw(count=2, read="low")) == {"done": 2}
             assert control.ask(b'{"do": "line", "drop": 1}') == {"done": 3}
@@ -167,12 +167,14 @@ def test_what_cannot_be_done_now_is_refused_with_the_verb(tmp_path: Path) -> Non
     path = tmp_path / "control"
 
     def client(doer: _Doer) -> None:
-        with Control(path) as control:
-            with pytest.raises(HandRefused, match="draw: there are only 10 cards; allowed: count"):
+        with ControlClient(path) as control:
+            with pytest.raises(
+                RequestRefused, match="draw: there are only 10 cards; allowed: count"
+            ):
                 control.do(Draw(count=11))
-            with pytest.raises(HandRefused, match=r"^jam: nothing is stuck$"):
+            with pytest.raises(RequestRefused, match=r"^jam: nothing is stuck$"):
                 control.do(JamHand(code=None))
-            with pytest.raises(HandRefused) as refused:
+            with pytest.raises(RequestRefused) as refused:
                 control.do(Press(seat=1, button="hit"))
             assert refused.value.where == "do"
             assert control.do(Describe()) == {"done": 1}
@@ -196,14 +198,14 @@ def test_several_clients_at_a_time_and_not_too_many(tmp_path: Path) -> None:
     path = tmp_path / "control"
 
     def client(doer: _Doer) -> None:
-        clients = [Control(path) for _ in range(CLIENTS)]
+        clients = [ControlClient(path) for _ in range(MAX_CLIENTS)]
         for number, one in enumerate(clients, 1):
             assert one.do(Describe()) == {"done": number}
-        with Control(path) as late:
+        with ControlClient(path) as late:
             shut = select.poll()
             shut.register(late._sock, select.POLLRDHUP)
             assert shut.poll(5_000)  # also one that asks when it has been turned away is told why
-            with pytest.raises(HandRefused, match="too many clients"):
+            with pytest.raises(RequestRefused, match="too many clients"):
                 late.do(Describe())
             with pytest.raises(ControlLost):
                 late.do(Describe())
@@ -217,12 +219,12 @@ def test_a_line_without_end_is_cut_off_and_the_others_go_on(tmp_path: Path) -> N
     path = tmp_path / "control"
 
     def client(doer: _Doer) -> None:
-        with Control(path) as other, Control(path) as long:
-            with pytest.raises(HandRefused, match="too long"):
-                long.ask(b" " * (LONGEST + 10))
+        with ControlClient(path) as other, ControlClient(path) as long:
+            with pytest.raises(RequestRefused, match="too long"):
+                long.ask(b" " * (MAX_LINE_BYTES + 10))
             with pytest.raises(ControlLost):
                 long.do(Describe())
-            padded = b'{"do": "describe"' + b" " * (LONGEST - 100) + b"}"
+            padded = b'{"do": "describe"' + b" " * (MAX_LINE_BYTES - 100) + b"}"
             assert other.ask(padded) == {"done": 1}
 
     scene(path, client)
@@ -235,7 +237,7 @@ def test_half_a_line_is_no_hand(tmp_path: Path) -> None:
         with socket.socket(socket.AF_UNIX) as sock:
             sock.connect(str(path))
             sock.sendall(b'{"do": "describe"}')
-        with Control(path) as control:
+        with ControlClient(path) as control:
             assert control.do(Describe()) == {"done": 1}
 
     scene(path, client)
@@ -273,7 +275,7 @@ def test_a_server_that_goes_without_reading_has_gone(tmp_path: Path) -> None:
         server = threading.Thread(target=served, args=(listener,))
         server.start()
         with (
-            Control(tmp_path / "control") as control,
+            ControlClient(tmp_path / "control") as control,
             pytest.raises(ControlLost, match="has gone, and says why where it ran"),
         ):
             control.do(Describe())
@@ -282,10 +284,10 @@ def test_a_server_that_goes_without_reading_has_gone(tmp_path: Path) -> None:
 
 def test_clients_that_stay_do_not_hold_the_end_up(tmp_path: Path) -> None:
     path = tmp_path / "control"
-    left: list[Control] = []
+    left: list[ControlClient] = []
 
     def client(doer: _Doer) -> None:
-        left.append(Control(path))
+        left.append(ControlClient(path))
         left[0].do(Describe())
 
     scene(path, client)
@@ -293,7 +295,7 @@ def test_clients_that_stay_do_not_hold_the_end_up(tmp_path: Path) -> None:
         left[0].do(Describe())
     left[0].close()
     with pytest.raises(ControlLost, match="No such file"):
-        Control(path)
+        ControlClient(path)
 
 
 def test_the_place_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
@@ -319,7 +321,7 @@ def test_what_was_left_behind_is_replaced_and_a_long_path_works(tmp_path: Path) 
     (tmp_path / "dead").rename(folder / "control")
 
     def client(doer: _Doer) -> None:
-        with Control(folder / "control") as control:
+        with ControlClient(folder / "control") as control:
             assert control.do(Load()) == {"done": 1}
 
     scene(folder / "control", client)
@@ -331,12 +333,14 @@ def test_what_was_left_behind_is_replaced_and_a_long_path_works(tmp_path: Path) 
 def test_every_hand_is_read_and_has_words() -> None:
     assert set(ALL) == {verb for verbs in BY_CLASS.values() for verb in verbs}
     for verb, hand in ALL.items():
-        for word in words(hand):
+        for word in request_fields(hand):
             assert word.allowed, (verb, word.name)
-    chord = read(b'{"do": "chord", "seat": 3, "buttons": ["hit", "stand"]}', ALL)
+    chord = parse_request(b'{"do": "chord", "seat": 3, "buttons": ["hit", "stand"]}', ALL)
     assert chord == Chord(seat=3, buttons=("hit", "stand"))
-    with pytest.raises(BadHand, match="seat: is missing; allowed: a whole number from 1 to 15"):
-        read(b'{"do": "chord", "buttons": []}', ALL)
+    with pytest.raises(
+        InvalidRequest, match="seat: is missing; allowed: a whole number from 1 to 15"
+    ):
+        parse_request(b'{"do": "chord", "buttons": []}', ALL)
 
 
 def test_the_page_is_that_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

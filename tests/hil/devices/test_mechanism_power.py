@@ -18,7 +18,7 @@ from firmware_protocol.messages.enums import DeviceState, FaultCode, LockState
 from firmware_protocol.messages.shoe import CardRead, Loaded, Lock, ReadFail
 from firmware_protocol.messages.shuffler import CountError, Done, Start, Started
 from firmware_protocol.tablelink.plaintext import EventRecord, decode
-from hil.devices import Shoe, Shuffler
+from hil.devices import SimulatedShoe, SimulatedShuffler
 from hil.faults import faulty_device
 from tests.support.hil.conform.tapped import Table
 
@@ -80,7 +80,7 @@ class Alone:
 def test_a_card_is_told_once_though_its_commit_is_cut(
     tmp_path: Path, moment: Moment, gate: bool
 ) -> None:
-    alone = Alone(tmp_path, lambda: Shoe(gate=gate))
+    alone = Alone(tmp_path, lambda: SimulatedShoe(gate=gate))
     alone.hand(Load(decks=1))
     for double in (False, True):
         alone.device.cut_at(moment)
@@ -98,7 +98,7 @@ def test_a_card_is_told_once_though_its_commit_is_cut(
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_loading_is_told_once_though_its_commit_is_cut(tmp_path: Path, moment: Moment) -> None:
-    alone = Alone(tmp_path, Shoe)
+    alone = Alone(tmp_path, SimulatedShoe)
     for _ in range(2):
         alone.device.cut_at(moment)
         alone.hand(Load(decks=1))
@@ -108,7 +108,7 @@ def test_a_loading_is_told_once_though_its_commit_is_cut(tmp_path: Path, moment:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_shuffle_ends_once_though_a_commit_is_cut(tmp_path: Path, moment: Moment) -> None:
-    alone = Alone(tmp_path, lambda: Shuffler(shuffle_ms=1000))
+    alone = Alone(tmp_path, lambda: SimulatedShuffler(shuffle_ms=1000))
     alone.hand(Put(decks=1))
     for number in (1, 2):
         if number == 1:
@@ -130,7 +130,7 @@ def test_a_shuffle_ends_once_though_a_commit_is_cut(tmp_path: Path, moment: Mome
 
 
 def test_gate_early_lets_a_card_go_that_no_record_tells(tmp_path: Path) -> None:
-    alone = Alone(tmp_path, Shoe)
+    alone = Alone(tmp_path, SimulatedShoe)
     alone.breaks.add("gate-early")
     alone.hand(Load(decks=1))
     alone.device.cut_at("before_commit")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from firmware_protocol.device.interfaces import CannotDo
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.shoe import Cover
-from hil.devices.pending_events import MOST, Owed
+from hil.devices.pending_events import MAX_PENDING, PendingEvents
 from tests.support.hil.devices.desk import PowerGone, SmallDesk
 
 
@@ -20,7 +20,7 @@ class Books:
     def __init__(self) -> None:
         self.desk = SmallDesk()
         self.desk.boot = 1
-        self.owed = Owed()
+        self.owed = PendingEvents()
         self.kept = b""
         self.said: list[Event] = []
 
@@ -41,7 +41,9 @@ class Books:
         self.keep()
 
     def restart(self) -> None:
-        self.owed = msgspec.msgpack.decode(self.kept, type=Owed) if self.kept else Owed()
+        self.owed = (
+            msgspec.msgpack.decode(self.kept, type=PendingEvents) if self.kept else PendingEvents()
+        )
         self.owed.recall(self.desk)
         self.settle()
 
@@ -100,8 +102,8 @@ def test_break_full_forgets() -> None:
 
 
 def test_there_is_a_bound() -> None:
-    owed, desk = Owed(), SmallDesk()
-    owed.add(desk, *[Cover(True)] * (MOST - 1))
+    owed, desk = PendingEvents(), SmallDesk()
+    owed.add(desk, *[Cover(True)] * (MAX_PENDING - 1))
     owed.room_for(1)
     assert not owed.takes(2)
     with pytest.raises(CannotDo, match="wait until it has room"):

@@ -22,7 +22,7 @@ from firmware_protocol.messages.enums import CardFlags, DeviceState, JamCode, Lo
 from firmware_protocol.messages.limits import CARD_UNREAD
 from firmware_protocol.messages.shoe import CardRead, CardRetracted, Cover, Loaded, ShoeJam
 from firmware_protocol.messages.shuffler import Eject
-from hil.devices import Shoe, card_names
+from hil.devices import SimulatedShoe, card_names
 from hil.devices.shoe import GAP_MS, RECOGNISE_MS
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, SHUT, cannot, draw, names, table
@@ -31,7 +31,7 @@ from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, SHUT, cannot, dra
 
 
 def test_loading_opens_the_cover_and_closes_it() -> None:
-    scene = Scene(Shoe)
+    scene = Scene(SimulatedShoe)
     assert scene.do(Load(decks=6, seed=3, shuffle=77)) == {"shoe": 1, "count": 312}
     assert scene.events == [Cover(True), Cover(False), Loaded(1, 6, 312, 77)]
     scene.do(CoverHand(open=True))
@@ -40,7 +40,7 @@ def test_loading_opens_the_cover_and_closes_it() -> None:
 
 
 def test_a_box_is_in_order_and_a_seed_gives_one_order() -> None:
-    scene = Scene(Shoe)
+    scene = Scene(SimulatedShoe)
     scene.do(Load(decks=2))
     assert scene.look()["cards"] == list(card_names.NAMES) * 2
     scene.do(Load(decks=1, seed=5))
@@ -66,7 +66,7 @@ def test_a_box_is_in_order_and_a_seed_gives_one_order() -> None:
     ],
 )
 def test_any_order_and_any_number_of_cards(load: Load, count: int, order: list[str]) -> None:
-    scene = Scene(Shoe)
+    scene = Scene(SimulatedShoe)
     assert scene.do(load)["count"] == count
     assert scene.those(Loaded)[0].count == count
     assert scene.look()["cards"] == order
@@ -156,7 +156,7 @@ def test_a_card_as_it_should_be() -> None:
 
 
 def test_before_the_first_loading_there_is_nothing_to_draw() -> None:
-    scene = Scene(Shoe)
+    scene = Scene(SimulatedShoe)
     scene.call(OPEN)
     cannot(scene, Draw(), "not so many cards left")
     assert scene.look()["loading"] == 0
@@ -200,7 +200,7 @@ def test_reading_takes_the_same_time_whatever_comes(card: str, read: Any) -> Non
 
 
 def test_a_shoe_is_locked_after_a_start_and_after_the_session() -> None:
-    scene = Scene(Shoe)
+    scene = Scene(SimulatedShoe)
     scene.do(Load(decks=1))
     assert scene.mechanism.state() == DeviceState.LOCKED
     assert scene.look()["lock"] == "locked"
@@ -232,7 +232,7 @@ def test_a_full_ring_keeps_it_locked() -> None:
 
 
 def test_a_shoe_without_a_lock_is_open() -> None:
-    scene = table(make=lambda: Shoe(lock=False))
+    scene = table(make=lambda: SimulatedShoe(lock=False))
     assert scene.refused(OPEN) == Refusal.UNSUPPORTED
     assert scene.refused(SHUT) == Refusal.UNSUPPORTED
     assert scene.mechanism.state() == DeviceState(0)

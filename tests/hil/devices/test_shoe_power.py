@@ -21,8 +21,8 @@ from firmware_protocol.messages.shoe import (
     Lock,
     ReadFail,
 )
-from hil.devices import Shoe, card_names
-from hil.devices.pending_events import MOST
+from hil.devices import SimulatedShoe, card_names
+from hil.devices.pending_events import MAX_PENDING
 from tests.support.hil.devices.desk import PowerGone, Scene
 from tests.support.hil.devices.shoe_table import OPEN, SHUT, cannot, draw, names, table
 
@@ -47,7 +47,7 @@ def test_the_gate_holds_a_card_while_the_ring_is_full() -> None:
 
 
 def test_without_a_gate_the_card_is_out_and_its_record_follows() -> None:
-    scene = table(make=lambda: Shoe(gate=False))
+    scene = table(make=lambda: SimulatedShoe(gate=False))
     scene.desk.room = 0
     scene.do(Draw(count=2, force=True))
     scene.run(ms=5000)
@@ -61,14 +61,14 @@ def test_without_a_gate_the_card_is_out_and_its_record_follows() -> None:
 def test_what_happens_while_the_ring_is_full_is_told_later_and_in_bounds() -> None:
     scene = table()
     scene.desk.room = 0
-    for number in range(MOST):
+    for number in range(MAX_PENDING):
         scene.do(CoverHand(open=number % 2 == 0))
     cannot(scene, CoverHand(open=True), "nothing more is remembered")
     cannot(scene, JamHand("stuck"), "nothing more is remembered")
     cannot(scene, Load(decks=1), "until the ring has room")
     scene.desk.room = 1000
     scene.run()
-    assert scene.those(Cover)[2:] == [Cover(True), Cover(False)] * (MOST // 2)
+    assert scene.those(Cover)[2:] == [Cover(True), Cover(False)] * (MAX_PENDING // 2)
     assert scene.mechanism.due() is None
 
 
@@ -131,7 +131,7 @@ def test_power_goes_and_every_card_is_reported_once(
 @pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
 @pytest.mark.parametrize("after", range(3))
 def test_power_goes_and_every_loading_is_reported_once(moment: control.Moment, after: int) -> None:
-    scene = Scene(Shoe)
+    scene = Scene(SimulatedShoe)
     scene.desk.cut_at, scene.desk.cut_after = moment, after
     with pytest.raises(PowerGone):
         scene.do(Load(decks=1))
@@ -206,7 +206,7 @@ def act(scene: Scene, action: Any) -> None:
 @given(ACTIONS, st.booleans())
 def test_positions_are_told_once_each_whatever_happens(actions: list[Any], gate: bool) -> None:
     """Replaying the events gives the cards that are out, each at its own position."""
-    scene = Scene(lambda: Shoe(gate=gate))
+    scene = Scene(lambda: SimulatedShoe(gate=gate))
     for action in actions:
         act(scene, action)
     scene.desk.room, scene.desk.cut_at = 1 << 30, None

@@ -10,7 +10,7 @@ from firmware_protocol.messages.enums import Capabilities, CardFlags, DeviceStat
 from firmware_protocol.messages.limits import CARD_UNREAD
 from firmware_protocol.messages.shoe import CardRead, CutCard, ReadFail, Reread, RereadReply
 from firmware_protocol.tablelink import plaintext
-from hil.devices import Shoe, card_names, shoe, shoe_reader
+from hil.devices import SimulatedShoe, card_names, shoe, shoe_reader
 from tests.support.hil.devices.desk import EPOCH, Scene
 from tests.support.hil.devices.shoe_table import ONE_MS, OPEN, cannot, draw, names, table
 
@@ -123,7 +123,9 @@ def test_a_reversed_card() -> None:
 
 
 def test_a_plain_shoe_sees_neither_backs_nor_direction() -> None:
-    scene = table(make=lambda: Shoe(gate=False, lock=False, backs=False, orientation=False))
+    scene = table(
+        make=lambda: SimulatedShoe(gate=False, lock=False, backs=False, orientation=False)
+    )
     assert scene.mechanism.capabilities == Capabilities(0)
     (read,) = draw(scene, reversed=True, read="foreign")
     assert isinstance(read, CardRead)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from firmware_protocol.device.control import CoverHand, Describe, Draw, JamHand, Load
 from firmware_protocol.messages.limits import DEAD_MS
 from firmware_protocol.messages.shoe import CardRead
-from hil.devices import Shoe
+from hil.devices import SimulatedShoe
 from hil.devices.shoe import GAP_MS
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.meeting import Meeting
@@ -91,7 +91,7 @@ def test_every_pull_is_made_or_counted(
 
 
 def test_a_host_that_dies(tmp_path: Path) -> None:
-    meeting = Meeting(tmp_path, Shoe)
+    meeting = Meeting(tmp_path, SimulatedShoe)
     meeting.open()
     meeting.run(500)
     meeting.hand(Load(decks=6, seed=1))

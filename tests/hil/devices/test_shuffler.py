@@ -30,7 +30,7 @@ from firmware_protocol.messages.shuffler import (
     Started,
     StartReply,
 )
-from hil.devices import Shuffler, card_names
+from hil.devices import SimulatedShuffler, card_names
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.shoe_table import cannot
 from tests.support.hil.devices.shuffler_table import SECOND, STEPS, ends, machine, seeded, shuffle
@@ -70,9 +70,9 @@ def test_the_order_is_real_and_its_seeds() -> None:
     assert again.look()["cards"] == order
     shuffle(again)
     assert again.look()["cards"] != order
-    drawn = machine(make=lambda: Shuffler(shuffle_ms=10))
+    drawn = machine(make=lambda: SimulatedShuffler(shuffle_ms=10))
     shuffle(drawn)
-    other = machine(make=lambda: Shuffler(shuffle_ms=10))
+    other = machine(make=lambda: SimulatedShuffler(shuffle_ms=10))
     other.desk.random(1)
     shuffle(other)
     assert sorted(drawn.look()["cards"]) == sorted(card_names.NAMES)
@@ -153,7 +153,7 @@ def test_other_cards_than_the_decks_have() -> None:
     put = Put(decks=1, remove=("Ks", "Kh"), add=("Ac", "Ac"))
     scene = machine(put=put)
     assert shuffle(scene)[-1] == Done(1, 52, 2, 2, True)
-    scene = machine(put=put, make=lambda: Shuffler(deck_check=False))
+    scene = machine(put=put, make=lambda: SimulatedShuffler(deck_check=False))
     assert scene.mechanism.capabilities == Capabilities.EJECT
     assert shuffle(scene)[-1] == Done(1, 52, 0, 0, True)
 
@@ -221,7 +221,7 @@ def test_what_it_cannot_do() -> None:
     assert not scene.those(Started)
     cannot(scene, Draw(), "draw is nothing for a shuffler")
     assert scene.do(InjectDefect("motor")) == {}
-    plain = machine(make=lambda: Shuffler(eject=False))
+    plain = machine(make=lambda: SimulatedShuffler(eject=False))
     assert plain.mechanism.capabilities == Capabilities.DECK_CHECK
     assert plain.refused(Eject()) == Refusal.UNSUPPORTED
 

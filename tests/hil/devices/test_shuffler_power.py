@@ -24,7 +24,7 @@ from firmware_protocol.messages.shuffler import (
     Started,
     StartReply,
 )
-from hil.devices.pending_events import MOST
+from hil.devices.pending_events import MAX_PENDING
 from tests.support.hil.devices.desk import PowerGone, Scene
 from tests.support.hil.devices.shoe_table import cannot
 from tests.support.hil.devices.shuffler_table import ENDS, ends, machine, seeded, shuffle
@@ -62,7 +62,7 @@ def test_progress_never_comes_before_what_waits() -> None:
 def test_what_waits_for_room_is_bounded() -> None:
     scene = machine()
     scene.desk.room = 0
-    for number in range(MOST):
+    for number in range(MAX_PENDING):
         scene.do(DoorHand(open=number % 2 == 0))
     cannot(scene, DoorHand(open=True), "nothing more is remembered")
     cannot(scene, JamHand("stuck"), "nothing more is remembered")

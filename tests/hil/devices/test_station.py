@@ -18,9 +18,9 @@ from firmware_protocol.messages.enums import (
 from firmware_protocol.messages.limits import DEBOUNCE_MS, STUCK_AFTER_MS
 from firmware_protocol.messages.shoe import Lock
 from firmware_protocol.messages.station import Arm, ArmReply, Button, Stuck
-from hil.devices import Station
+from hil.devices import SimulatedStation
 from hil.devices.button_contact import DEBOUNCE_US
-from hil.devices.pending_events import MOST
+from hil.devices.pending_events import MAX_PENDING
 from tests.support.hil.devices.desk import PowerGone
 from tests.support.hil.devices.shoe_table import cannot
 from tests.support.hil.devices.station_table import EVERY, HIT, STAND, pair, seat
@@ -97,7 +97,7 @@ def test_a_chord_with_a_button_that_is_down() -> None:
 
 
 def test_seats_that_are_not_here() -> None:
-    scene = seat(make=lambda: Station(seats=(1, 3)))
+    scene = seat(make=lambda: SimulatedStation(seats=(1, 3)))
     for hand in (Press(2, "hit"), LetGo(2, "hit"), Chord(2, ("hit",))):
         cannot(scene, hand, r"no seat 2 here.*seats \[1, 3\]")
     assert scene.refused(Arm(2, HIT, 1, 1000)) == Refusal.UNSUPPORTED
@@ -106,7 +106,7 @@ def test_seats_that_are_not_here() -> None:
     assert scene.do(InjectDefect("lamps")) == {}
     for wrong in ((), (0,), (16,)):
         with pytest.raises(ValueError, match="1 to 15"):
-            Station(seats=wrong)
+            SimulatedStation(seats=wrong)
 
 
 # --- arms -----------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def test_nothing_counts_before_the_first_arm() -> None:
 
 
 def test_each_seat_has_its_own_arm() -> None:
-    scene = seat(make=lambda: Station(seats=(1, 2)), mask=HIT)
+    scene = seat(make=lambda: SimulatedStation(seats=(1, 2)), mask=HIT)
     scene.call(Arm(2, STAND, 5, 1000))
     for number in (1, 2):
         scene.do(Chord(number, ("hit", "stand")))
@@ -302,12 +302,12 @@ def test_what_waits_for_room_waits_over_a_start_too() -> None:
 def test_what_waits_for_room_is_bounded() -> None:
     scene = seat(mask=ButtonMask(0))
     scene.desk.room = 0
-    for _ in range(MOST + 9):
+    for _ in range(MAX_PENDING + 9):
         scene.do(Press(1, "hit", held_ms=11_000))
         scene.run(ms=12_000)
     scene.desk.room = 1 << 30
     scene.run(ms=1000)
-    assert len(scene.those(Stuck)) == MOST
+    assert len(scene.those(Stuck)) == MAX_PENDING
 
 
 def test_after_a_start_nothing_is_armed_and_presses_begin_anew() -> None:

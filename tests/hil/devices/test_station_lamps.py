@@ -17,7 +17,7 @@ from firmware_protocol.messages.enums import (
     Refusal,
 )
 from firmware_protocol.messages.station import Buzz, BuzzReply, LampFault, Lamps, LampsReply
-from hil.devices import Station
+from hil.devices import SimulatedStation
 from hil.devices.station import BUZZ_MS
 from tests.support.hil.devices.desk import Scene
 from tests.support.hil.devices.shoe_table import cannot
@@ -25,8 +25,8 @@ from tests.support.hil.devices.shoe_table import cannot
 RED = b"\xff\x10\x00"
 
 
-def two_lamps() -> Station:
-    return Station(lamps_per_seat=2)
+def two_lamps() -> SimulatedStation:
+    return SimulatedStation(lamps_per_seat=2)
 
 
 def lit(
@@ -120,7 +120,9 @@ def test_the_next_word_replaces_the_last() -> None:
 
 
 def test_without_colour_the_largest_is_the_brightness() -> None:
-    scene = lit(LampPattern.STEADY, make=lambda: Station(colour=False), rgb=b"\x01\x20\x03")
+    scene = lit(
+        LampPattern.STEADY, make=lambda: SimulatedStation(colour=False), rgb=b"\x01\x20\x03"
+    )
     assert Capabilities.COLOUR not in scene.mechanism.capabilities
     assert lamps(scene)["rgb"] == [0x20] * 3
 
@@ -134,7 +136,7 @@ def test_lamps_outlive_the_session_but_no_start() -> None:
 
 
 def test_each_seat_has_its_own_lamps() -> None:
-    scene = lit(LampPattern.STEADY, make=lambda: Station(seats=(1, 2)))
+    scene = lit(LampPattern.STEADY, make=lambda: SimulatedStation(seats=(1, 2)))
     assert not lamps(scene, 2)["lit"]
     assert scene.refused(Lamps(3, RED, LampPattern.STEADY, 0, 1)) == Refusal.UNSUPPORTED
 
@@ -188,7 +190,7 @@ def test_a_new_start_notices_it_again() -> None:
 
 
 def test_without_a_check_a_broken_lamp_is_only_seen() -> None:
-    scene = lit(LampPattern.STEADY, make=lambda: Station(lamp_check=False))
+    scene = lit(LampPattern.STEADY, make=lambda: SimulatedStation(lamp_check=False))
     scene.do(LampHand(1, 0))
     assert not scene.events
     assert scene.mechanism.selftest(scene.now) == ()
@@ -206,7 +208,7 @@ def test_lamps_that_are_not_there() -> None:
 
 @pytest.mark.parametrize("pattern", list(BuzzPattern)[1:])
 def test_a_sound_plays_once(pattern: BuzzPattern) -> None:
-    scene = Scene(Station)
+    scene = Scene(SimulatedStation)
     assert scene.call(Buzz(pattern)) == BuzzReply()
     assert (scene.look()["buzz"], scene.look()["buzzes"]) == (pattern.name.lower(), 1)
     scene.run(ms=BUZZ_MS[pattern])
@@ -214,12 +216,12 @@ def test_a_sound_plays_once(pattern: BuzzPattern) -> None:
 
 
 def test_a_sound_can_be_ended() -> None:
-    scene = Scene(Station)
+    scene = Scene(SimulatedStation)
     scene.call(Buzz(BuzzPattern.ALARM))
     scene.call(Buzz(BuzzPattern.OFF))
     assert scene.look()["buzz"] == "off"
 
 
 def test_without_a_buzzer() -> None:
-    scene = Scene(lambda: Station(buzzer=False))
+    scene = Scene(lambda: SimulatedStation(buzzer=False))
     assert scene.refused(Buzz(BuzzPattern.TICK)) == Refusal.UNSUPPORTED

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_protocol.device.control import LineNoise
-from hil.faults import Strand
-from hil.faults.line import LONGEST, MOST
+from hil.faults import CableDirection
+from hil.faults.line import MAX_FRAME_BYTES, MAX_IN_FLIGHT
 
 FRAMES = [bytes([1 + number % 250]) * (10 + number % 50) + b"\0" for number in range(400)]
 ALL = LineNoise(flip=0.1, drop=0.1, double=0.1, splice=0.1, cut=0.1, seed=7)
@@ -14,8 +14,8 @@ ALL = LineNoise(flip=0.1, drop=0.1, double=0.1, splice=0.1, cut=0.1, seed=7)
 
 def through(
     line: LineNoise, data: bytes, name: str = "to host", size: int = 4096
-) -> tuple[bytes, Strand]:
-    strand = Strand(name)
+) -> tuple[bytes, CableDirection]:
+    strand = CableDirection(name)
     strand.set(line, 0)
     for at in range(0, len(data), size):
         strand.put(data[at : at + size], 0)
@@ -23,7 +23,7 @@ def through(
 
 
 def test_a_clean_line_holds_nothing_back() -> None:
-    strand = Strand("to host")
+    strand = CableDirection("to host")
     strand.put(b"half a fra", 0)
     assert strand.take(0) == b"half a fra"
     assert strand.due() is None
@@ -94,13 +94,13 @@ def test_empty_frames_are_no_frames() -> None:
 
 
 def test_a_stream_without_a_zero_is_struck_piece_by_piece() -> None:
-    out, strand = through(LineNoise(double=1), b"x" * (3 * LONGEST))
-    assert out == b"x" * (6 * LONGEST)
+    out, strand = through(LineNoise(double=1), b"x" * (3 * MAX_FRAME_BYTES))
+    assert out == b"x" * (6 * MAX_FRAME_BYTES)
     assert strand.struck.frames == 3
 
 
 def test_half_a_frame_goes_on_when_the_noise_ends() -> None:
-    strand = Strand("to host")
+    strand = CableDirection("to host")
     strand.set(LineNoise(drop=1), 0)
     strand.put(b"half", 0)
     assert strand.take(0) == b""
@@ -109,7 +109,7 @@ def test_half_a_frame_goes_on_when_the_noise_ends() -> None:
 
 
 def test_delay_is_in_the_time_that_is_passed_in_and_nothing_overtakes() -> None:
-    strand = Strand("to host")
+    strand = CableDirection("to host")
     strand.set(LineNoise(delay_ms=10), 0)
     strand.put(b"a", 1_000)
     strand.put(b"b", 2_000)
@@ -124,15 +124,15 @@ def test_delay_is_in_the_time_that_is_passed_in_and_nothing_overtakes() -> None:
 
 
 def test_a_pulled_cable_holds_nothing_and_a_long_one_not_everything() -> None:
-    strand = Strand("to host")
+    strand = CableDirection("to host")
     strand.set(LineNoise(delay_ms=10, flip=0.5), 0)
     strand.put(b"a\0b", 0)
     strand.clear()
     assert strand.take(1_000_000) == b""
     strand.set(LineNoise(delay_ms=10), 0)
     for _ in range(3):
-        strand.put(bytes(MOST // 2), 0)
-    assert strand.lost == MOST // 2
-    assert len(strand.take(10_000)) == MOST
+        strand.put(bytes(MAX_IN_FLIGHT // 2), 0)
+    assert strand.lost == MAX_IN_FLIGHT // 2
+    assert len(strand.take(10_000)) == MAX_IN_FLIGHT
     strand.put(b"room again", 10_000)
     assert strand.take(20_000) == b"room again"

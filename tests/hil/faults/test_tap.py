@@ -14,7 +14,7 @@ from firmware_protocol.messages.shoe import CardRead
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.devices import card_names
 from hil.devices.shoe_reader import FIXED_SALT
-from hil.faults import Tapped, tap
+from hil.faults import TappedFrame, tap
 from hil.faults.tap import Tap
 from tests.support.hil.conform.tapped import Run, play
 
@@ -48,8 +48,8 @@ def test_two_orders_look_the_same(tmp_path: Path, other: tuple[str, ...], keeps:
     one = play(tmp_path / "one", LOW, keeps=keeps)
     two = play(tmp_path / "two", other, keeps=keeps)
     assert drawn(one) == list(LOW)
-    assert tap.differs(one.frames, two.frames) is None
-    assert tap.differs_in_clear(one.frames, two.frames) is None
+    assert tap.first_difference(one.frames, two.frames) is None
+    assert tap.first_clear_difference(one.frames, two.frames) is None
     assert {frame.side for frame in one.frames} == {"host", "device"}
 
 
@@ -83,8 +83,8 @@ def test_gaps_are_the_same_to_the_microsecond(tmp_path: Path) -> None:
 def test_how_a_card_is_read_looks_the_same_too(tmp_path: Path, how: dict[str, Any]) -> None:
     well = play(tmp_path / "well", LOW)
     odd = play(tmp_path / "odd", HIGH, draw=Draw(count=len(HIGH), dwell_ms=35, **how))
-    assert tap.differs(well.frames, odd.frames) is None
-    assert tap.differs_in_clear(well.frames, odd.frames) is None
+    assert tap.first_difference(well.frames, odd.frames) is None
+    assert tap.first_clear_difference(well.frames, odd.frames) is None
 
 
 def test_every_card_looks_like_every_other(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_every_card_looks_like_every_other(tmp_path: Path) -> None:
     every: Counter[bytes] = Counter(sealed(first))
     for number, name in enumerate((*card_names.NAMES, "cut"), 2):
         run = play(tmp_path / name, (name,), seed=number, tail_ms=300)
-        assert tap.differs(first.frames, run.frames) is None, name
+        assert tap.first_difference(first.frames, run.frames) is None, name
         every.update(sealed(run))
     assert set(every.values()) == {1}
 
@@ -140,8 +140,8 @@ def test_no_four_bytes_of_a_record_are_on_the_cable(tmp_path: Path, keeps: bool)
     run = play(tmp_path, MIXED, keeps=keeps)
     secrets = tap.secrets_of(run.records)
     assert len(secrets) == len(MIXED) + 4
-    assert tap.found(run.frames, secrets, window=4) == []
-    assert tap.repeated(run.frames) == []
+    assert tap.find_secrets(run.frames, secrets, window=4) == []
+    assert tap.repeated_ciphertexts(run.frames) == []
 
 
 def test_a_plaintext_in_clear_is_found(tmp_path: Path) -> None:
@@ -152,14 +152,14 @@ def test_a_plaintext_in_clear_is_found(tmp_path: Path) -> None:
         payload = bytearray(last.frame.payload)
         payload[at : at + 8] = secret[-1][12:20]
         frame = type(last.frame)(last.frame.kind, 1, 1, bytes(payload))
-        shown = [Tapped(last.at, "device", frame, last.size)]
-        assert len(tap.found(shown, secret)) == 1
-        assert len(tap.found(shown, secret, window=4)) == 5
+        shown = [TappedFrame(last.at, "device", frame, last.size)]
+        assert len(tap.find_secrets(shown, secret)) == 1
+        assert len(tap.find_secrets(shown, secret, window=4)) == 5
 
 
 def test_a_ciphertext_that_comes_again_is_found(tmp_path: Path) -> None:
     run = play(tmp_path, ("Ac",))
-    assert len(tap.repeated([*run.frames, run.frames[-1]])) == 1
+    assert len(tap.repeated_ciphertexts([*run.frames, run.frames[-1]])) == 1
 
 
 # --- chains that were published -------------------------------------------------------------
@@ -173,22 +173,22 @@ def test_a_published_chain_gives_nothing_away(tmp_path: Path) -> None:
         assert isinstance(record.event, CardRead)
         others = [read.event.salt for read, _ in reads(run) if isinstance(read.event, CardRead)]
         others.remove(record.event.salt)
-        assert tap.cards_that_fit(record, previous, known + others) == set()
+        assert tap.matching_cards(record, previous, known + others) == set()
         own = [record.event.salt]
-        assert tap.cards_that_fit(record, previous, own) == {record.event.card}
+        assert tap.matching_cards(record, previous, own) == {record.event.card}
     assert len(reads(run)) == len(LOW)
 
 
 def test_a_record_of_no_card_fits_none(tmp_path: Path) -> None:
     run = play(tmp_path, ("cut",))
-    assert tap.cards_that_fit(run.records[-1], run.records[-2].chain, [bytes(11)]) == set()
+    assert tap.matching_cards(run.records[-1], run.records[-2].chain, [bytes(11)]) == set()
 
 
 def test_break_salt_fixed_gives_every_card_away(tmp_path: Path) -> None:
     run = play(tmp_path, LOW, "salt-fixed")
     for record, previous in reads(run):
         assert isinstance(record.event, CardRead)
-        assert tap.cards_that_fit(record, previous, [FIXED_SALT]) == {record.event.card}
+        assert tap.matching_cards(record, previous, [FIXED_SALT]) == {record.event.card}
 
 
 # --- what a tap must notice -----------------------------------------------------------------
@@ -197,35 +197,35 @@ def test_break_salt_fixed_gives_every_card_away(tmp_path: Path) -> None:
 def test_break_pictures_slow_is_noticed(tmp_path: Path) -> None:
     slow = "pictures-slow"
     low, high = play(tmp_path / "low", LOW, slow), play(tmp_path / "high", HIGH, slow)
-    unlike = tap.differs(low.frames, high.frames)
+    unlike = tap.first_difference(low.frames, high.frames)
     assert unlike is not None
     assert "DATA of 86 bytes from the device" in unlike
     again = play(tmp_path / "again", LOW, slow)
-    assert tap.differs(low.frames, again.frames) is None
+    assert tap.first_difference(low.frames, again.frames) is None
 
 
 def test_break_card_in_clear_is_noticed(tmp_path: Path) -> None:
     told = "card-in-clear"
     low, high = play(tmp_path / "low", LOW, told), play(tmp_path / "high", HIGH, told)
-    assert tap.differs(low.frames, high.frames) is None  # it is not in lengths and times
-    unlike = tap.differs_in_clear(low.frames, high.frames)
+    assert tap.first_difference(low.frames, high.frames) is None  # it is not in lengths and times
+    unlike = tap.first_clear_difference(low.frames, high.frames)
     assert unlike is not None
     assert unlike.startswith("ALERT")
     clean = play(tmp_path / "clean", LOW)
-    assert tap.differs(low.frames, clean.frames) is not None
+    assert tap.first_difference(low.frames, clean.frames) is not None
 
 
 def test_one_frame_more_or_longer_or_later_is_noticed(tmp_path: Path) -> None:
     run = play(tmp_path, ("Ac",))
     frames, last = run.frames, run.frames[-1]
-    later = Tapped(last.at + 1, last.side, last.frame, last.size)
-    longer = Tapped(last.at, last.side, last.frame, last.size + 1)
-    back = Tapped(last.at, "host", last.frame, last.size)
+    later = TappedFrame(last.at + 1, last.side, last.frame, last.size)
+    longer = TappedFrame(last.at, last.side, last.frame, last.size + 1)
+    back = TappedFrame(last.at, "host", last.frame, last.size)
     for changed in ([*frames, last], *([*frames[:-1], one] for one in (later, longer, back))):
-        assert tap.differs(frames, changed) is not None
-        assert tap.differs(changed, frames) is not None
-    shifted = [Tapped(one.at + 7, one.side, one.frame, one.size) for one in frames]
-    assert tap.differs(frames, shifted) is None
+        assert tap.first_difference(frames, changed) is not None
+        assert tap.first_difference(changed, frames) is not None
+    shifted = [TappedFrame(one.at + 7, one.side, one.frame, one.size) for one in frames]
+    assert tap.first_difference(frames, shifted) is None
 
 
 def test_a_tap_hears_frames_however_they_are_cut(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import serial
 
-from hil.ports import LinkTaken, PtyPort, point
-from hil.ports.pty import unpoint
+from hil.ports import LinkTaken, PtyPort, set_link
+from hil.ports.pty import remove_link
 
 
 class _Ear:
@@ -234,7 +234,7 @@ def test_the_link_is_never_missing_while_it_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = tmp_path / "shoe"
-    point(link, "/dev/pts/1")
+    set_link(link, "/dev/pts/1")
     replace = Path.replace
 
     def replaced(self: Path, target: Path) -> Path:
@@ -243,12 +243,12 @@ def test_the_link_is_never_missing_while_it_is_replaced(
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", replaced)
-        point(link, "/dev/pts/2")
+        set_link(link, "/dev/pts/2")
     assert str(link.readlink()) == "/dev/pts/2"
-    unpoint(link, "/dev/pts/1")
+    remove_link(link, "/dev/pts/1")
     assert link.is_symlink()
-    unpoint(link, "/dev/pts/2")
-    unpoint(link, "/dev/pts/2")
+    remove_link(link, "/dev/pts/2")
+    remove_link(link, "/dev/pts/2")
     assert not list(tmp_path.iterdir())
 
 

@@ -13,7 +13,7 @@ import pytest
 import usb.core
 import usb.util
 
-from hil.ports import Status, usb_bus
+from hil.ports import UsbStatus, usb_bus
 from hil.ports.usb_backend import SimBackend, backend
 from hil.ports.usb_messages import END_IN, END_OUT
 from tests.support.hil.conform.usb_rig import LONG, NAMES, SHORT, Rig, a_rig, find, scene
@@ -122,10 +122,10 @@ def test_another_process_has_it_until_it_is_killed(bus: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "number", "code"), [(Status.NO_DEVICE, 19, -4), (Status.IO, 5, -1)]
+    ("gone", "number", "code"), [(UsbStatus.NO_DEVICE, 19, -4), (UsbStatus.IO, 5, -1)]
 )
 def test_a_read_that_waits_when_the_cable_is_pulled(
-    bus: Path, gone: Status, number: int, code: int
+    bus: Path, gone: UsbStatus, number: int, code: int
 ) -> None:
     def host(rig: Rig, call: Callable[..., None]) -> None:
         device = find(bus)

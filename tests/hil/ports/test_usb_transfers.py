@@ -13,9 +13,9 @@ import pytest
 import usb.core
 import usb.util
 
-from hil.ports import Status
+from hil.ports import UsbStatus
 from hil.ports.usb_backend import backend
-from hil.ports.usb_endpoints import WAITING, InPipe, OutPipe, packets
+from hil.ports.usb_endpoints import MAX_WAITING, InPipe, OutPipe, packets
 from hil.ports.usb_messages import END_IN, END_OUT
 from tests.support.hil.conform.usb_rig import LONG, SHORT, Rig, a_rig, find, scene
 
@@ -212,9 +212,9 @@ def test_longer_transfers_than_a_message(bus: Path) -> None:
         assert device.write(END_OUT, data, LONG) == len(data)
         assert b"".join(rig.heard) == data
         call(rig.device.write, data)
-        assert device.read(END_IN, 60_000, SHORT).tobytes() == data[:WAITING]
+        assert device.read(END_IN, 60_000, SHORT).tobytes() == data[:MAX_WAITING]
         call(rig.device.write, b"x" + data)
-        whole = (WAITING - 1) // len(frame) * len(frame)
+        whole = (MAX_WAITING - 1) // len(frame) * len(frame)
         assert device.read(END_IN, 60_000, SHORT).tobytes() == (b"x" + data)[: whole + 1]
         usb.util.dispose_resources(device)
 
@@ -251,7 +251,7 @@ def test_a_read_that_is_given_up_gets_what_has_come() -> None:
     assert pipe.read(7, 300)[0].count == 200
     assert pipe.read(7, 300) == []
     (done,) = pipe.give_up(7)
-    assert (done.number, done.status, done.count) == (7, Status.TIMEOUT, 0)
+    assert (done.number, done.status, done.count) == (7, UsbStatus.TIMEOUT, 0)
 
 
 def test_a_transfer_without_end_is_taken_when_the_buffer_is_full() -> None:

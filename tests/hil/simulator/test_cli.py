@@ -23,10 +23,10 @@ from firmware_protocol.device import identity
 from firmware_protocol.device.control import Describe, Plug
 from firmware_protocol.device.storage import FolderProblem
 from firmware_protocol.messages.enums import DeviceClass
-from hil.control import Control
+from hil.control import ControlClient
 from hil.ports import pty, unix_sockets
-from hil.simulator import cli, running
-from hil.simulator.process import DidNotRun
+from hil.simulator import cli, device_process
+from hil.simulator.process import DeviceFailed
 from tests.hil.simulator.test_run import left_in, run
 
 PATIENCE = 30.0
@@ -124,10 +124,10 @@ def test_what_is_typed_wrong_is_told_and_nothing_is_made(
 
 def test_a_device_that_runs_is_not_paired_by_one_that_may_not(tmp_path: Path) -> None:
     place = tmp_path / "shoe"
-    with running("shoe", place, paired_with=bytes(range(32))) as sim:
+    with device_process("shoe", place, paired_with=bytes(range(32))) as sim:
         with (
-            pytest.raises(DidNotRun, match="is in use"),
-            running("shoe", place, paired_with=b"x" * 32),
+            pytest.raises(DeviceFailed, match="is in use"),
+            device_process("shoe", place, paired_with=b"x" * 32),
         ):
             pytest.fail("it runs")
         assert identity.paired_host(place) == bytes(range(32))
@@ -160,7 +160,7 @@ def test_the_socket_of_a_killed_device_and_of_one_that_goes(
 ) -> None:
     place = tmp_path / "shoe"
     control = str(place / "control")
-    with running("shoe", place) as sim:
+    with device_process("shoe", place) as sim:
         (place / "ring").write_bytes(b"nonsense")
         assert run("do", control, "power") == 74
         assert capsys.readouterr().err == (
@@ -169,7 +169,7 @@ def test_the_socket_of_a_killed_device_and_of_one_that_goes(
         assert sim.process.wait(PATIENCE) != 0
         sim.process.returncode = 0  # it was to end so
     (place / "ring").unlink()
-    with running("shoe", place) as sim:
+    with device_process("shoe", place) as sim:
         sim.process.kill()
         sim.process.wait(PATIENCE)
         with pytest.raises(UsageProblem, match="nobody listens there any more"):
@@ -179,7 +179,7 @@ def test_the_socket_of_a_killed_device_and_of_one_that_goes(
 def test_a_socket_of_another_kind_or_of_another_user_is_in_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with running("shoe", tmp_path / "shoe", usb=tmp_path / "bus"):
+    with device_process("shoe", tmp_path / "shoe", usb=tmp_path / "bus"):
         with pytest.raises(UsageProblem, match="--control: somebody listens at"):
             run(
                 "shoe",
@@ -301,7 +301,7 @@ def test_a_reader_that_goes_after_the_first_line_ends_nothing(tmp_path: Path) ->
         assert process.stdout is not None
         assert process.stdout.readline().startswith("shoe SH-0001")
         process.stdout.close()
-        with Control(place / "control") as control:
+        with ControlClient(place / "control") as control:
             control.do(Describe())
     assert left_in(place) == set()
 
@@ -314,7 +314,7 @@ def test_it_runs_without_its_own_input_and_output(tmp_path: Path, closed: str) -
     with ended(process):
         while not (place / "control").is_socket():
             assert process.poll() is None
-        with Control(place / "control") as control:
+        with ControlClient(place / "control") as control:
             assert control.do(Describe())["serial"] == "SH-0001"
     assert left_in(place) == set()
 
@@ -333,7 +333,7 @@ def test_each_help_has_examples_and_exit_codes(
 
 
 def test_another_port_and_back_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with running("shoe", tmp_path / "shoe") as sim:
+    with device_process("shoe", tmp_path / "shoe") as sim:
         assert sim.port is not None
         control = str(tmp_path / "shoe" / "control")
 
@@ -357,8 +357,8 @@ def test_a_port_that_is_somebody_elses_is_not_plugged_into(
     port = tmp_path / "port"
     other = tmp_path / "port-2"
     with (
-        running("shoe", tmp_path / "shoe", "--port", str(port)) as sim,
-        running("station", tmp_path / "station", "--port", str(other)),
+        device_process("shoe", tmp_path / "shoe", "--port", str(port)) as sim,
+        device_process("station", tmp_path / "station", "--port", str(other)),
     ):
         control = str(tmp_path / "shoe" / "control")
         sim.control.do(Plug(connected=False))
@@ -373,10 +373,10 @@ def test_a_port_that_is_somebody_elses_is_not_plugged_into(
 
 def test_what_a_killed_device_left_is_taken_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "left").symlink_to("/dev/pts/987654")
-    pty.look(tmp_path / "left")
+    pty.check_link(tmp_path / "left")
     for target in ("/dev/ttyUSB0", "/dev/pts/", "/dev/pts/1/..", "pts/1"):
         link = tmp_path / "another's"
         link.symlink_to(target)
         with pytest.raises(pty.LinkTaken, match="is a symlink to"):
-            pty.look(link)
+            pty.check_link(link)
         link.unlink()

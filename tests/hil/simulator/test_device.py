@@ -24,7 +24,7 @@ from firmware_protocol.messages.common import Info
 from firmware_protocol.messages.common import Power as PowerEvent
 from firmware_protocol.messages.common import Tamper as TamperEvent
 from firmware_protocol.messages.enums import PowerCause, TamperSource
-from hil.simulator.device import UART
+from hil.simulator.device import UART_BYTES
 from tests.support.hil.devices.meeting import Meeting
 
 MOMENTS = ("before_commit", "in_commit", "after_commit", "before_reply", "before_ack")
@@ -66,7 +66,7 @@ def test_a_frozen_device_sends_nothing_and_its_clock_stands_still(meeting: Meeti
 
 def test_a_frozen_device_hears_what_its_hardware_has_kept(meeting: Meeting) -> None:
     meeting.hand(Freeze(on=True))
-    meeting.stand.receive(bytes(UART), meeting.now)
+    meeting.stand.receive(bytes(UART_BYTES), meeting.now)
     meeting.stand.receive(bytes(50), meeting.now)
     assert meeting.stand.lost.frozen == 50
     meeting.hand(Freeze(on=False))

@@ -19,8 +19,8 @@ import pytest
 from controller.errors import UsageProblem
 from firmware_protocol.device.control import ServiceSwitch, TamperWith
 from firmware_protocol.device.storage import read_whole, write_at
-from hil.control import Control, ControlLost
-from hil.simulator import cli, running
+from hil.control import ControlClient, ControlLost
+from hil.simulator import cli, device_process
 from tests.support.hil.conform.failing_disk import FailingDisk
 
 ENDED = 74
@@ -135,7 +135,7 @@ def test_a_disk_that_fails_while_the_device_runs(
 
     def break_it(*_: object) -> None:
         def hands() -> None:
-            with Control(place / "control", PATIENCE) as control:
+            with ControlClient(place / "control", PATIENCE) as control:
                 control.do(ServiceSwitch(on=True))
                 disk.at = disk.asked
                 try:
@@ -157,7 +157,7 @@ def test_a_disk_that_fails_while_the_device_runs(
     assert err.count("\n") == 1
     assert told == ["the simulated device has gone, and says why where it ran"]
     assert leftovers(tmp_path) == []
-    with running("shoe", place) as again:
+    with device_process("shoe", place) as again:
         assert again.told["head"] > 0
 
 
@@ -200,7 +200,7 @@ def test_the_system_itself_says_no_in_the_middle_of_a_file(tmp_path: Path) -> No
     assert ran.stderr.count("\n") == 1
     assert leftovers(tmp_path) == []
     assert not (place / "ring").exists()
-    with running("shoe", place) as made:
+    with device_process("shoe", place) as made:
         assert made.told["boot"] == 1
 
 
@@ -208,7 +208,7 @@ def test_a_bus_whose_last_address_was_cut_short_gives_out_another(tmp_path: Path
     (tmp_path / "bus").mkdir()
     for text in ("", "12x\n"):
         (tmp_path / "bus" / "last-address").write_text(text)
-        with running("shoe", tmp_path / "shoe", usb=tmp_path / "bus") as made:
+        with device_process("shoe", tmp_path / "shoe", usb=tmp_path / "bus") as made:
             assert made.told["usb_address"] == 1
 
 

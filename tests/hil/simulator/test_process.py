@@ -11,26 +11,30 @@ import pytest
 
 from firmware_protocol.device.control import Describe
 from firmware_protocol.device.storage import FolderProblem
-from hil.simulator import process, running, sole
-from hil.simulator.process import DidNotRun
+from hil.simulator import device_process, exclusive_use, process
+from hil.simulator.process import DeviceFailed
 
 
 def test_one_device_runs_from_a_folder(tmp_path: Path) -> None:
-    with sole(tmp_path), pytest.raises(FolderProblem, match="is in use"), sole(tmp_path):
+    with (
+        exclusive_use(tmp_path),
+        pytest.raises(FolderProblem, match="is in use"),
+        exclusive_use(tmp_path),
+    ):
         raise AssertionError
-    with sole(tmp_path):
+    with exclusive_use(tmp_path):
         pass
 
 
 def test_what_happens_inside_is_not_taken_for_a_folder_in_use(tmp_path: Path) -> None:
-    with pytest.raises(BlockingIOError, match="of the body"), sole(tmp_path):
+    with pytest.raises(BlockingIOError, match="of the body"), exclusive_use(tmp_path):
         raise BlockingIOError("of the body")
 
 
 def test_one_that_never_says_a_word_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "START_PATIENCE", 0.2, raising=False)
+    monkeypatch.setattr(process, "START_TIMEOUT", 0.2, raising=False)
     popen = subprocess.Popen
     started: list[subprocess.Popen[str]] = []
 
@@ -40,33 +44,36 @@ def test_one_that_never_says_a_word_is_given_up(
         return started[-1]
 
     monkeypatch.setattr(subprocess, "Popen", silent)
-    with pytest.raises(DidNotRun, match="said nothing within"), running("shoe", tmp_path / "shoe"):
+    with (
+        pytest.raises(DeviceFailed, match="said nothing within"),
+        device_process("shoe", tmp_path / "shoe"),
+    ):
         raise AssertionError
     assert started[0].returncode == -9
 
 
 def test_the_port_of_a_device_that_runs_is_left_alone(tmp_path: Path) -> None:
-    with running("shoe", tmp_path / "one") as sim:
+    with device_process("shoe", tmp_path / "one") as sim:
         assert sim.port is not None
         with (
-            pytest.raises(DidNotRun, match="is the port of a device that runs"),
-            running("shoe", tmp_path / "two", "--port", str(sim.port)),
+            pytest.raises(DeviceFailed, match="is the port of a device that runs"),
+            device_process("shoe", tmp_path / "two", "--port", str(sim.port)),
         ):
             pytest.fail("it runs")
         assert sim.port.is_char_device()
 
 
 def test_what_a_killed_device_left_behind_is_taken_over(tmp_path: Path) -> None:
-    with running("shoe", tmp_path / "one") as sim:
+    with device_process("shoe", tmp_path / "one") as sim:
         sim.process.kill()
         sim.process.wait()
         assert sim.port is not None
         assert sim.port.is_symlink()
-    with running("shoe", tmp_path / "one") as again:
+    with device_process("shoe", tmp_path / "one") as again:
         assert again.port == sim.port
 
 
 def test_a_folder_need_not_be_named_in_utf_8(tmp_path: Path) -> None:
     place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/n\xff\xfe"))
-    with running("shoe", place) as sim:
+    with device_process("shoe", place) as sim:
         assert "\N{REPLACEMENT CHARACTER}" in sim.control.do(Describe())["port"]

@@ -29,11 +29,11 @@ from firmware_protocol.device.control import (
 )
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint
-from hil.control import Control, ControlLost, HandRefused
+from hil.control import ControlClient, ControlLost, RequestRefused
 from hil.ports.usb_backend import backend
 from hil.ports.usb_messages import END_IN, END_OUT
-from hil.simulator import Live, cli, running
-from hil.simulator.process import DidNotRun, beside
+from hil.simulator import LiveDevice, cli, device_process
+from hil.simulator.process import DeviceFailed, device_in_loop
 from tests.support.hil.devices.hello_talk import HELLO, asked, asked_over_usb, said_over_usb
 
 KEY = bytes(range(32))
@@ -47,9 +47,11 @@ def run(*arguments: str) -> int:
     return code
 
 
-def play(scene: Callable[[Live], Awaitable[None]], profile: Any, place: Path, **more: Any) -> None:
+def play(
+    scene: Callable[[LiveDevice], Awaitable[None]], profile: Any, place: Path, **more: Any
+) -> None:
     async def all_of_it() -> None:
-        async with beside(profile, place, **more) as live:
+        async with device_in_loop(profile, place, **more) as live:
             await scene(live)
 
     asyncio.run(all_of_it())
@@ -65,7 +67,7 @@ def left_in(place: Path) -> set[str]:
 
 
 def test_a_device_behind_a_serial_port_answers(tmp_path: Path) -> None:
-    async def scene(live: Live) -> None:
+    async def scene(live: LiveDevice) -> None:
         said = await asked(tmp_path / "shoe" / "port")
         told = live.hand(Describe())
         assert (said.serial, said.device_class) == ("shoe-1", DeviceClass.SHOE)
@@ -79,7 +81,7 @@ def test_a_device_behind_a_serial_port_answers(tmp_path: Path) -> None:
 def test_a_device_on_a_bus_answers_with_the_serial_number_of_its_descriptor(tmp_path: Path) -> None:
     bus = tmp_path / "bus"
 
-    async def scene(live: Live) -> None:
+    async def scene(live: LiveDevice) -> None:
         said = await asyncio.to_thread(asked_over_usb, bus)
         assert said.serial == live.hand(Describe())["serial"] == "station-1"
 
@@ -91,7 +93,7 @@ def test_a_device_on_a_bus_answers_with_the_serial_number_of_its_descriptor(tmp_
 def test_the_port_follows_the_plug_and_not_the_power(tmp_path: Path) -> None:
     port = tmp_path / "port"
 
-    async def scene(live: Live) -> None:
+    async def scene(live: LiveDevice) -> None:
         live.hand(CutPower(off_ms=3_600_000))
         assert port.is_symlink()
         live.hand(Plug(connected=False))
@@ -107,7 +109,7 @@ def test_the_port_follows_the_plug_and_not_the_power(tmp_path: Path) -> None:
 def test_the_bus_follows_plug_and_power_with_another_address_each_time(tmp_path: Path) -> None:
     bus = tmp_path / "bus"
 
-    async def scene(live: Live) -> None:
+    async def scene(live: LiveDevice) -> None:
         def address() -> object:
             return live.hand(Describe())["usb_address"]
 
@@ -128,7 +130,7 @@ def test_the_bus_follows_plug_and_power_with_another_address_each_time(tmp_path:
 
 
 def test_power_comes_back_by_the_clock(tmp_path: Path) -> None:
-    async def scene(live: Live) -> None:
+    async def scene(live: LiveDevice) -> None:
         def powered() -> bool:
             return live.stand.powered
 
@@ -145,7 +147,7 @@ def test_power_comes_back_by_the_clock(tmp_path: Path) -> None:
 def test_a_frozen_device_on_a_bus_takes_no_bytes_and_then_does(tmp_path: Path) -> None:
     bus = tmp_path / "bus"
 
-    async def scene(live: Live) -> None:
+    async def scene(live: LiveDevice) -> None:
         loop = asyncio.get_running_loop()
 
         def host() -> None:
@@ -170,15 +172,15 @@ def test_a_frozen_device_on_a_bus_takes_no_bytes_and_then_does(tmp_path: Path) -
 def test_a_device_of_its_own_process_runs_and_leaves_nothing(tmp_path: Path) -> None:
     place = tmp_path / "station"
     options = ("--seat", "2", "--seat", "5", "--serial", "ST-77")
-    with running("station", place, *options, breaks=("bounces",), paired_with=KEY) as sim:
+    with device_process("station", place, *options, breaks=("bounces",), paired_with=KEY) as sim:
         assert (sim.serial, sim.told["breaks"]) == ("ST-77", ["bounces"])
         assert sim.port is not None
         assert asyncio.run(asked(sim.port)).fingerprint == fingerprint(sim.key)
         sim.control.do(Press(seat=5, button="hit"))
-        with pytest.raises(HandRefused):
+        with pytest.raises(RequestRefused):
             sim.control.do(Press(seat=1, button="hit"))
         assert sim.control.do(Describe())["label"] == sim.label
-        with pytest.raises(DidNotRun, match="is in use"), running("station", place):
+        with pytest.raises(DeviceFailed, match="is in use"), device_process("station", place):
             pass
     assert sim.process.returncode == 0
     assert identity.paired_host(place) == KEY
@@ -186,24 +188,24 @@ def test_a_device_of_its_own_process_runs_and_leaves_nothing(tmp_path: Path) -> 
 
 
 def test_it_comes_back_as_the_same_device_and_the_same_seed_makes_the_same(tmp_path: Path) -> None:
-    with running("shoe", tmp_path / "a", "--seed", "5") as sim:
+    with device_process("shoe", tmp_path / "a", "--seed", "5") as sim:
         first = sim.told
-    with running("shoe", tmp_path / "a") as sim:
+    with device_process("shoe", tmp_path / "a") as sim:
         assert (sim.told["key"], sim.told["epoch"]) == (first["key"], first["epoch"])
         assert sim.told["boot"] == 2
-    with running("shoe", tmp_path / "b", "--seed", "5") as sim:
+    with device_process("shoe", tmp_path / "b", "--seed", "5") as sim:
         assert (sim.told["key"], sim.told["epoch"]) == (first["key"], first["epoch"])
-    with running("shoe", tmp_path / "c", "--seed", "6") as sim:
+    with device_process("shoe", tmp_path / "c", "--seed", "6") as sim:
         assert sim.told["key"] != first["key"]
         assert sim.told["epoch"] != first["epoch"]
 
 
 def test_what_a_killed_one_left_behind_stands_in_nobodys_way(tmp_path: Path) -> None:
     place = tmp_path / "shoe"
-    with running("shoe", place) as sim:
+    with device_process("shoe", place) as sim:
         sim.process.kill()
     assert left_in(place) == {"port", "control"}
-    with running("shoe", place) as sim:
+    with device_process("shoe", place) as sim:
         assert sim.port is not None
         assert asyncio.run(asked(sim.port)).serial == "SH-0001"
     assert left_in(place) == set()
@@ -211,10 +213,10 @@ def test_what_a_killed_one_left_behind_stands_in_nobodys_way(tmp_path: Path) -> 
 
 def test_it_ends_though_hosts_and_hands_hold_on_to_it(tmp_path: Path) -> None:
     place, bus = tmp_path / "shoe", tmp_path / "bus"
-    with running("shoe", place, usb=bus) as sim:
+    with device_process("shoe", place, usb=bus) as sim:
         device = usb.core.find(backend=backend(str(bus)))
         usb.util.claim_interface(device, 0)
-        others = [Control(place / "control") for _ in range(3)]
+        others = [ControlClient(place / "control") for _ in range(3)]
         assert device.read(END_IN, 64, 5_000).tobytes() == b"\0"  # a device begins with it
         sim.process.terminate()
         with pytest.raises(usb.core.USBError) as gone:
@@ -232,13 +234,13 @@ def test_a_device_that_fails_says_so_and_ends(tmp_path: Path) -> None:
     place = tmp_path / "shoe"
 
     def fail() -> None:
-        with running("shoe", place) as sim:
+        with device_process("shoe", place) as sim:
             (place / "ring").write_bytes(b"nonsense")
             with pytest.raises(ControlLost):
                 sim.control.do(CutPower())
             assert sim.process.wait(10) != 0
 
-    with pytest.raises(DidNotRun, match="ring"):
+    with pytest.raises(DeviceFailed, match="ring"):
         fail()
     assert left_in(place) == set()
 
@@ -252,7 +254,7 @@ def test_words_for_people_and_ctrl_c(tmp_path: Path) -> None:
             lines = [next(process.stdout)]
             while not lines[-1].startswith("runs until"):
                 lines.append(next(process.stdout))
-            with Control(place / "control") as control:
+            with ControlClient(place / "control") as control:
                 label = control.do(Describe())["label"]
                 assert run("do", str(place / "control"), "service", "on=true") == 0
                 assert "SERVICE" in control.do(Describe())["state"]
@@ -317,7 +319,7 @@ def test_wrong_arguments_are_told_and_nothing_is_left_open(
 
 def test_hands_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "shoe"
-    with running("shoe", place) as sim:
+    with device_process("shoe", place) as sim:
         control = str(place / "control")
         assert run("do", control, "load", "cards=Ah,Td,2c", "decks=0") == 0
         assert run("do", control, "draw", "count=2", "force=true", "read=low") == 0

@@ -14,8 +14,8 @@ from drivers.ports import usb_discovery
 from firmware_protocol.conformance import Profile
 from hil.conform.runs import cli
 from hil.faults import BREAKS
-from hil.faults.catalogue import Broken
-from hil.simulator import running
+from hil.faults.catalogue import BreakDefinition
+from hil.simulator import device_process
 from tests.support.hil.conform.conform_rig import PROFILES, Rig, of
 
 
@@ -34,7 +34,7 @@ def test_a_whole_run(
     cli.register(parser.add_subparsers())
     place, bus = tmp_path / profile, tmp_path / "bus"
     bus.mkdir()
-    with running(profile, place, usb=bus if usb else None) as sim:
+    with device_process(profile, place, usb=bus if usb else None) as sim:
         port = f"usb+sim={bus}:{sim.serial}" if usb else str(sim.port)
         arguments = ["--profile", profile, "--port", port, "--control", str(place / "control")]
         parsed = parser.parse_args(["conform", *arguments, "--json"])
@@ -48,7 +48,7 @@ def test_a_whole_run(
 
 
 @pytest.mark.parametrize("broken", BREAKS, ids=lambda broken: broken.name)
-def test_no_break_upsets_the_run(broken: Broken, tmp_path: Path) -> None:
+def test_no_break_upsets_the_run(broken: BreakDefinition, tmp_path: Path) -> None:
     """Whatever is broken, each item ends with what it found."""
     for profile in broken.profiles or PROFILES:
         rig = Rig(tmp_path / profile, profile, breaks={broken.name})

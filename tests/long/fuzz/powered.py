@@ -15,7 +15,7 @@ from firmware_protocol.device.core import Device, PowerCut
 from firmware_protocol.device.interfaces import CannotDo
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.messages.limits import REKEY_FRAMES, SESSION_LIFE_S
-from hil.devices import Shoe
+from hil.devices import SimulatedShoe
 from hil.faults import faulty_device
 from tests.long.fuzz.disk import Broken
 
@@ -61,7 +61,7 @@ class Powered:
         if self.device is None:
             self.device = faulty_device(
                 self._folder,
-                Shoe(gate=self._terms.gate, gap_ms=5),
+                SimulatedShoe(gate=self._terms.gate, gap_ms=5),
                 now=now,
                 breaks=set(self._terms.breaks),
                 sync=False,

@@ -15,10 +15,10 @@ from firmware_protocol.device.control import ControlRequest, Describe
 from firmware_protocol.device.interfaces import Answer
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.fingerprints import fingerprint_of, fingerprint_text, label_text
-from hil.devices import Station
+from hil.devices import SimulatedStation
 from hil.ports import PtyPort, UsbDevice
-from hil.simulator import Live, Stand, event_loop
-from hil.simulator.event_loop import PtyOutlet, UsbOutlet
+from hil.simulator import LiveDevice, SimulatedDevice, event_loop
+from hil.simulator.event_loop import PtyAdapter, UsbAdapter
 
 PATIENCE = 10.0
 TWO = ["--by", "Ann Lee", "--and", "Bo Chan"]
@@ -49,7 +49,7 @@ class Standing:
         self._place = place / serial
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
-        self._live: Live | None = None
+        self._live: LiveDevice | None = None
         self._thread = threading.Thread(target=self._run, name=f"bench {serial}")
 
     @property
@@ -90,12 +90,12 @@ class Standing:
         self._loop.close()
 
     async def _plug(self) -> None:
-        stand = Stand(self._place, Station, now=event_loop.now(), sync=False)
-        self._live = Live(stand)
-        self._live.attach(PtyOutlet(PtyPort(self.port, self._live.heard)))
+        stand = SimulatedDevice(self._place, SimulatedStation, now=event_loop.now(), sync=False)
+        self._live = LiveDevice(stand)
+        self._live.attach(PtyAdapter(PtyPort(self.port, self._live.heard)))
         names = (self.identity.maker, self.identity.model, self.identity.serial)
         usb = UsbDevice(self.bus, names, self._live.heard, reading=lambda: stand.reading)
-        self._live.attach(UsbOutlet(usb))
+        self._live.attach(UsbAdapter(usb))
 
 
 @contextmanager

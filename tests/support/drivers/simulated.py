@@ -28,10 +28,10 @@ from firmware_protocol.device.interfaces import Answer, Mechanism
 from firmware_protocol.host import NO_CURSOR, RecordCursor
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.plaintext import EventRecord
-from hil.devices import Shoe as SimShoe
-from hil.devices import Shuffler as SimShuffler
-from hil.devices import Station as SimStation
-from hil.simulator import Stand
+from hil.devices import SimulatedShoe as SimShoe
+from hil.devices import SimulatedShuffler as SimShuffler
+from hil.devices import SimulatedStation as SimStation
+from hil.simulator import SimulatedDevice
 
 T = TypeVar("T")
 START_US = 1_000_000_000
@@ -114,7 +114,7 @@ class Plugged:
         if paired:
             identity.pair_directly(place, OWN.public_key().public_bytes_raw())
         self.place = place
-        self.stand = Stand(
+        self.stand = SimulatedDevice(
             place, make or MECHANISMS[device_class], now=now_us(), sync=False, random=rng
         )
         self.ears: Ears | None = None

@@ -13,8 +13,8 @@ import httpx
 
 from drivers.devices import State
 from firmware_protocol.device.control import Plug
-from hil.simulator import Live
-from hil.simulator.process import beside
+from hil.simulator import LiveDevice
+from hil.simulator.process import device_in_loop
 from hil.table.robots import Api, Unreachable
 from hil.table.robots.api_client import Pin
 from tests.support.daemon.rig import Child, child, free_port, furnished, right, whats
@@ -25,12 +25,12 @@ SERIALS = ("SH-1", "SF-1", "ST-1")
 
 
 @asynccontextmanager
-async def plugged(folder: Path) -> AsyncIterator[Live]:
+async def plugged(folder: Path) -> AsyncIterator[LiveDevice]:
     """All devices; the shoe in hand."""
     async with (
-        beside("shoe", folder / "shoe") as shoe,
-        beside("shuffler", folder / "shuffler"),
-        beside("station", folder / "station", seats=(1, 2)),
+        device_in_loop("shoe", folder / "shoe") as shoe,
+        device_in_loop("shuffler", folder / "shuffler"),
+        device_in_loop("station", folder / "station", seats=(1, 2)),
     ):
         yield shoe
 
@@ -62,7 +62,7 @@ def test_a_table_with_its_devices_and_people(tmp_path: Path) -> None:
     figures = free_port()
     file = furnished(tmp_path, f"metrics_port = {figures}")
 
-    async def first(daemon: Child, shoe: Live) -> None:
+    async def first(daemon: Child, shoe: LiveDevice) -> None:
         await told(daemon, "READY=1")
         async with Api(tmp_path / "s") as api:
             screen = await api.open("dealer")

@@ -27,8 +27,8 @@ from drivers.ports import Transport
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Plug, ShufflePace
 from firmware_protocol.messages.enums import DeviceClass
-from hil.simulator import Live
-from hil.simulator.process import beside
+from hil.simulator import LiveDevice
+from hil.simulator.process import device_in_loop
 from hil.table.robots import Robot
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.killing import Policy
@@ -74,15 +74,15 @@ class Real(NamedTuple):
     """What is before everybody, in real time."""
 
     game: Game
-    shoe: Live
-    shuffler: Live
-    station: Live
+    shoe: LiveDevice
+    shuffler: LiveDevice
+    station: LiveDevice
 
     @property
     def decks(self) -> int:
         return self.game.decks
 
-    def station_of(self, seat: int) -> Live:
+    def station_of(self, seat: int) -> LiveDevice:
         return self.station
 
 
@@ -110,9 +110,9 @@ def parts(file: Path) -> TableParts:
 @asynccontextmanager
 async def plugged(folder: Path, game: Game) -> AsyncIterator[Real]:
     async with (
-        beside("shoe", folder / "shoe") as shoe,
-        beside("shuffler", folder / "shuffler") as shuffler,
-        beside("station", folder / "station", seats=(1, 2)) as station,
+        device_in_loop("shoe", folder / "shoe") as shoe,
+        device_in_loop("shuffler", folder / "shuffler") as shuffler,
+        device_in_loop("station", folder / "station", seats=(1, 2)) as station,
     ):
         shuffler.hand(ShufflePace(shuffle_ms=20))
         yield Real(game, shoe, shuffler, station)

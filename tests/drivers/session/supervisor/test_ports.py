@@ -25,7 +25,7 @@ from drivers.session import Supervisor, Wanted, backoff, events
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import CutPower, Draw, Freeze, Load, Plug
 from firmware_protocol.messages.enums import DeviceClass
-from hil.simulator import Live, Setup, plugged_in
+from hil.simulator import DeviceSetup, LiveDevice, running_device
 from tests.support.drivers.simulated import stopped, until
 from tests.support.paths import ROOT
 
@@ -57,8 +57,8 @@ class House:
         )
         self.journal = folder / "SH.journal"
 
-    def setup(self, **where: Any) -> Setup:
-        return Setup(
+    def setup(self, **where: Any) -> DeviceSetup:
+        return DeviceSetup(
             device_class=DeviceClass.SHOE,
             place=self.place,
             control=self.folder / "control",
@@ -101,7 +101,7 @@ class Host:
                 return
         raise AssertionError("the gate does not open")
 
-    async def has_all(self, live: Live) -> None:
+    async def has_all(self, live: LiveDevice) -> None:
         await until(lambda: self.journal.cursor().seq == live.stand.device.ring.head, 10)
 
 
@@ -119,7 +119,7 @@ async def hosted(
         await host.journal.close()
 
 
-async def a_game(live: Live, host: Host, away: float) -> None:
+async def a_game(live: LiveDevice, host: Host, away: float) -> None:
     """Cards are drawn while the cable is pulled, the power goes and the firmware hangs."""
     await host.ready()
     live.hand(Load(decks=2))
@@ -150,7 +150,7 @@ def test_on_a_serial_port(tmp_path: Path) -> None:
         house = House(tmp_path)
         port = tmp_path / "shoe"
         async with (
-            plugged_in(house.setup(port=port)) as live,
+            running_device(house.setup(port=port)) as live,
             hosted(house, parse(f"serial:{port}")) as host,
         ):
             await a_game(live, host, 0.15)
@@ -166,7 +166,7 @@ def test_on_usb(tmp_path: Path) -> None:
         bus.mkdir()
         address = parse(f"usb+sim={bus}:{SERIAL}")
         async with (
-            plugged_in(house.setup(usb=bus)) as live,
+            running_device(house.setup(usb=bus)) as live,
             hosted(house, address) as host,
         ):
             await a_game(live, host, 0.15)
@@ -181,7 +181,7 @@ def test_a_replugged_port_under_another_name_is_found_by_its_serial_number(tmp_p
         bus = tmp_path / "usb"
         bus.mkdir()
         async with (
-            plugged_in(house.setup(usb=bus)) as live,
+            running_device(house.setup(usb=bus)) as live,
             hosted(house, None, f"sim={bus}") as host,
         ):
             await host.ready()
@@ -205,8 +205,8 @@ def test_of_two_with_one_serial_number_the_key_shows_which(
         (tmp_path / "elsewhere").mkdir()
         copy = House(tmp_path / "elsewhere")
         async with (
-            plugged_in(copy.setup(usb=bus)),
-            plugged_in(house.setup(usb=bus)) as live,
+            running_device(copy.setup(usb=bus)),
+            running_device(house.setup(usb=bus)) as live,
             hosted(house, None, f"sim={bus}") as host,
         ):
             await host.ready()
@@ -248,7 +248,7 @@ def test_a_host_may_be_killed_at_any_time(tmp_path: Path) -> None:
         port = tmp_path / "shoe"
         dice = random.Random(7)
         said: list[int] = []
-        async with plugged_in(house.setup(port=port)) as live:
+        async with running_device(house.setup(port=port)) as live:
             live.hand(Load(decks=8))
             for life in range(3):
                 process = await _host(house, port)

@@ -19,18 +19,18 @@ from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, Mechanism, Peer
 from firmware_protocol.messages.enums import DeviceClass
 from hil.conform.items import TRIALS
-from hil.conform.runs.runner import Outcome, attempt
-from hil.conform.tester.bench import Bench
-from hil.conform.tester.operators import Direct, Operator
+from hil.conform.runs.runner import ItemOutcome, run_item
+from hil.conform.tester.bench import ConformBench
+from hil.conform.tester.operators import InProcessOperator, Operator
 from hil.conform.tester.wire import SimulatedWire
-from hil.devices import Shoe, Shuffler, Station
-from hil.simulator import Stand
+from hil.devices import SimulatedShoe, SimulatedShuffler, SimulatedStation
+from hil.simulator import SimulatedDevice
 
 PROFILES: tuple[Profile, ...] = ("shoe", "shuffler", "station")
 MECHANISMS: dict[Profile, Callable[[], Mechanism]] = {
-    "shoe": Shoe,
-    "shuffler": Shuffler,
-    "station": Station,
+    "shoe": SimulatedShoe,
+    "shuffler": SimulatedShuffler,
+    "station": SimulatedStation,
 }
 ITEMS = {item.id: item for item in conformance.load()}
 OWN = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
@@ -70,7 +70,7 @@ class Rig:
         place.mkdir(parents=True)
         for name, data in made.items():
             (place / name).write_bytes(data)
-        self.stand = Stand(
+        self.stand = SimulatedDevice(
             place,
             MECHANISMS[profile] if mechanism is None else mechanism,
             now=0,
@@ -80,7 +80,7 @@ class Rig:
         )
         self.peer = behind(self.stand)
         self.wire = SimulatedWire(self.peer, 0)
-        self.bench = Bench(
+        self.bench = ConformBench(
             self.wire,
             profile,
             self._direct() if operator is None else operator,
@@ -89,8 +89,8 @@ class Rig:
             seed=seed,
         )
 
-    def _direct(self) -> Direct:
-        return Direct(self.hand)
+    def _direct(self) -> InProcessOperator:
+        return InProcessOperator(self.hand)
 
     def hand(self, hand: ControlRequest) -> Answer:
         now = self.wire.now()
@@ -99,10 +99,10 @@ class Rig:
         finally:
             self.peer.wake(now)  # what the hand made goes on its way at once
 
-    def attempt(self, name: str) -> Outcome:
-        return asyncio.run(attempt(self.bench, ITEMS[name], TRIALS[name]))
+    def attempt(self, name: str) -> ItemOutcome:
+        return asyncio.run(run_item(self.bench, ITEMS[name], TRIALS[name]))
 
-    def run(self, names: Collection[str]) -> list[Outcome]:
+    def run(self, names: Collection[str]) -> list[ItemOutcome]:
         return [self.attempt(name) for name in names]
 
 

@@ -16,8 +16,8 @@ from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass, LockState
 from firmware_protocol.messages.shoe import Lock, Reread
 from firmware_protocol.tablelink.plaintext import EventRecord
-from hil.devices import Shoe
-from hil.faults import Tapped, faulty_device
+from hil.devices import SimulatedShoe
+from hil.faults import TappedFrame, faulty_device
 from hil.faults.tap import Tap
 
 START = 5_000_000
@@ -43,7 +43,7 @@ class Table:
         self.replies: list[ReplyReceived] = []
         self.device = faulty_device(
             place,
-            Shoe(),
+            SimulatedShoe(),
             now=self.now,
             breaks=set(breaks),
             sync=False,
@@ -115,7 +115,7 @@ class Table:
 class Run(Struct):
     """What one order of cards left behind."""
 
-    frames: list[Tapped]
+    frames: list[TappedFrame]
     records: list[EventRecord]
     came: list[int]
 

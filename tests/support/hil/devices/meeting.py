@@ -17,8 +17,8 @@ from firmware_protocol.host.events import LinkEvent, RecordReceived, RingHeld
 from firmware_protocol.host.link import NO_CURSOR
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.plaintext import EventRecord
-from hil.devices import Station
-from hil.simulator import Stand
+from hil.devices import SimulatedStation
+from hil.simulator import SimulatedDevice
 
 HOST = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 T = TypeVar("T")
@@ -27,13 +27,13 @@ T = TypeVar("T")
 class Meeting:
     """A paired station unless told otherwise. The host keeps what arrives at once."""
 
-    def __init__(self, folder: Path, mechanism: Callable[[], Mechanism] = Station) -> None:
+    def __init__(self, folder: Path, mechanism: Callable[[], Mechanism] = SimulatedStation) -> None:
         self.now = 1_000_000
         self.place = folder / "device"
         random = Random(1).randbytes
         own = identity.create(self.place, mechanism().device_class, "XX-0001", rng=random)
         identity.pair_directly(self.place, HOST.public_key().public_bytes_raw())
-        self.stand = Stand(self.place, mechanism, now=self.now, sync=False, random=random)
+        self.stand = SimulatedDevice(self.place, mechanism, now=self.now, sync=False, random=random)
         self.link = HostLink(
             HOST,
             own.public,

@@ -12,7 +12,7 @@ from firmware_protocol.device.interfaces import CannotDo, Mechanism
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.enums import Capabilities, LockState
 from firmware_protocol.messages.shoe import CardRead, Lock
-from hil.devices import Shoe, card_names
+from hil.devices import SimulatedShoe, card_names
 from hil.devices.shoe import RECOGNISE_MS
 from tests.support.hil.devices.desk import Scene
 
@@ -23,7 +23,10 @@ ONE_MS = 40 + RECOGNISE_MS
 
 
 def table(
-    *breaks: str, make: Callable[[], Mechanism] = Shoe, load: Load | None = None, seed: int = 1
+    *breaks: str,
+    make: Callable[[], Mechanism] = SimulatedShoe,
+    load: Load | None = None,
+    seed: int = 1,
 ) -> Scene:
     """A loaded and open shoe."""
     scene = Scene(make, *breaks, seed=seed)

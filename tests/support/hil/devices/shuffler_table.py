@@ -9,7 +9,7 @@ from firmware_protocol.device.interfaces import Mechanism
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.common import Fault
 from firmware_protocol.messages.shuffler import CountError, Done, Progress, Start
-from hil.devices import Shuffler
+from hil.devices import SimulatedShuffler
 from tests.support.hil.devices.desk import Scene
 
 SECOND = 1_000_000
@@ -17,8 +17,8 @@ STEPS = list(range(5, 100, 5))
 ENDS = (Done, CountError, Fault)
 
 
-def seeded() -> Shuffler:
-    return Shuffler(shuffle_ms=1000, seed=7)
+def seeded() -> SimulatedShuffler:
+    return SimulatedShuffler(shuffle_ms=1000, seed=7)
 
 
 def machine(*breaks: str, put: Put | None = None, make: Callable[[], Mechanism] = seeded) -> Scene:

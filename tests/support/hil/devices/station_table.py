@@ -8,7 +8,7 @@ from typing import Any
 from firmware_protocol.device.interfaces import Mechanism
 from firmware_protocol.messages.enums import ButtonMask, Edge, WhichButton
 from firmware_protocol.messages.station import Arm, ArmReply, Button
-from hil.devices import Station
+from hil.devices import SimulatedStation
 from tests.support.hil.devices.desk import Scene
 
 HIT, STAND, DOUBLE = ButtonMask.HIT, ButtonMask.STAND, ButtonMask.DOUBLE
@@ -18,7 +18,7 @@ EVERY = ButtonMask(0x1FF)
 def seat(
     *breaks: str,
     mask: ButtonMask = EVERY,
-    make: Callable[[], Mechanism] = Station,
+    make: Callable[[], Mechanism] = SimulatedStation,
     ttl: int = 60_000,
 ) -> Scene:
     """Seat 1, armed under token 77."""

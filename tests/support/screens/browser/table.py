@@ -15,7 +15,7 @@ from controller.games import game_of_table
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State, Step
 from firmware_protocol.device.control import ControlRequest, Describe, Draw
-from hil.simulator import Live
+from hil.simulator import LiveDevice
 from hil.table.robots import PATIENCE, Api, Console, Mimics, Robot, Ways
 from hil.table.robots.console import watched
 from hil.table.robots.robot import Who, card_of, mechanism
@@ -46,7 +46,7 @@ class Watcher(Console):
         self.see(await self._screen.table())
 
 
-def _ring(device: Live) -> Mapping[str, Any]:
+def _ring(device: LiveDevice) -> Mapping[str, Any]:
     found: Mapping[str, Any] = device.hand(Describe())
     return found
 
@@ -163,7 +163,7 @@ class AtTable:
         await until(lambda: mechanism(shoe)["lock"] == "locked", PATIENCE)
         await self.heard(shoe, Draw(dwell_ms=0, force=True, **draw))
 
-    async def heard(self, device: Live, hand: ControlRequest) -> None:
+    async def heard(self, device: LiveDevice, hand: ControlRequest) -> None:
         """A hand at a device, of which the table has taken notice."""
         head = _ring(device)["head"]
         device.hand(hand)

@@ -36,7 +36,7 @@ from drivers.devices import State as LinkState
 from drivers.session import Supervisor
 from firmware_protocol.device.control import Plug
 from firmware_protocol.messages.enums import DeviceClass
-from hil.devices import Station as SimStation
+from hil.devices import SimulatedStation as SimStation
 from hil.table.robots.robot import Who
 from tests.support.drivers.simulated import OWN, Desk, Plugged, now_us, until
 from tests.support.procedure.random_games import game_with
