@@ -20,7 +20,7 @@ from drivers.devices.commands import NOT_DONE, CommandRefused, CommandUnanswered
 from drivers.devices.driver import Driver, Line
 from drivers.devices.events import COMMON, DeviceEvent, Makes, Origin, same_fields
 from drivers.devices.state import IN_SESSION, State
-from firmware_protocol.host.link import LinkBusy
+from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Event
 from firmware_protocol.messages.enums import (

@@ -4,7 +4,27 @@ from __future__ import annotations
 
 from firmware_protocol.host.commands import LinkBusy
 from firmware_protocol.host.cursor import NO_CURSOR, ReceivedRecords, RecordCursor
-from firmware_protocol.host.events import SessionEnding
+from firmware_protocol.host.events import (
+    AlertReceived,
+    BeatReceived,
+    ClockMeasured,
+    CommandUnanswered,
+    DeviceInfoReceived,
+    FrameRejected,
+    FramesDamaged,
+    HandshakeFailed,
+    HelloReceived,
+    LinkEvent,
+    LinkSessionEnded,
+    LinkSessionStarted,
+    ProtocolViolated,
+    RecordMissing,
+    RecordReceived,
+    ReplyReceived,
+    RingHeld,
+    RingResumed,
+    SessionEnding,
+)
 from firmware_protocol.host.link import HostLink
 from firmware_protocol.host.pairing import (
     DeviceIntroduced,
@@ -20,18 +40,36 @@ from firmware_protocol.host.pairing import (
 
 __all__ = [
     "NO_CURSOR",
+    "AlertReceived",
+    "BeatReceived",
+    "ClockMeasured",
+    "CommandUnanswered",
+    "DeviceInfoReceived",
     "DeviceIntroduced",
+    "FrameRejected",
+    "FramesDamaged",
+    "HandshakeFailed",
+    "HelloReceived",
     "HostLink",
     "HostPairing",
     "Introduction",
     "LinkBusy",
+    "LinkEvent",
+    "LinkSessionEnded",
+    "LinkSessionStarted",
     "PairingAlert",
     "PairingDone",
     "PairingEvent",
     "PairingFailed",
     "PairingFailure",
     "PairingNoise",
+    "ProtocolViolated",
     "ReceivedRecords",
     "RecordCursor",
+    "RecordMissing",
+    "RecordReceived",
+    "ReplyReceived",
+    "RingHeld",
+    "RingResumed",
     "SessionEnding",
 ]

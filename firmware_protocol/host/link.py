@@ -19,7 +19,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.host.commands import CommandQueue, LinkBusy
+from firmware_protocol.host.commands import CommandQueue
 from firmware_protocol.host.cursor import NO_CURSOR, ReceivedRecords, RecordCursor
 from firmware_protocol.host.events import (
     AlertReceived,
@@ -41,8 +41,6 @@ from firmware_protocol.messages.errors import HandshakeError, ProtocolError, Wro
 from firmware_protocol.messages.frames import Alert
 from firmware_protocol.messages.limits import DEAD_MS, REKEY_FRAMES, SESSION_LIFE_S, WINDOW
 from firmware_protocol.tablelink.framing import Deframer, Frame, FrameDamage
-
-__all__ = ["MAX_OUT", "NO_CURSOR", "HostLink", "LinkBusy", "RecordCursor"]
 
 MAX_OUT: Final = 16_384
 """Bytes that wait for the port. What is beyond is lost, as on a bad line, and heals like that."""

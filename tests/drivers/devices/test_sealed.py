@@ -25,7 +25,10 @@ from drivers.devices.events import Origin
 from drivers.devices.sealed import SealBroken
 from drivers.devices.shoe import EVENTS, ShoeCardRead, _record
 from drivers.session import Come
-from firmware_protocol.host.events import RecordReceived, ReplyReceived
+from firmware_protocol.host import (
+    RecordReceived,
+    ReplyReceived,
+)
 from firmware_protocol.messages.enums import CardFlags
 from firmware_protocol.messages.shoe import CardRead, Reread, RereadReply
 from firmware_protocol.tablelink.plaintext import EventRecord, chained

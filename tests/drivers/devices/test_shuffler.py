@@ -27,7 +27,7 @@ from drivers.devices.shuffler import (
     ShuffleStarted,
 )
 from firmware_protocol.device.control import Break, JamHand, Put, ShufflePace
-from firmware_protocol.host.link import LinkBusy
+from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Command, Event, Reply
 from firmware_protocol.messages.common import Power

@@ -12,7 +12,7 @@ from transitions import MachineError
 from drivers.devices import PORT_OPEN, Standing, State, Trigger
 from drivers.devices.state import ROWS, WITHOUT_PORT, Row
 from drivers.session import adoption, connection, supervisor
-from firmware_protocol.host.events import (
+from firmware_protocol.host import (
     AlertReceived,
     BeatReceived,
     ClockMeasured,

@@ -11,7 +11,7 @@ import pytest
 from drivers.devices import CommandRefused, CommandUnanswered, NotReady, State, Station
 from drivers.devices.station import ButtonPressed, ButtonReleased, ButtonStuck, LampBroken
 from firmware_protocol.device.control import Chord, Describe, LampHand, Plug, Press
-from firmware_protocol.host.link import LinkBusy
+from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.enums import BuzzPattern, DeviceClass, Edge, Refusal, WhichButton
 from firmware_protocol.messages.station import Arm, Button

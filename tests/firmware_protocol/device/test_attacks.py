@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import Load
-from firmware_protocol.host.events import (
+from firmware_protocol.host import (
     AlertReceived,
     FrameRejected,
     HandshakeFailed,

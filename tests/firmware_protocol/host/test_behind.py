@@ -8,15 +8,17 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from firmware_protocol.host import NO_CURSOR, RecordCursor, SessionEnding
-from firmware_protocol.host.events import (
+from firmware_protocol.host import (
+    NO_CURSOR,
     BeatReceived,
     LinkSessionEnded,
     LinkSessionStarted,
+    RecordCursor,
     RecordMissing,
     RecordReceived,
     RingHeld,
     RingResumed,
+    SessionEnding,
 )
 from firmware_protocol.host.session import BEHIND_ASK, BEHIND_END
 from firmware_protocol.messages.common import Resume, ResumeReply

@@ -6,15 +6,16 @@ from typing import Any, ClassVar
 
 import pytest
 
-from firmware_protocol.host.commands import MAX_COMMANDS
-from firmware_protocol.host.events import (
+from firmware_protocol.host import (
     CommandUnanswered,
+    LinkBusy,
     LinkSessionStarted,
     ProtocolViolated,
+    RecordCursor,
     ReplyReceived,
     RingHeld,
 )
-from firmware_protocol.host.link import LinkBusy, RecordCursor
+from firmware_protocol.host.commands import MAX_COMMANDS
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.codec import Command, Spec
 from firmware_protocol.messages.common import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from firmware_protocol.host import SessionEnding
-from firmware_protocol.host.events import (
+from firmware_protocol.host import (
     CommandUnanswered,
     FrameRejected,
     FramesDamaged,
@@ -14,6 +13,7 @@ from firmware_protocol.host.events import (
     LinkSessionStarted,
     ProtocolViolated,
     RingResumed,
+    SessionEnding,
 )
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.common import Info

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firmware_protocol.host.events import ProtocolViolated
+from firmware_protocol.host import ProtocolViolated
 from firmware_protocol.tablelink.plaintext import EventRecord, encode
 from tests.long.fuzz import decoders
 from tests.long.fuzz.scripted import EPOCH, Scripted, records

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-from firmware_protocol.host.events import ClockMeasured, ProtocolViolated
-from firmware_protocol.host.link import NO_CURSOR
+from firmware_protocol.host import (
+    NO_CURSOR,
+    ClockMeasured,
+    ProtocolViolated,
+)
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.common import Resume
 from firmware_protocol.messages.control import HostBeat, TimeAnswer, TimeAsk

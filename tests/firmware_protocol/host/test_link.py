@@ -7,13 +7,13 @@ import itertools
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from firmware_protocol.host import HostLink
-from firmware_protocol.host.events import (
+from firmware_protocol.host import (
     ClockMeasured,
     CommandUnanswered,
     DeviceInfoReceived,
     HandshakeFailed,
     HelloReceived,
+    HostLink,
     LinkSessionStarted,
     RingResumed,
 )

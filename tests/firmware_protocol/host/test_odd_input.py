@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firmware_protocol.host.events import (
+from firmware_protocol.host import (
     AlertReceived,
     BeatReceived,
     FrameRejected,

@@ -22,7 +22,10 @@ from firmware_protocol.host import (
     PairingFailure,
     PairingNoise,
 )
-from firmware_protocol.host.pairing import HELLO_TRIES, PairingFrameIgnored
+from firmware_protocol.host.pairing import (
+    HELLO_TRIES,
+    PairingFrameIgnored,
+)
 from firmware_protocol.messages import errors
 from firmware_protocol.messages.enums import AlertCode, DeviceClass, DeviceState, FrameKind
 from firmware_protocol.messages.frames import Alert, Hello

@@ -9,17 +9,20 @@ import pytest
 from msgspec.structs import replace
 from rich.pretty import pretty_repr
 
-from firmware_protocol.host import ReceivedRecords
-from firmware_protocol.host.cursor import RECENT, RecordStatus
-from firmware_protocol.host.events import (
+from firmware_protocol.host import (
     LinkSessionEnded,
     ProtocolViolated,
+    ReceivedRecords,
+    RecordCursor,
     RecordReceived,
     ReplyReceived,
     RingHeld,
     RingResumed,
 )
-from firmware_protocol.host.link import RecordCursor
+from firmware_protocol.host.cursor import (
+    RECENT,
+    RecordStatus,
+)
 from firmware_protocol.messages.common import Resume
 from firmware_protocol.messages.control import EvtAck, EvtNak, HostBeat
 from firmware_protocol.messages.enums import CardFlags, NakWhy, ResumeMode, Verdict

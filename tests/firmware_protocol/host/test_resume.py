@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from firmware_protocol.host.events import CommandUnanswered, RingHeld, RingResumed
-from firmware_protocol.host.link import NO_CURSOR, RecordCursor
+from firmware_protocol.host import (
+    NO_CURSOR,
+    CommandUnanswered,
+    RecordCursor,
+    RingHeld,
+    RingResumed,
+)
 from firmware_protocol.messages.common import Resume, ResumeReply
 from firmware_protocol.messages.enums import ResumeMode, Verdict
 from firmware_protocol.tablelink.plaintext import NO_CHAIN

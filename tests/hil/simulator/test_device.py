@@ -18,8 +18,12 @@ from firmware_protocol.device.control import (
 )
 from firmware_protocol.device.core import Device
 from firmware_protocol.device.interfaces import CannotDo
-from firmware_protocol.host import SessionEnding
-from firmware_protocol.host.events import FramesDamaged, LinkSessionEnded, RingResumed
+from firmware_protocol.host import (
+    FramesDamaged,
+    LinkSessionEnded,
+    RingResumed,
+    SessionEnding,
+)
 from firmware_protocol.messages.common import Info
 from firmware_protocol.messages.common import Power as PowerEvent
 from firmware_protocol.messages.common import Tamper as TamperEvent

@@ -7,10 +7,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_protocol.host import HostLink
+from firmware_protocol.host import (
+    NO_CURSOR,
+    HostLink,
+    RecordCursor,
+)
 from firmware_protocol.host.commands import MAX_COMMANDS
 from firmware_protocol.host.cursor import RECENT
-from firmware_protocol.host.link import MAX_OUT, NO_CURSOR, RecordCursor
+from firmware_protocol.host.link import MAX_OUT
 from firmware_protocol.messages.limits import MAX_ENCODED, WINDOW
 from firmware_protocol.tablelink.plaintext import NO_CHAIN, EventRecord
 

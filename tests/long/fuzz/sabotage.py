@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from firmware_protocol.host import HostLink, ReceivedRecords
+from firmware_protocol.host import (
+    NO_CURSOR,
+    HostLink,
+    LinkEvent,
+    ReceivedRecords,
+    RecordReceived,
+    RingHeld,
+    RingResumed,
+)
 from firmware_protocol.host.cursor import RecordStatus
-from firmware_protocol.host.events import LinkEvent, RecordReceived, RingHeld, RingResumed
 from firmware_protocol.host.exchange import Exchange
-from firmware_protocol.host.link import NO_CURSOR
 from firmware_protocol.host.resume import Resumption
 from firmware_protocol.host.session import HostSession
 from firmware_protocol.messages.common import Resume, ResumeReply

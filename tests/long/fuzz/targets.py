@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from firmware_protocol.host import HostLink, HostPairing, Introduction
-from firmware_protocol.host.link import RecordCursor
+from firmware_protocol.host import HostLink, HostPairing, Introduction, RecordCursor
 from firmware_protocol.messages.codec import Side
 from firmware_protocol.messages.enums import DeviceClass, FrameKind
 from firmware_protocol.messages.errors import ProtocolError

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from firmware_protocol.host import NO_CURSOR, HostLink, RecordCursor
-from firmware_protocol.host.events import LinkEvent, RecordReceived
+from firmware_protocol.host import (
+    NO_CURSOR,
+    HostLink,
+    LinkEvent,
+    RecordCursor,
+    RecordReceived,
+)
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.plaintext import EventRecord

@@ -16,11 +16,10 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.device.control import ControlRequest, Load, Moment
-from firmware_protocol.host import HostLink, SessionEnding
-from firmware_protocol.host.commands import MAX_COMMANDS
-from firmware_protocol.host.events import (
+from firmware_protocol.host import (
     CommandUnanswered,
     FrameRejected,
+    HostLink,
     LinkEvent,
     LinkSessionEnded,
     LinkSessionStarted,
@@ -29,7 +28,9 @@ from firmware_protocol.host.events import (
     ReplyReceived,
     RingHeld,
     RingResumed,
+    SessionEnding,
 )
+from firmware_protocol.host.commands import MAX_COMMANDS
 from firmware_protocol.host.link import MAX_OUT
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass

@@ -10,7 +10,7 @@ import pytest
 from drivers.devices import CommandRefused, CommandUnanswered, NotReady, Shoe, Shuffler, State
 from drivers.session import events
 from firmware_protocol.device.control import Break, Freeze, Plug, Put
-from firmware_protocol.host.link import LinkBusy
+from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import errors, registry
 from firmware_protocol.messages.enums import DeviceClass, LockState, Refusal, ResumeMode
 from firmware_protocol.messages.shoe import LockReply

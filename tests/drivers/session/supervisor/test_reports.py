@@ -29,7 +29,10 @@ from firmware_protocol.device.control import (
     Plug,
     ServiceSwitch,
 )
-from firmware_protocol.host.events import LinkEvent, RecordReceived
+from firmware_protocol.host import (
+    LinkEvent,
+    RecordReceived,
+)
 from firmware_protocol.messages.enums import AlertCode, DeviceState, FrameKind
 from firmware_protocol.messages.frames import Alert
 from firmware_protocol.tablelink.framing import Frame, encode_frame

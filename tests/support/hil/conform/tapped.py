@@ -10,8 +10,13 @@ from msgspec import Struct
 
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import ControlRequest, Draw, Load
-from firmware_protocol.host import HostLink
-from firmware_protocol.host.events import LinkEvent, RecordReceived, ReplyReceived, RingHeld
+from firmware_protocol.host import (
+    HostLink,
+    LinkEvent,
+    RecordReceived,
+    ReplyReceived,
+    RingHeld,
+)
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.enums import DeviceClass, LockState
 from firmware_protocol.messages.shoe import Lock, Reread

@@ -12,9 +12,13 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from firmware_protocol.device import identity
 from firmware_protocol.device.control import ControlRequest
 from firmware_protocol.device.interfaces import Answer, Mechanism
-from firmware_protocol.host import HostLink
-from firmware_protocol.host.events import LinkEvent, RecordReceived, RingHeld
-from firmware_protocol.host.link import NO_CURSOR
+from firmware_protocol.host import (
+    NO_CURSOR,
+    HostLink,
+    LinkEvent,
+    RecordReceived,
+    RingHeld,
+)
 from firmware_protocol.messages.enums import DeviceClass
 from firmware_protocol.tablelink.plaintext import EventRecord
 from hil.devices import SimulatedStation
