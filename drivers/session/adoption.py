@@ -15,8 +15,7 @@ from drivers.session import events as told
 from drivers.session.acknowledge import Keeping, NotKept
 from drivers.session.connection import Wire
 from drivers.session.record_store import Adoption
-from firmware_protocol.host import HostLink
-from firmware_protocol.host import events as said
+from firmware_protocol.host import HostLink, RingHeld
 
 
 class NothingHeld(Exception):
@@ -69,7 +68,7 @@ class Adopting:
             await asyncio.wait((self._doing,))
 
     async def _do(
-        self, held: said.RingHeld, link: HostLink, people: tuple[str, str], *, skip: bool
+        self, held: RingHeld, link: HostLink, people: tuple[str, str], *, skip: bool
     ) -> None:
         await self._settled()
         self._keeping.check()
@@ -100,7 +99,7 @@ class Adopting:
         self._tell(told.Adopted, now, held.verdict, held.epoch, held.oldest, held.head, people)
         self._wire.adopted()
 
-    def _has_gone(self, held: said.RingHeld, link: HostLink) -> bool:
+    def _has_gone(self, held: RingHeld, link: HostLink) -> bool:
         return self._wire.held != held or self._wire.link is not link
 
 

@@ -22,8 +22,22 @@ from drivers.session import events as told
 from drivers.session.lookup import Wanted, identity_of
 from drivers.session.progress import Progress
 from drivers.session.reports import Reports
-from firmware_protocol.host import HostLink
-from firmware_protocol.host import events as said
+from firmware_protocol.host import (
+    BeatReceived,
+    ClockMeasured,
+    CommandUnanswered,
+    HandshakeFailed,
+    HelloReceived,
+    HostLink,
+    LinkEvent,
+    LinkSessionEnded,
+    LinkSessionStarted,
+    RecordMissing,
+    RecordReceived,
+    ReplyReceived,
+    RingHeld,
+    RingResumed,
+)
 from firmware_protocol.messages.codec import Command, Reply
 from firmware_protocol.messages.control import DeviceBeat
 from firmware_protocol.messages.errors import (
@@ -92,11 +106,11 @@ class Wire:
         self.why = "not started"
         """Why the state is what it is, for people."""
         self.link: HostLink | None = None
-        self.held: said.RingHeld | None = None
+        self.held: RingHeld | None = None
         """What waits for two people."""
         self.beat: DeviceBeat | None = None
         """The last sign of life in this session."""
-        self.clock_read: said.ClockMeasured | None = None
+        self.clock_read: ClockMeasured | None = None
         self.gone = asyncio.Event()
         """Set when the port is to be let go of."""
         self.progress = Progress()
@@ -293,7 +307,7 @@ class Wire:
 
     # --- what the link says ---------------------------------------------------------------
 
-    def _take_in(self, events: list[said.LinkEvent]) -> None:
+    def _take_in(self, events: list[LinkEvent]) -> None:
         rest = deque(events)
         try:
             while rest and self._cause is None:
@@ -304,7 +318,7 @@ class Wire:
         finally:
             # Whatever has failed: nobody is to wait for ever.
             for event in rest:
-                if isinstance(event, (said.ReplyReceived, said.CommandUnanswered)):
+                if isinstance(event, (ReplyReceived, CommandUnanswered)):
                     self._act(event, 0)
         if self._cause is not None:
             return
@@ -312,12 +326,12 @@ class Wire:
             self.part()
         self.flush()
 
-    def _act(self, event: said.LinkEvent, now: int) -> None:
+    def _act(self, event: LinkEvent, now: int) -> None:
         act = _ACTS.get(type(event))
         if act is not None:
             act(self, event, now)
 
-    def _greeted(self, event: said.HelloReceived, now: int) -> None:
+    def _greeted(self, event: HelloReceived, now: int) -> None:
         found, expected = identity_of(event.answer), self.wanted.identity
         if found == expected:
             self._link_on(Trigger.GREETED, "it has introduced itself")
@@ -327,67 +341,67 @@ class Wire:
         name = f"{found.device_class.name.lower()} {found.serial}"
         self._link_on(Trigger.SWAPPED, f"{name}{also} is there")
 
-    def _turned_away(self, event: said.HandshakeFailed, _: int) -> None:
+    def _turned_away(self, event: HandshakeFailed, _: int) -> None:
         hopeless = isinstance(event.error, DISPROVING)
         trigger = Trigger.DISPROVED if hopeless else Trigger.TURNED_AWAY
         self._link_on(trigger, str(event.error))
 
-    def _session_began(self, event: said.LinkSessionStarted, _: int) -> None:
+    def _session_began(self, event: LinkSessionStarted, _: int) -> None:
         self.held = None
         self._wait_patiently()
         trigger = Trigger.REKEYED if event.rekeyed else Trigger.SESSION_BEGAN
         self._link_on(trigger, "it has proven itself")
 
-    def _resumed(self, event: said.RingResumed, _: int) -> None:
+    def _resumed(self, event: RingResumed, _: int) -> None:
         self.held = None
         self._wait_no_more()
         self._link_on(Trigger.RESUMED, f"its ring goes up to {event.head}")
 
-    def _hold(self, event: said.RingHeld, _: int) -> None:
+    def _hold(self, event: RingHeld, _: int) -> None:
         self.held = event
         self._wait_no_more()
         self._link_on(Trigger.HELD, f"{event.verdict.name}: two people decide")
         if self.state is State.RESUMING:
             self.why = f"{event.verdict.name}: two people decide"
 
-    def _behind(self, event: said.RecordMissing, _: int) -> None:
+    def _behind(self, event: RecordMissing, _: int) -> None:
         why = f"its ring goes up to {event.head}, and record {event.next} does not come"
         self._link_on(Trigger.BEHIND, why)
 
-    def _session_ended(self, event: said.LinkSessionEnded, _: int) -> None:
+    def _session_ended(self, event: LinkSessionEnded, _: int) -> None:
         self.held = self.beat = self.clock_read = None
         self._link_on(Trigger.SESSION_ENDED, f"the session is over: {event.why.value}")
 
-    def _arrived(self, event: said.RecordReceived, now: int) -> None:
+    def _arrived(self, event: RecordReceived, now: int) -> None:
         self._owner.arrived(event.record, now)
 
-    def _replied(self, event: said.ReplyReceived, _: int) -> None:
+    def _replied(self, event: ReplyReceived, _: int) -> None:
         self._calls.replied(event.command_id, event.reply)
 
-    def _unanswered(self, event: said.CommandUnanswered, _: int) -> None:
+    def _unanswered(self, event: CommandUnanswered, _: int) -> None:
         self._calls.unanswered(event.command_id, sent=event.sent)
 
-    def _heartbeat(self, event: said.BeatReceived, now: int) -> None:
+    def _heartbeat(self, event: BeatReceived, now: int) -> None:
         self.beat = event.beat
         self._owner.beat(now)
 
-    def _clock_said(self, event: said.ClockMeasured, _: int) -> None:
+    def _clock_said(self, event: ClockMeasured, _: int) -> None:
         self.clock_read = event
 
 
 _ACTS: Final[dict[type, Callable[[Wire, Any, int], None]]] = {
-    said.HelloReceived: Wire._greeted,
-    said.HandshakeFailed: Wire._turned_away,
-    said.LinkSessionStarted: Wire._session_began,
-    said.RingResumed: Wire._resumed,
-    said.RingHeld: Wire._hold,
-    said.RecordMissing: Wire._behind,
-    said.LinkSessionEnded: Wire._session_ended,
-    said.RecordReceived: Wire._arrived,
-    said.ReplyReceived: Wire._replied,
-    said.CommandUnanswered: Wire._unanswered,
-    said.BeatReceived: Wire._heartbeat,
-    said.ClockMeasured: Wire._clock_said,
+    HelloReceived: Wire._greeted,
+    HandshakeFailed: Wire._turned_away,
+    LinkSessionStarted: Wire._session_began,
+    RingResumed: Wire._resumed,
+    RingHeld: Wire._hold,
+    RecordMissing: Wire._behind,
+    LinkSessionEnded: Wire._session_ended,
+    RecordReceived: Wire._arrived,
+    ReplyReceived: Wire._replied,
+    CommandUnanswered: Wire._unanswered,
+    BeatReceived: Wire._heartbeat,
+    ClockMeasured: Wire._clock_said,
 }
 """The link's events that are more than told."""
 

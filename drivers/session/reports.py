@@ -11,7 +11,25 @@ from drivers.devices import State
 from drivers.session import events as told
 from drivers.session.lookup import Wanted, identity_of
 from drivers.session.rate_limit import Newest, Tally
-from firmware_protocol.host import events as said
+from firmware_protocol.host import (
+    AlertReceived,
+    BeatReceived,
+    ClockMeasured,
+    CommandUnanswered,
+    DeviceInfoReceived,
+    FrameRejected,
+    FramesDamaged,
+    HandshakeFailed,
+    HelloReceived,
+    LinkEvent,
+    LinkSessionEnded,
+    LinkSessionStarted,
+    ProtocolViolated,
+    RecordMissing,
+    ReplyReceived,
+    RingHeld,
+    RingResumed,
+)
 from firmware_protocol.messages.codec import Command
 from firmware_protocol.messages.common import Info, Refused, Resume
 from firmware_protocol.messages.enums import DeviceState, Refusal
@@ -98,7 +116,7 @@ class Reports:
 
     # --- what the link says ---------------------------------------------------------------
 
-    def heard(self, event: said.LinkEvent, at: int) -> None:
+    def heard(self, event: LinkEvent, at: int) -> None:
         """Tell what is to be told of this. Records and replies are not."""
         report = _REPORTS.get(type(event))
         if report is not None:
@@ -142,24 +160,24 @@ class Reports:
 
     # --- one for each event ---------------------------------------------------------------
 
-    def _greeted(self, event: said.HelloReceived, at: int) -> None:
+    def _greeted(self, event: HelloReceived, at: int) -> None:
         answer = event.answer
         identity = identity_of(answer)
         self.tell(told.Introduced, at, identity, answer.maker, answer.model, answer.state)
 
-    def _turned_away(self, event: said.HandshakeFailed, at: int) -> None:
+    def _turned_away(self, event: HandshakeFailed, at: int) -> None:
         # A device that is off is asked twice a second: that it still does not answer is no news.
         error = event.error
         self.tell(told.AttemptFailed, at, error.name, error.number, str(error))
 
-    def _session_began(self, event: said.LinkSessionStarted, at: int) -> None:
+    def _session_began(self, event: LinkSessionStarted, at: int) -> None:
         for what in [what for what in self._known if what[0] is told.AttemptFailed]:
             del self._known[what]
         self._opening_told.clear()
         self._offset = None
         self.tell(told.SessionBegan, at, event.session, event.version, event.rekeyed)
 
-    def _informed(self, event: said.DeviceInfoReceived, at: int) -> None:
+    def _informed(self, event: DeviceInfoReceived, at: int) -> None:
         info = event.info
         self._flags.known(info.state)
         self.tell(
@@ -173,36 +191,36 @@ class Reports:
             self._counts.known((0, 0))
         self._firmware, self._boot = info.firmware, info.boot
 
-    def _resumed(self, event: said.RingResumed, at: int) -> None:
+    def _resumed(self, event: RingResumed, at: int) -> None:
         self.tell(told.Resumed, at, event.epoch, event.oldest, event.head)
 
-    def _held(self, event: said.RingHeld, at: int) -> None:
+    def _held(self, event: RingHeld, at: int) -> None:
         self.tell(told.Held, at, event.verdict, event.epoch, event.oldest, event.head, event.chain)
 
-    def _behind(self, event: said.RecordMissing, at: int) -> None:
+    def _behind(self, event: RecordMissing, at: int) -> None:
         self.tell(told.StuckBehind, at, event.next, event.head)
 
-    def _session_ended(self, event: said.LinkSessionEnded, at: int) -> None:
+    def _session_ended(self, event: LinkSessionEnded, at: int) -> None:
         self.tell(told.SessionEnded, at, event.why)
 
-    def _beat(self, event: said.BeatReceived, at: int) -> None:
+    def _beat(self, event: BeatReceived, at: int) -> None:
         self._flags.put(event.beat.state)
         self._counts.put((event.beat.damaged, event.beat.refused))
 
-    def _clock(self, event: said.ClockMeasured, at: int) -> None:
+    def _clock(self, event: ClockMeasured, at: int) -> None:
         # It is read every ten seconds; how it goes is told, not that it goes.
         if self._offset is not None and abs(event.offset_us - self._offset) < _CLOCK_STEP:
             return
         self._offset = event.offset_us
         self.tell(told.ClockRead, at, event.offset_us, event.uncertainty_us)
 
-    def _replied(self, event: said.ReplyReceived, at: int) -> None:
+    def _replied(self, event: ReplyReceived, at: int) -> None:
         if isinstance(event.reply, Refused) and self._is_first(event.command, "refused"):
             why = Refusal(event.reply.why).name.lower()
             command = event.command.NAME
             self.tell(told.CommandRefused, at, command, event.command_id, why, event.reply.arg)
 
-    def _unanswered(self, event: said.CommandUnanswered, at: int) -> None:
+    def _unanswered(self, event: CommandUnanswered, at: int) -> None:
         command = event.command
         if not self._is_first(command, "unanswered"):
             return
@@ -218,38 +236,38 @@ class Reports:
         self._opening_told.add(key)
         return not known
 
-    def _alerted(self, event: said.AlertReceived, at: int) -> None:
+    def _alerted(self, event: AlertReceived, at: int) -> None:
         # Its arg is left out: whatever a device puts there in clear is not repeated here.
         self._alerts.add(event.alert.code.name.lower())
 
-    def _damaged(self, event: said.FramesDamaged, at: int) -> None:
+    def _damaged(self, event: FramesDamaged, at: int) -> None:
         self._damage.add(event.cause.value, event.count)
 
-    def _suspicious(self, event: said.FrameRejected, at: int) -> None:
+    def _suspicious(self, event: FrameRejected, at: int) -> None:
         self._suspicion.add(event.error.name)
 
-    def _defective(self, event: said.ProtocolViolated, at: int) -> None:
+    def _defective(self, event: ProtocolViolated, at: int) -> None:
         self._defects.add(event.error.name)
 
 
 _CLOCK_STEP: Final = 1_000
 
 _REPORTS: Final[dict[type, Callable[[Reports, Any, int], None]]] = {
-    said.HelloReceived: Reports._greeted,
-    said.HandshakeFailed: Reports._turned_away,
-    said.LinkSessionStarted: Reports._session_began,
-    said.DeviceInfoReceived: Reports._informed,
-    said.RingResumed: Reports._resumed,
-    said.RingHeld: Reports._held,
-    said.RecordMissing: Reports._behind,
-    said.LinkSessionEnded: Reports._session_ended,
-    said.BeatReceived: Reports._beat,
-    said.ClockMeasured: Reports._clock,
-    said.ReplyReceived: Reports._replied,
-    said.CommandUnanswered: Reports._unanswered,
-    said.AlertReceived: Reports._alerted,
-    said.FramesDamaged: Reports._damaged,
-    said.FrameRejected: Reports._suspicious,
-    said.ProtocolViolated: Reports._defective,
+    HelloReceived: Reports._greeted,
+    HandshakeFailed: Reports._turned_away,
+    LinkSessionStarted: Reports._session_began,
+    DeviceInfoReceived: Reports._informed,
+    RingResumed: Reports._resumed,
+    RingHeld: Reports._held,
+    RecordMissing: Reports._behind,
+    LinkSessionEnded: Reports._session_ended,
+    BeatReceived: Reports._beat,
+    ClockMeasured: Reports._clock,
+    ReplyReceived: Reports._replied,
+    CommandUnanswered: Reports._unanswered,
+    AlertReceived: Reports._alerted,
+    FramesDamaged: Reports._damaged,
+    FrameRejected: Reports._suspicious,
+    ProtocolViolated: Reports._defective,
 }
 """All but Arrived, which holds a record."""

@@ -48,8 +48,7 @@ from drivers.session.lookup import Search, Wanted
 from drivers.session.progress import Progress, monotonic_us
 from drivers.session.record_store import Keeper
 from drivers.session.reports import Reports, Tell
-from firmware_protocol.host import HostLink
-from firmware_protocol.host import events as said
+from firmware_protocol.host import ClockMeasured, HostLink, RingHeld
 from firmware_protocol.messages.codec import Command, Reply
 from firmware_protocol.messages.control import DeviceBeat
 from firmware_protocol.messages.enums import DeviceClass
@@ -125,7 +124,7 @@ class Supervisor:
         return self._wire.why
 
     @property
-    def held(self) -> said.RingHeld | None:
+    def held(self) -> RingHeld | None:
         """What waits for two people."""
         return self._wire.held
 
@@ -140,7 +139,7 @@ class Supervisor:
         return self._wire.beat
 
     @property
-    def clock_read(self) -> said.ClockMeasured | None:
+    def clock_read(self) -> ClockMeasured | None:
         """The device's clock beside the host's, as last read in this session."""
         return self._wire.clock_read
 

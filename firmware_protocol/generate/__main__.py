@@ -36,7 +36,7 @@ def stale(room: Path = PACKAGE) -> dict[str, str]:
 
     CatalogueError when messages.toml is wrong. Nothing is written.
     """
-    catalogue = catalogues.read((room / catalogues.FILE).read_text(encoding="utf-8"))
+    catalogue = catalogues.parse_catalogue((room / catalogues.FILE).read_text(encoding="utf-8"))
     out = {}
     for name, text in generated(catalogue).items():
         file = room / name

@@ -25,7 +25,7 @@ class CatalogueError(Exception):
         self.problems = problems
 
 
-def read(text: str) -> Catalogue:
+def parse_catalogue(text: str) -> Catalogue:
     """The catalogue that this text is; CatalogueError says what is wrong with it."""
     try:
         catalogue = msgspec.toml.decode(text.encode(), type=Catalogue)
@@ -37,7 +37,7 @@ def read(text: str) -> Catalogue:
     return catalogue
 
 
-def load() -> Catalogue:
+def load_catalogue() -> Catalogue:
     """The catalogue of this package."""
     text = resources.files("firmware_protocol").joinpath(FILE).read_text(encoding="utf-8")
-    return read(text)
+    return parse_catalogue(text)

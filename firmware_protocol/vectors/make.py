@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from firmware_protocol.generate import catalogue
+from firmware_protocol.generate import load_catalogue
 from firmware_protocol.vectors import parts
 
 FOLDER: Final = Path(__file__).parent
@@ -22,7 +22,7 @@ FOLDER: Final = Path(__file__).parent
 
 def made() -> dict[str, str]:
     """Name and text of each file of the newest version."""
-    built = parts.build(catalogue.load())
+    built = parts.build(load_catalogue())
     return {f"{name}.json": _text(data) for name, data in built.items()}
 
 
@@ -31,7 +31,7 @@ def _text(data: Any) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    version = catalogue.load().versions[-1]
+    version = load_catalogue().versions[-1]
     folder = FOLDER / f"v{version.number}"
     different = [
         name

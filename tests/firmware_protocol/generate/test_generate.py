@@ -173,7 +173,7 @@ MISTAKES = {
 def test_a_mistake_in_the_catalogue_is_named(mistake: str) -> None:
     text, words = MISTAKES[mistake]
     with pytest.raises(CatalogueError) as caught:
-        catalogues.read(text)
+        catalogues.parse_catalogue(text)
     assert words in str(caught.value)
     assert str(caught.value).startswith("messages.toml: ")
 
@@ -181,7 +181,7 @@ def test_a_mistake_in_the_catalogue_is_named(mistake: str) -> None:
 def test_all_mistakes_are_named_at_once() -> None:
     text = SOURCE.replace("id = 0xD0", "id = 0xD2").replace("size = 120", "size = 100")
     with pytest.raises(CatalogueError) as caught:
-        catalogues.read(text)
+        catalogues.parse_catalogue(text)
     assert len(caught.value.problems) == 2
 
 
@@ -208,7 +208,7 @@ def test_the_schema_hash_changes_with_the_bytes_and_with_nothing_else() -> None:
         ("doc = ", "doc = 'other words' # ", True),
         ("deadline_ms = 500", "deadline_ms = 600", True),
     ):
-        other = catalogues.read(changed(old, new))
+        other = catalogues.parse_catalogue(changed(old, new))
         assert (schema_hash(other, 1) == SCHEMA_HASHES[1]) is same, old
 
 

@@ -19,7 +19,6 @@ from msgspec import structs
 from noise.connection import Keypair, NoiseConnection
 
 from firmware_protocol import vectors
-from firmware_protocol.generate import catalogue as catalogues
 from firmware_protocol.generate.schema import Version
 from firmware_protocol.messages import registry
 from firmware_protocol.messages.codec import Payload
@@ -59,7 +58,7 @@ def test_a_released_version_stays_as_it_is(
     } == DIGESTS
     assert make.main([]) == 0
     released = structs.replace(catalogue(), versions=(Version(1, released=True),))
-    monkeypatch.setattr(catalogues, "load", lambda: released)
+    monkeypatch.setattr(make, "load_catalogue", lambda: released)
     monkeypatch.setattr(make, "FOLDER", tmp_path)
     assert make.main([]) == 1
     assert make.main(["--write"]) == 1

@@ -19,7 +19,7 @@ WORD = "ABCXYZabcxyz0189._-"
 
 @cache
 def catalogue() -> Catalogue:
-    return catalogues.load()
+    return catalogues.load_catalogue()
 
 
 def field(one: Field) -> st.SearchStrategy[Any]:
