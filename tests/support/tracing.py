@@ -39,6 +39,12 @@ class Trace:
         """How often a call was in another file than the call before."""
         return sum(before != after for (before, _), (after, _) in pairwise(self.calls))
 
+    def without(self, folders: tuple[str, ...]) -> Trace:
+        """The calls in files that are in none of these folders."""
+        found = Trace()
+        found.calls = [call for call in self.calls if not call[0].startswith(folders)]
+        return found
+
     def until_write_after(self, folder: str) -> Trace:
         """The calls up to the first write to a port after `folder` was entered."""
         entered = next(at for at, (file, _) in enumerate(self.calls) if file.startswith(folder))
@@ -83,4 +89,4 @@ def traced() -> Iterator[Trace]:
         yield trace
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
